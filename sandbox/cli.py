@@ -1,0 +1,127 @@
+"""The command line: ``payment-sandbox serve`` and what goes with it."""
+
+import json
+import os
+import secrets
+import signal
+import sys
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from sandbox import __version__
+from sandbox.orders.refusals import Invalid
+from sandbox.projects.clock import ClockStart
+from sandbox.projects.registry import FIRST_API_KEY
+
+if TYPE_CHECKING:
+    from sandbox.server import Server
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@click.group()
+@click.version_option(__version__, prog_name="payment-sandbox")
+def main() -> None:
+    """A sandbox of a payment-orders API, on a clock that you move."""
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0 is any free one."
+)
+@click.option(
+    "--clock",
+    default="running",
+    show_default=True,
+    help="running, frozen or frozen@<time>, for every project.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Makes identifiers and keys the same in every run.")
+@click.option("--public-url", help="Where merchants and payers reach this server, if not where it listens.")
+@click.option("--control-token", envvar="SANDBOX_CONTROL_TOKEN", help="What making projects asks for.")
+@click.option(
+    "--ready-file", type=click.Path(path_type=Path, dir_okay=False), help="Written, as JSON, when ready."
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def serve(
+    host: str,
+    port: int,
+    clock: str,
+    seed: int | None,
+    public_url: str | None,
+    control_token: str | None,
+    ready_file: Path | None,
+    log_format: str,
+) -> None:
+    """Serve the sandbox until Ctrl-C or SIGTERM."""
+    from sandbox.server import PortTaken, Server  # here, so that --help answers at once
+
+    _check(clock, public_url)
+    if host not in LOOPBACK and control_token is None:
+        control_token = secrets.token_urlsafe(24)
+    stopped = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    try:
+        server = Server(
+            host,
+            port,
+            seed=seed,
+            clock=clock,
+            public_url=public_url,
+            control_token=control_token,
+            freeze_memory=True,
+        )
+    except PortTaken as taken:
+        _fail(str(taken))
+    server.start()
+    _announce(server, control_token if host not in LOOPBACK else None, log_format)
+    if ready_file is not None:
+        _write_ready(ready_file, server)
+    while not stopped.wait(3600):
+        pass
+    server.stop()
+
+
+def _check(clock: str, public_url: str | None) -> None:
+    try:
+        ClockStart.parse(clock)
+    except Invalid as invalid:
+        _fail(f"--{invalid}")
+    if public_url is not None and not public_url.startswith(("http://", "https://")):
+        _fail(f"--public-url: {public_url!r} does not begin with http:// or https://")
+
+
+def _announce(server: "Server", control_token: str | None, log_format: str) -> None:
+    if log_format == "json":
+        print(json.dumps({"message": "ready", "url": server.url, "api_key": FIRST_API_KEY}), flush=True)
+        return
+    lines = [
+        f"Payment sandbox {__version__} on {server.url}, API key {FIRST_API_KEY}. Try:",
+        "",
+        f"  curl -u {FIRST_API_KEY}: {server.url}/v1/orders/ -H 'Content-Type: application/json' \\",
+        '    -d \'{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}\'',
+        "",
+    ]
+    if control_token is not None:
+        lines.append(f"Making projects asks for the control token {control_token}")
+    print("\n".join(lines), flush=True)
+
+
+def _write_ready(path: Path, server: "Server") -> None:
+    """Write the file whole or not at all: whoever waits for it may read it at once."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps({"url": server.url, "pid": os.getpid(), "version": __version__}))
+        part.replace(path)
+    except OSError as error:
+        server.stop()
+        _fail(f"--ready-file: cannot write {path}: {error.strerror}")
+
+
+def _fail(sentence: str) -> NoReturn:
+    print(f"payment-sandbox: {sentence}", file=sys.stderr)
+    sys.exit(2)

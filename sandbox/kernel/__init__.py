@@ -1,0 +1,1 @@
+"""What knows nothing of payments: time lines, periods and identifiers."""

@@ -1,0 +1,82 @@
+"""ISO 8601 durations that keep their spelling and follow the calendar."""
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+LAST_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
+DIGITS_MAX: Final = 9  # per number: more than any period that fits the calendar
+
+_number = r"(?:(\d{1,%d})%s)?"
+_SPELLING: Final = re.compile(
+    "P"
+    + "".join(_number % (DIGITS_MAX, unit) for unit in "YMWD")
+    + "(?:T"
+    + "".join(_number % (DIGITS_MAX, unit) for unit in "HM")
+    + r"(?:(\d{1,9}(?:[.,]\d{1,6})?)S)?)?",
+    re.ASCII,
+)
+
+
+class PeriodError(ValueError):
+    """A text is no ISO 8601 duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A duration as it was spelled: calendar months, and a fixed length on top."""
+
+    spelling: str
+    months: int
+    rest: timedelta
+
+    @classmethod
+    def parse(cls, spelling: str) -> "Period":
+        """Read a duration such as ``PT30M``, ``P1M`` or ``P2W``.
+
+        Raises:
+            PeriodError: the text is no duration, or a negative one.
+        """
+        match = _SPELLING.fullmatch(spelling)
+        if match is None or spelling.endswith(("P", "T")):
+            raise PeriodError(f"{spelling[:40]!r} is not an ISO 8601 duration such as PT30M or P7D")
+        years, months, weeks, days, hours, minutes = (int(part or 0) for part in match.groups()[:6])
+        seconds = float((match.group(7) or "0").replace(",", "."))
+        try:
+            rest = timedelta(days=days, weeks=weeks, hours=hours, minutes=minutes, seconds=seconds)
+        except OverflowError:
+            rest = timedelta.max
+        return cls(spelling, years * 12 + months, rest)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing passes."""
+        return not self.months and not self.rest
+
+    def after(self, moment: datetime) -> datetime:
+        """Count from ``moment``; the 31st plus a month is the month's last day.
+
+        A period that leaves the calendar ends at its last moment, in the year 9999.
+        """
+        try:
+            return add_months(moment, self.months) + self.rest if self.months else moment + self.rest
+        except OverflowError:
+            return LAST_MOMENT
+
+    def __str__(self) -> str:
+        return self.spelling
+
+
+def add_months(moment: datetime, months: int) -> datetime:
+    """Go ``months`` further by the calendar.
+
+    Raises:
+        OverflowError: the year would be after 9999.
+    """
+    month_index = moment.month - 1 + months
+    year, month = moment.year + month_index // 12, month_index % 12 + 1
+    if year > LAST_MOMENT.year:
+        raise OverflowError(f"the year {year} is after the calendar's end")
+    return moment.replace(year=year, month=month, day=min(moment.day, monthrange(year, month)[1]))

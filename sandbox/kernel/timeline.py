@@ -1,0 +1,60 @@
+"""A clock that goes from one due event to the next, and never backwards."""
+
+import heapq
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Generic, NamedTuple, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Due(NamedTuple, Generic[Item]):
+    """An item and the moment at which it is due."""
+
+    at: datetime
+    sequence: int
+    item: Item
+
+
+class Timeline(Generic[Item]):
+    """Holds what is due when; items that are due together come in the order they were put down."""
+
+    __slots__ = ("_heap", "_sequence", "now")
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self._sequence = 0
+        self._heap: list[tuple[datetime, int, Item]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def schedule(self, at: datetime, item: Item) -> None:
+        """Put ``item`` down for ``at``; a moment that has passed already means: now."""
+        self._sequence += 1
+        heapq.heappush(self._heap, (at, self._sequence, item))
+
+    def head(self) -> Due[Item] | None:
+        """Show what is due first and leave it there."""
+        return Due(*self._heap[0]) if self._heap else None
+
+    def drop_head(self) -> None:
+        """Forget what is due first, without going to its time."""
+        heapq.heappop(self._heap)
+
+    def step(self, until: datetime) -> Due[Item] | None:
+        """Take the first item due at or before ``until`` and go to its time; None when there is none."""
+        if not self._heap or self._heap[0][0] > until:
+            return None
+        due = Due(*heapq.heappop(self._heap))
+        self.move_to(due.at)
+        return due
+
+    def move_to(self, moment: datetime) -> None:
+        """Go to ``moment``; a moment before now changes nothing, for time never goes back."""
+        if moment > self.now:
+            self.now = moment
+
+    def __iter__(self) -> Iterator[Due[Item]]:
+        """All that is due, in the order in which ``step`` would take it."""
+        return (Due(*entry) for entry in sorted(self._heap, key=lambda entry: entry[:2]))

@@ -1,0 +1,154 @@
+"""What a payment method is: facts about it, checks of a request, and steps that play it out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from sandbox.kernel.ids import Ids
+from sandbox.kernel.periods import Period
+from sandbox.orders.actions import BANK, CUSTOMER, PROCESSOR, SCREENING, Action
+from sandbox.orders.amounts import Cents
+from sandbox.orders.refusals import Violation
+from sandbox.orders.statuses import Trigger
+from sandbox.orders.transaction import Transaction
+from sandbox.orders.vault import Credential
+
+AT_ONCE: Final = "PT0S"
+PAYMENT_PAGE: Final = "{payment_page}"
+"""Stands in revealed details for the full address of the attempt's page, which only the web knows."""
+
+VISIT: Final = f"{CUSTOMER} visit"
+PAY: Final = f"{CUSTOMER} pay"
+CANCEL: Final = f"{CUSTOMER} cancel"
+FAIL: Final = f"{CUSTOMER} fail"
+CHOOSE: Final = f"{CUSTOMER} choose"
+CREDIT: Final = f"{BANK} credit"
+APPROVE: Final = f"{SCREENING} approve"
+DECLINE: Final = f"{SCREENING} decline"
+ERR: Final = f"{SCREENING} error"
+SETTLE: Final = f"{PROCESSOR} settle"
+REJECT: Final = f"{PROCESSOR} fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capabilities:
+    """The facts about a method that do not depend on an order."""
+
+    default_expiration: str
+    testable: bool = True
+    completes_in_test: bool = True
+    needs_order_lines: bool = False
+    needs_customer: bool = False
+    refunds_by_lines: bool = False
+    authorizes: bool = False
+    default_capture_mode: str | None = None
+    brand: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDraft:
+    """What a request asks of a method; None where the request said nothing usable."""
+
+    path: str
+    amount_cents: Cents | None
+    details: Mapping[str, Any]
+    capture_mode: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a method may know of the project: its mode, features, vault, clock and identifiers."""
+
+    now: datetime
+    is_test: bool
+    features: frozenset[str]
+    find_credential: Callable[[str], Credential | None]
+    ids: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Move the attempt, and its order where the order follows."""
+
+    trigger: Trigger
+    reason: str | None = None
+    customer_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Somebody acts by itself after a while."""
+
+    after: Period
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class Reveal:
+    """Details become readable on the transaction."""
+
+    details: Mapping[str, Any]
+    brand: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """The customer has a page to go to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """Money arrives on the account."""
+
+    amount_cents: Cents
+
+
+@dataclass(frozen=True, slots=True)
+class StoreCard:
+    """A first payment leaves its card in the vault."""
+
+    use: str
+    brand: str
+    card: Mapping[str, Any]
+
+
+Step = Move | Later | Reveal | OpenPage | Credit | StoreCard
+
+
+class Method(Protocol):
+    """One payment method; every function is pure and answers with data."""
+
+    name: str
+    capabilities: Capabilities
+    outcome_keys: frozenset[str]
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """All that is wrong with a request for this method."""
+        ...
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """What the creation of an attempt sets off."""
+        ...
+
+    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """What the customer's arrival on the payment page sets off."""
+        ...
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """What somebody's action sets off; only called with one of ``actions``."""
+        ...
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """The names of the actions that the attempt's state allows."""
+        ...
+
+
+def succeeded(attempt: Transaction) -> Move:
+    """The move of a success: an authorization where a capture mode asks for one, else a sale."""
+    return Move(Trigger.AUTHORIZE if attempt.capture_mode else Trigger.PAY)
+
+
+def planned_after(attempt: Transaction, default: str = AT_ONCE) -> Period:
+    """How long the scenario lets the planned actor wait."""
+    return Period.parse(attempt.plan.get("after", default))

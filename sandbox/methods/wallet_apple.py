@@ -1,0 +1,20 @@
+"""A mobile-device wallet that shows its card and pays."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sandbox.methods.base import Capabilities, Terms
+from sandbox.methods.page import PageMethod
+from sandbox.orders.cards import CARDS, FRICTIONLESS
+from sandbox.orders.transaction import Transaction
+
+
+class WalletApple(PageMethod):
+    """Plays out in mode live only (WAPP-01)."""
+
+    name = "wallet-apple"
+    capabilities = Capabilities(default_expiration="PT30M", testable=False, brand="wallet-apple")
+
+    def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
+        """The card in the wallet, masked."""
+        return {"truncated_pan": CARDS[FRICTIONLESS].truncated_pan}

@@ -1,0 +1,30 @@
+"""A mobile-device wallet with two ways to authorize, both always on."""
+
+from collections.abc import Sequence
+
+from sandbox.methods.base import Capabilities, Reveal, Step, Terms, succeeded
+from sandbox.methods.page import PageMethod
+from sandbox.orders.actions import Action
+from sandbox.orders.cards import AUTHORIZATION_METHODS, CRYPTOGRAM_3DS, NETWORKS, PAN_ONLY
+from sandbox.orders.transaction import Transaction
+
+
+class WalletGoogle(PageMethod):
+    """With ``PAN_ONLY`` the customer passes a 3-D Secure step, with ``CRYPTOGRAM_3DS`` the device did."""
+
+    name = "wallet-google"
+    capabilities = Capabilities(default_expiration="PT30M", brand="wallet-google")
+    outcome_keys = PageMethod.outcome_keys | {"authorization", "card"}
+
+    def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Show the card and how it was authorized (GPAY-03, GPAY-05)."""
+        authorization = action.authorization or CRYPTOGRAM_3DS
+        network = action.card if action.card in NETWORKS else "visa"
+        details = {
+            "authorization_method": authorization,
+            "allowed_authorization_methods": list(AUTHORIZATION_METHODS),
+            "three_d_secure": authorization == PAN_ONLY,
+            "card_network": network,
+            "truncated_pan": "411111******1111",
+        }
+        return [Reveal(details, network), succeeded(attempt)]

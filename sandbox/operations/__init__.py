@@ -1,0 +1,1 @@
+"""One module per thing that a person or a program can ask for."""

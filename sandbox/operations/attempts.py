@@ -1,0 +1,108 @@
+"""Beginning an attempt: which methods an order can use, and what the scenario decided for it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandbox.kernel.periods import Period
+from sandbox.methods import BY_NAME, behaviour_of
+from sandbox.methods.base import Method
+from sandbox.operations.steps import apply_steps
+from sandbox.orders.commands import ExpireAttempt
+from sandbox.orders.order import Order
+from sandbox.orders.transaction import Transaction
+from sandbox.projects.edit import Edit
+from sandbox.projects.settings import Settings
+from sandbox.scenarios.model import Subject
+
+
+def why_unavailable(settings: Settings, name: str) -> str | None:
+    """Why this merchant cannot use a method now; None when it can."""
+    identifier = settings.method(name)
+    if identifier is None:
+        return f"{name!r} is no payment method"
+    if identifier not in settings.payment_methods:
+        return f"{name} is not enabled for this merchant"
+    if settings.is_test and not BY_NAME[identifier].capabilities.testable:
+        return f"{name} cannot be used in test mode"
+    return None
+
+
+def available(settings: Settings) -> list[str]:
+    """The identifiers and aliases that this merchant can use."""
+    return [name for name in settings.method_names if why_unavailable(settings, name) is None]
+
+
+def suits(method: Method, *, has_lines: bool, has_customer: bool) -> bool:
+    """Whether an order holds what a method needs."""
+    needs = method.capabilities
+    return (has_lines or not needs.needs_order_lines) and (has_customer or not needs.needs_customer)
+
+
+def offered(settings: Settings, order: Order) -> list[str]:
+    """The methods that the hosted page offers: enabled, testable, listed and usable (GEN-03, GEN-04)."""
+    names = (
+        list(order.payment_methods) if order.payment_methods is not None else list(settings.payment_methods)
+    )
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if why_unavailable(settings, name) is None
+        and suits(
+            BY_NAME[settings.method(name) or ""],
+            has_lines=bool(order.order_lines),
+            has_customer=order.customer is not None,
+        )
+    ]
+
+
+def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transaction:
+    """Add an attempt to an order and set off what its creation sets off.
+
+    ``asked`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
+    ``capture_mode`` and ``payment_method_details``.
+    """
+    name = asked["payment_method"]
+    identifier = edit.settings.method(name)
+    assert identifier is not None, "checked before"
+    capabilities = BY_NAME[identifier].capabilities
+    expiration_period = asked.get("expiration_period", capabilities.default_expiration)
+    attempt = Transaction(
+        id=edit.ids.uuid("transaction"),
+        method=identifier,
+        payment_method=name,
+        amount_cents=order.amount_cents,
+        created=edit.now,
+        modified=edit.now,
+        expiration_period=expiration_period,
+        expires_at=Period.parse(expiration_period).after(edit.now),
+        brand=capabilities.brand,
+        capture_mode=asked.get("capture_mode", capabilities.default_capture_mode),
+        # A CVC is looked at and forgotten: it never gets further than this line.
+        asked={key: value for key, value in asked.get("payment_method_details", {}).items() if key != "cvc"},
+    )
+    order.transactions = (*order.transactions, attempt)
+    order.last_transaction_added = edit.now
+    play_out(edit, order, attempt, [identifier, name])
+    if attempt.is_open:
+        edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
+    return attempt
+
+
+def play_out(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str]) -> None:
+    """Let the scenario decide an attempt, then let its method begin."""
+    behaviour = behaviour_of(attempt)
+    edit.record_event(attempt)
+    attempt.plan = dict(
+        edit.decide(
+            Subject(
+                methods=frozenset(names),
+                amount_cents=attempt.amount_cents,
+                customer=order.customer or {},
+                merchant_order_id=order.merchant_order_id,
+                attempt=len(order.transactions),
+                is_refund=order.is_refund,
+                outcome_keys=behaviour.outcome_keys,
+            )
+        )
+    )
+    apply_steps(edit, order, attempt, behaviour.begin(attempt, edit.terms))

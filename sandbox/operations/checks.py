@@ -1,0 +1,91 @@
+"""What a well-formed order must also be: payable by this merchant, with what its method needs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sandbox.methods import BY_NAME
+from sandbox.methods.base import AttemptDraft, Method, Terms
+from sandbox.operations.attempts import available, suits, why_unavailable
+from sandbox.orders.refusals import Violation
+from sandbox.projects.settings import Settings
+
+
+def check_order(
+    data: Mapping[str, Any], found: Sequence[Violation], settings: Settings, terms: Terms
+) -> list[Violation]:
+    """Check what can be checked of an order, next to what its form ``found`` wrong already."""
+    violations: list[Violation] = []
+    for index, asked in enumerate(data.get("transactions", ())):
+        violations += _check_transaction(f"transactions[{index}]", asked, data, found, settings, terms)
+    if "payment_methods" in data and not _is_wrong("payment_methods", found):
+        violations += _check_allow_list(data["payment_methods"], data, found, settings)
+    return violations
+
+
+def _is_wrong(path: str, found: Sequence[Violation]) -> bool:
+    return any(violation.path.startswith(path) for violation in found)
+
+
+def _check_transaction(
+    path: str,
+    asked: Mapping[str, Any],
+    data: Mapping[str, Any],
+    found: Sequence[Violation],
+    settings: Settings,
+    terms: Terms,
+) -> list[Violation]:
+    name = asked.get("payment_method")
+    if name is None:
+        return []  # the form has said so
+    why = why_unavailable(settings, name)
+    if why is not None:
+        return [Violation(f"{path}.payment_method", why, available(settings))]
+    method = BY_NAME[settings.method(name) or ""]
+    violations = [
+        Violation(key, f"is required for {name}")
+        for key in _missing(method, data)
+        if not _is_wrong(key, found)
+    ]
+    if "capture_mode" in asked and not method.capabilities.authorizes:
+        violations.append(Violation(f"{path}.capture_mode", f"{name} does not authorize, it is paid at once"))
+    draft = AttemptDraft(
+        path, data.get("amount"), asked.get("payment_method_details", {}), asked.get("capture_mode")
+    )
+    violations += [
+        violation for violation in method.check(draft, terms) if not _is_wrong(violation.path, found)
+    ]
+    return violations
+
+
+def _missing(method: Method, data: Mapping[str, Any]) -> list[str]:
+    needs = method.capabilities
+    return [
+        key
+        for key, needed in (("order_lines", needs.needs_order_lines), ("customer", needs.needs_customer))
+        if needed and not data.get(key)
+    ]
+
+
+def _check_allow_list(
+    names: Sequence[str], data: Mapping[str, Any], found: Sequence[Violation], settings: Settings
+) -> list[Violation]:
+    unknown = [
+        Violation(f"payment_methods[{index}]", f"{name!r} is no payment method", available(settings))
+        for index, name in enumerate(names)
+        if settings.method(name) is None
+    ]
+    if unknown:
+        return unknown
+    usable = [
+        name
+        for name in names
+        if why_unavailable(settings, name) is None
+        and suits(
+            BY_NAME[settings.method(name) or ""],
+            has_lines=bool(data.get("order_lines")) or _is_wrong("order_lines", found),
+            has_customer="customer" in data or _is_wrong("customer", found),
+        )
+    ]
+    if usable:
+        return []
+    return [Violation("payment_methods", "none of these methods can pay this order", available(settings))]

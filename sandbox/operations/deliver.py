@@ -1,0 +1,118 @@
+"""Delivering a webhook: what goes out, how the scenario interferes, and what came back."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sandbox import __version__
+from sandbox.kernel.periods import Period
+from sandbox.orders.commands import AttemptDelivery
+from sandbox.orders.deliveries import Attempt, Delivery, DeliveryState, Parcel, Reply
+from sandbox.projects.outbox import Errand
+from sandbox.projects.project import Project
+
+HEADERS: Final = {
+    "Content-Type": "application/json",
+    "Accept": "*/*",
+    "User-Agent": f"payment-orders-sandbox/{__version__}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """An attempt about to be made; with ``reply`` it is decided already and nothing is sent."""
+
+    delivery: Delivery
+    parcel: Parcel
+    at: datetime
+    real_at: datetime
+    copies: int = 1
+    reply: Reply | None = None
+
+
+def depart(project: Project, errand: Errand) -> Departure | None:
+    """Prepare an attempt; None when there is nothing to send (any more, or not yet)."""
+    with project.state_lock:
+        delivery = project.store.delivery(errand.delivery_id)
+        if delivery is None or (delivery.state is not DeliveryState.PENDING and not errand.forced):
+            return None
+        effect = project.scenario.webhook(delivery.status, delivery.next_number)
+        if not errand.forced and _postponed(project, delivery, effect):
+            return None
+        body = {"event": "status_changed", "order_id": delivery.order_id, "project_id": project.project_id}
+        parcel = Parcel(delivery.url, HEADERS, json.dumps(body).encode())
+        return Departure(
+            delivery,
+            parcel,
+            project.now(),
+            project.real.wall_now(),
+            copies=effect.get("duplicate", 1),
+            reply=_decided(effect),
+        )
+
+
+def arrive(project: Project, departure: Departure, reply: Reply) -> None:
+    """Record an attempt, and put the next one on the agenda if one is owed.
+
+    A result of before a reset is discarded: its delivery is not this project's any more.
+    """
+    delivery = departure.delivery
+    with project.state_lock:
+        if project.store.delivery(delivery.id) is not delivery:
+            return
+        number = delivery.next_number
+        next_at = delivery.record(Attempt(number, departure.at, departure.real_at, departure.parcel, reply))
+        if project.advance_log is not None:
+            project.advance_log.append(_event(delivery, number, departure.at, reply))
+        if next_at is not None:
+            command = AttemptDelivery(delivery.order_id, delivery.id, number + 1)
+            with project.edit(departure.at) as edit:
+                edit.schedule(next_at, command)
+
+
+def _postponed(project: Project, delivery: Delivery, effect: Mapping[str, Any]) -> bool:
+    """Put a delivery off once, for a time or until the next one has gone (SCN-06)."""
+    if delivery.postponed:
+        return False
+    if "delay" in effect:
+        delivery.postponed = True
+        with project.edit() as edit:
+            at = Period.parse(effect["delay"]).after(edit.now)
+            edit.schedule(at, AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number))
+        return True
+    if effect.get("swap"):
+        delivery.postponed = True
+        project.swapped.append(Errand(delivery.id))
+        return True
+    return False
+
+
+def release_swapped(project: Project) -> None:
+    """Send what waited for another delivery to go first."""
+    with project.state_lock:
+        waiting, project.swapped = project.swapped, []
+    for errand in waiting:
+        project.outbox.put(errand)
+
+
+def _decided(effect: Mapping[str, Any]) -> Reply | None:
+    if "answer" in effect:
+        return Reply(0.0, status=effect["answer"], warning="answered by the scenario")
+    if effect.get("timeout"):
+        return Reply(0.0, error="timed out, as the scenario says")
+    if effect.get("drop"):
+        return Reply(0.0, warning="dropped by the scenario: the merchant never got it")
+    return None
+
+
+def _event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:
+    outcome = reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
+    return {
+        "at": at.isoformat(timespec="microseconds"),
+        "kind": "webhook",
+        "order_id": delivery.order_id,
+        "label": f"webhook attempt {number} for {delivery.order_id}: {outcome}",
+        "delivery_id": delivery.id,
+    }

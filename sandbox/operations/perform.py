@@ -1,0 +1,166 @@
+"""What comes due, and whether it still means something when it does."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from sandbox.methods import behaviour_of
+from sandbox.operations.act import act_on_attempt
+from sandbox.operations.authorizations import follow_ledger
+from sandbox.operations.steps import move_both
+from sandbox.orders.authorization import Authorization
+from sandbox.orders.commands import (
+    AttemptDelivery,
+    CaptureDelayed,
+    Command,
+    ExpireAttempt,
+    ExpireAuthorization,
+    ExpirePage,
+    Perform,
+)
+from sandbox.orders.deliveries import DeliveryState
+from sandbox.orders.order import Order
+from sandbox.orders.statuses import OrderStatus, TransactionStatus, Trigger
+from sandbox.orders.transaction import Transaction
+from sandbox.projects.edit import Edit
+from sandbox.projects.outbox import Errand
+from sandbox.projects.project import Project
+
+
+def _attempt(project: Project, command: Any) -> Transaction | None:
+    order = project.store.order(command.order_id)
+    return order.transaction(command.transaction_id) if order is not None else None
+
+
+def _open_authorization(project: Project, command: Any, at: datetime) -> Authorization | None:
+    attempt = _attempt(project, command)
+    authorization = attempt.authorization if attempt is not None else None
+    if authorization is None or authorization.is_over or authorization.expires_at != at:
+        return None
+    return authorization if authorization.remaining_cents else None
+
+
+def _page_expires(project: Project, command: ExpirePage, at: datetime) -> bool:
+    order = project.store.order(command.order_id)
+    if order is None or order.status not in (OrderStatus.NEW, OrderStatus.PROCESSING):
+        return False
+    attempt = order.last_transaction
+    # Money may be on its way: then the order ends with that attempt, not with its page (A21).
+    return attempt is None or attempt.status != TransactionStatus.PENDING
+
+
+def _expire_page(project: Project, command: ExpirePage, at: datetime) -> None:
+    with project.edit(at) as edit:
+        order = edit.order(command.order_id)
+        attempt = order.last_transaction
+        if attempt is not None and attempt.is_open:
+            edit.move_transaction(attempt, Trigger.EXPIRE)
+        edit.move_order(order, Trigger.EXPIRE)
+
+
+def _attempt_expires(project: Project, command: ExpireAttempt, at: datetime) -> bool:
+    attempt = _attempt(project, command)
+    return attempt is not None and attempt.is_open and attempt.expires_at == at
+
+
+def _expire_attempt(project: Project, command: ExpireAttempt, at: datetime) -> None:
+    with project.edit(at) as edit:
+        order = edit.order(command.order_id)
+        attempt = order.transaction(command.transaction_id)
+        assert attempt is not None, "it applies"
+        edit.move_transaction(attempt, Trigger.EXPIRE)
+        if _ends_with_attempt(order, attempt, at):
+            edit.move_order(order, Trigger.EXPIRE)
+
+
+def _ends_with_attempt(order: Order, attempt: Transaction, at: datetime) -> bool:
+    if not order.is_hosted:
+        return True
+    return attempt is order.last_transaction and order.expires_at is not None and order.expires_at <= at
+
+
+def _authorized(edit: Edit, command: Any) -> tuple[Order, Transaction, Authorization]:
+    order = edit.order(command.order_id)
+    attempt = order.transaction(command.transaction_id)
+    assert attempt is not None, "it applies"
+    assert attempt.authorization is not None, "it applies"
+    return order, attempt, attempt.authorization
+
+
+def _authorization_expires(project: Project, command: ExpireAuthorization, at: datetime) -> bool:
+    return _open_authorization(project, command, at) is not None
+
+
+def _expire_authorization(project: Project, command: ExpireAuthorization, at: datetime) -> None:
+    """Unused: expired; used in part: completed; never capturable again (SET-41, SET-42)."""
+    with project.edit(at) as edit:
+        order, attempt, authorization = _authorized(edit, command)
+        attempt.authorization = authorization.ended()
+        if not authorization.captured_cents:
+            move_both(edit, order, attempt, Trigger.LAPSE)
+        elif attempt.status == TransactionStatus.ACCEPTED:
+            move_both(edit, order, attempt, Trigger.FINISH)
+
+
+def _delayed_captures(project: Project, command: CaptureDelayed, at: datetime) -> bool:
+    return _open_authorization(project, command, at) is not None
+
+
+def _capture_delayed(project: Project, command: CaptureDelayed, at: datetime) -> None:
+    with project.edit(at) as edit:
+        order, attempt, authorization = _authorized(edit, command)
+        attempt.authorization = authorization.capture_delayed(now=at)
+        attempt.modified = at
+        follow_ledger(edit, order, attempt)
+
+
+def _acts(project: Project, command: Perform, at: datetime) -> bool:
+    attempt = _attempt(project, command)
+    if attempt is None:
+        return False
+    return command.action.name in behaviour_of(attempt).actions(attempt, project.terms(at))
+
+
+def _act(project: Project, command: Perform, at: datetime) -> None:
+    act_on_attempt(project, command.order_id, command.transaction_id, command.action, at)
+
+
+def _delivers(project: Project, command: AttemptDelivery, at: datetime) -> bool:
+    delivery = project.store.delivery(command.delivery_id)
+    return (
+        delivery is not None
+        and delivery.state is DeliveryState.PENDING
+        and delivery.next_number == command.number
+    )
+
+
+def _deliver(project: Project, command: AttemptDelivery, at: datetime) -> None:
+    project.outbox.put(Errand(command.delivery_id))
+
+
+Applies = Callable[[Project, Any, datetime], bool]
+Perform_ = Callable[[Project, Any, datetime], None]
+
+TABLE: dict[type[Command], tuple[Applies, Perform_]] = {
+    ExpirePage: (_page_expires, _expire_page),
+    ExpireAttempt: (_attempt_expires, _expire_attempt),
+    ExpireAuthorization: (_authorization_expires, _expire_authorization),
+    CaptureDelayed: (_delayed_captures, _capture_delayed),
+    Perform: (_acts, _act),
+    AttemptDelivery: (_delivers, _deliver),
+}
+
+
+class Performer:
+    """Knows, for the clock, what every command means."""
+
+    def applies(self, project: Project, command: Command, at: datetime) -> bool:
+        """Whether it still has something to do."""
+        return TABLE[type(command)][0](project, command, at)
+
+    def perform(self, project: Project, command: Command, at: datetime) -> None:
+        """Do it, at its own time."""
+        TABLE[type(command)][1](project, command, at)
+
+
+PERFORMER = Performer()

@@ -1,0 +1,78 @@
+"""What is due later: plain data that ``operations.perform`` knows how to do."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sandbox.orders.actions import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Something to do for an order; what it finds when it comes due decides whether it still applies."""
+
+    order_id: str
+    kind: ClassVar[str] = ""
+
+    @property
+    def label(self) -> str:
+        """What the agenda shows."""
+        return f"{self.kind.replace('-', ' ')} of {self.order_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpirePage(Command):
+    """The hosted payment page closes."""
+
+    kind: ClassVar[str] = "page-expiry"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireAttempt(Command):
+    """The customer's time for this attempt is over."""
+
+    transaction_id: str
+    kind: ClassVar[str] = "expiry"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireAuthorization(Command):
+    """What was not captured by now never will be."""
+
+    transaction_id: str
+    kind: ClassVar[str] = "authorization-expiry"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureDelayed(Command):
+    """A delayed authorization captures what is left."""
+
+    transaction_id: str
+    kind: ClassVar[str] = "delayed-capture"
+
+
+@dataclass(frozen=True, slots=True)
+class Perform(Command):
+    """A customer, bank, screening or processor acts by itself, as the scenario said."""
+
+    transaction_id: str
+    action: Action
+    kind: ClassVar[str] = "action"
+
+    @property
+    def label(self) -> str:
+        """What the agenda shows."""
+        return f"{self.action.name} for {self.order_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptDelivery(Command):
+    """A webhook is tried again, or for the first time after a delay."""
+
+    delivery_id: str
+    number: int
+    kind: ClassVar[str] = "webhook"
+
+    @property
+    def label(self) -> str:
+        """What the agenda shows."""
+        return f"webhook attempt {self.number} for {self.order_id}"

@@ -1,0 +1,12 @@
+"""What answers show of a customer."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
+REDUCED_FIELDS: Final = ("country", "ip_address")
+
+
+def reduced(customer: Mapping[str, Any]) -> dict[str, Any]:
+    """Country and address only, for projects with ``reduced_customer`` (CUS-13)."""
+    return {name: customer[name] for name in REDUCED_FIELDS if name in customer}

@@ -1,0 +1,90 @@
+"""A webhook owed: at most ten tries, two minutes apart, every one recorded."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from sandbox.kernel.periods import Period
+
+DELIVERIES_MAX: Final = 10  # LIM-06
+RETRY_AFTER: Final = Period.parse("PT2M")
+BODY_KEPT_BYTES: Final = 4096
+
+
+class DeliveryState(StrEnum):
+    """Whether a webhook is still owed."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What goes over the wire in one attempt."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: a status and a body, or the error that kept them away."""
+
+    duration_ms: float
+    status: int | None = None
+    body: str = ""
+    error: str | None = None
+    warning: str | None = None
+
+    @property
+    def is_delivered(self) -> bool:
+        """2xx and 3xx count, and what a scenario drops; 4xx, 5xx and no answer are tried again."""
+        return self.error is None and (self.status is None or self.status < 400)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try, with what was sent and what came back."""
+
+    number: int
+    at: datetime
+    real_at: datetime
+    parcel: Parcel
+    reply: Reply
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One message for one status change; ``status`` is what the order had become."""
+
+    id: str
+    order_id: str
+    url: str
+    status: str
+    created: datetime
+    state: DeliveryState = DeliveryState.PENDING
+    attempts: list[Attempt] = field(default_factory=list)
+    postponed: bool = False  # a scenario delayed or swapped it; that happens once
+
+    @property
+    def next_number(self) -> int:
+        """The number of the attempt to come, from 1."""
+        return len(self.attempts) + 1
+
+    def record(self, attempt: Attempt) -> datetime | None:
+        """Keep an attempt; returns when the next one is due, or None when it is over.
+
+        An attempt asked for by hand after the end is recorded too, and can still deliver.
+        """
+        self.attempts.append(attempt)
+        if attempt.reply.is_delivered:
+            self.state = DeliveryState.DELIVERED
+        elif self.state is DeliveryState.PENDING:
+            if len(self.attempts) >= DELIVERIES_MAX:
+                self.state = DeliveryState.FAILED
+            else:
+                return RETRY_AFTER.after(attempt.at)
+        return None

@@ -1,0 +1,143 @@
+"""Moving a project's clock: event by event, each at its own time, its webhooks delivered before the next."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+from sandbox.kernel.timeline import Due
+from sandbox.orders.commands import Command
+from sandbox.orders.refusals import ClockBusy
+from sandbox.projects.project import Project
+
+EVENTS_MAX: Final = 10_000
+
+
+class Performer(Protocol):
+    """Knows what a command means."""
+
+    def applies(self, project: Project, command: Command, at: datetime) -> bool:
+        """Whether it still has something to do."""
+        ...
+
+    def perform(self, project: Project, command: Command, at: datetime) -> None:
+        """Do it, at its own time."""
+        ...
+
+
+@dataclass(slots=True)
+class Advance:
+    """What an advance did."""
+
+    begun: datetime
+    ended: datetime
+    events: list[dict[str, Any]] = field(default_factory=list)
+    stopped: bool = False
+
+
+def event(due: Due[Command]) -> dict[str, Any]:
+    """An agenda entry as answers show it."""
+    return {
+        "at": due.at.isoformat(timespec="microseconds"),
+        "kind": due.item.kind,
+        "order_id": due.item.order_id,
+        "label": due.item.label,
+    }
+
+
+def agenda(project: Project, performer: Performer) -> list[dict[str, Any]]:
+    """What is due and when, as an advance would run it (CTL-17)."""
+    with project.state_lock:
+        return [event(due) for due in project.timeline if performer.applies(project, due.item, due.at)]
+
+
+def advance(
+    project: Project,
+    performer: Performer,
+    *,
+    until: datetime | None,
+    next_only: bool = False,
+    events_max: int = EVENTS_MAX,
+) -> Advance:
+    """Run everything due up to ``until``, and end there; None: until nothing is due any more.
+
+    With ``next_only`` it ends at the next due event's time instead.
+
+    Raises:
+        ClockBusy: another advance is under way.
+    """
+    with _advancing(project):
+        log: list[dict[str, Any]] = []
+        project.advance_log = log
+        timeline = project.timeline
+        result = Advance(timeline.now, timeline.now, log)
+        project.outbox.settle()
+        if next_only:
+            head = _live_head(project, performer)
+            until = timeline.now if head is None else max(head.at, timeline.now)
+        while timeline is project.timeline:  # a reset meanwhile ends the advance
+            if len(log) >= events_max:
+                head = _live_head(project, performer)
+                result.stopped = head is not None and (until is None or head.at <= until)
+                break
+            if not _step(project, performer, until, log):
+                break
+            project.outbox.settle()
+        if until is not None and not result.stopped:
+            timeline.move_to(until)
+        result.ended = timeline.now
+        return result
+
+
+def run_due(project: Project, performer: Performer) -> None:
+    """Do what is due by now, without waiting for webhooks; nothing while an advance is under way."""
+    if not project.advance_lock.acquire(blocking=False):
+        return
+    try:
+        while _step(project, performer, project.now(), None):
+            pass
+    finally:
+        project.advance_lock.release()
+
+
+@contextmanager
+def _advancing(project: Project) -> Iterator[None]:
+    if not project.advance_lock.acquire(blocking=False):
+        raise ClockBusy("another advance of this project's clock is under way; wait for its answer")
+    try:
+        with project.state_lock:
+            project.timeline.move_to(project.now())
+            project.advancing = True
+        yield
+    finally:
+        with project.state_lock:
+            project.clock.set(project.timeline.now)
+            project.advancing = False
+            project.advance_log = None
+        project.advance_lock.release()
+        project.wake(project)
+
+
+def _live_head(project: Project, performer: Performer) -> Due[Command] | None:
+    with project.state_lock:
+        while (head := project.timeline.head()) is not None:
+            if performer.applies(project, head.item, head.at):
+                return head
+            project.timeline.drop_head()
+        return None
+
+
+def _step(
+    project: Project, performer: Performer, until: datetime | None, log: list[dict[str, Any]] | None
+) -> bool:
+    with project.state_lock:
+        head = _live_head(project, performer)
+        if head is None or (until is not None and head.at > until):
+            return False
+        due = project.timeline.step(head.at)
+        assert due is not None, "the head was there a moment ago, and the lock is held"
+        if log is not None and due.item.kind != "webhook":  # attempts log themselves, with their answer
+            log.append(event(due))
+        performer.perform(project, due.item, due.at)
+        return True

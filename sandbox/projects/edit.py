@@ -1,0 +1,123 @@
+"""An edit is a unit of work: on a clean exit all of it is so, on an exception none of it ever was."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from sandbox.kernel.ids import Ids
+from sandbox.methods.base import Terms
+from sandbox.orders.commands import Command
+from sandbox.orders.deliveries import Delivery
+from sandbox.orders.facts import StatusChanged
+from sandbox.orders.order import Order
+from sandbox.orders.qr import QrRequest
+from sandbox.orders.statuses import OrderStatus, Trigger, move
+from sandbox.orders.transaction import Transaction, TransactionEvent
+from sandbox.orders.vault import Credential
+from sandbox.projects.settings import Settings
+from sandbox.projects.store import ChangeSet
+from sandbox.scenarios.model import Subject
+
+if TYPE_CHECKING:
+    from sandbox.projects.project import Project
+
+
+class Edit:
+    """Copies to work on, and what shall follow from them.
+
+    It is made with the project's state lock held, by ``Project.edit``.
+    """
+
+    __slots__ = ("_created", "_moves", "_project", "change", "now", "settings")
+
+    def __init__(self, project: "Project", now: datetime) -> None:
+        self._project = project
+        self._created: set[str] = set()
+        self._moves: list[StatusChanged] = []
+        self.change = ChangeSet()
+        self.now = now
+        self.settings: Settings = project.settings
+
+    @property
+    def has_created(self) -> bool:
+        """Whether there is a new order."""
+        return bool(self._created)
+
+    @property
+    def ids(self) -> Ids:
+        """The project's identifiers."""
+        return self._project.ids
+
+    @property
+    def terms(self) -> Terms:
+        """What a payment method may know."""
+        return self._project.terms(self.now)
+
+    def order(self, order_id: str) -> Order:
+        """A copy of an order to work on; the same one each time.
+
+        Raises:
+            Unknown: there is no such order here.
+        """
+        order = self.change.orders.get(order_id)
+        if order is None:
+            order = self.change.orders[order_id] = self._project.find_order(order_id).copied()
+        return order
+
+    def add(self, order: Order) -> Order:
+        """A new order."""
+        self._created.add(order.id)
+        self.change.orders[order.id] = order
+        return order
+
+    def move_order(self, order: Order, trigger: Trigger) -> None:
+        """Set the order's next status; its webhook follows."""
+        self._moves.append(move(order, trigger, self.now))
+
+    def move_transaction(self, transaction: Transaction, trigger: Trigger) -> None:
+        """Set the transaction's next status and record the event."""
+        move(transaction, trigger, self.now)
+        self.record_event(transaction)
+
+    def record_event(self, transaction: Transaction) -> None:
+        """Note the status that a transaction has reached (TEV-01)."""
+        event = TransactionEvent(self.ids.uuid("event"), transaction.status, self.now)
+        transaction.events = (*transaction.events, event)
+
+    def decide(self, subject: Subject) -> Mapping[str, Any]:
+        """Ask the scenario for the outcome of an attempt; the use counts once the edit is done."""
+        index, outcome = self._project.scenario.decide(subject, self._project.rule_uses)
+        if index is not None:
+            self.change.rules_used.append(index)
+        return outcome
+
+    def schedule(self, at: datetime, command: Command) -> None:
+        """Put a command on the agenda."""
+        self.change.commands.append((at, command))
+
+    def store_credential(self, credential: Credential) -> None:
+        """Keep a card in the vault."""
+        self.change.credentials.append(credential)
+
+    def store_qr_request(self, request: QrRequest) -> None:
+        """Keep a QR request."""
+        self.change.qr_requests.append(request)
+
+    def finish(self) -> ChangeSet:
+        """Number the new versions and owe their webhooks."""
+        for order in self.change.orders.values():
+            order.version += 1
+            order.modified = self.now
+            if order.id in self._created and order.status != OrderStatus.NEW:
+                self._owe(order, order.status)
+        for moved in self._moves:
+            if moved.subject_id not in self._created:
+                self._owe(self.change.orders[moved.subject_id], moved.after)
+        return self.change
+
+    def _owe(self, order: Order, status: str) -> None:
+        url = order.webhook_url or self.settings.webhook_url
+        if url is not None:
+            self.change.deliveries.append(
+                Delivery(self.ids.uuid("delivery"), order.id, url, status, self.now)
+            )

@@ -1,0 +1,59 @@
+"""The requests of the merchant API, as they came and as they were answered."""
+
+import re
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+ENTRIES_MAX: Final = 10_000
+BODY_KEPT_BYTES: Final = 16_384
+
+_CVC: Final = re.compile(rb'("cvc"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)')
+_CARD_NUMBER: Final = re.compile(rb"(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One request and its answer; bodies are kept as they were sent, secrets masked."""
+
+    at: datetime
+    method: str
+    path: str
+    query: str
+    status: int
+    request: bytes
+    response: bytes
+    ignored: tuple[str, ...] = ()
+    rule: str | None = None
+    order_id: str | None = None
+
+
+class Journal:
+    """Keeps the newest entries and counts what it dropped."""
+
+    def __init__(self) -> None:
+        self.entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
+        self.dropped = 0
+
+    def add(self, entry: JournalEntry) -> None:
+        """Keep an entry; a full journal lets its oldest go."""
+        if len(self.entries) == ENTRIES_MAX:
+            self.dropped += 1
+        self.entries.append(entry)
+
+
+def masked(body: bytes) -> bytes:
+    """A request's body without CVC and card numbers (CTL-29)."""
+    kept = body[:BODY_KEPT_BYTES]
+    if b"cvc" in kept:
+        kept = _CVC.sub(rb'\1"***"', kept)
+    return _CARD_NUMBER.sub(_mask_card_number, kept)
+
+
+def _mask_card_number(match: re.Match[bytes]) -> bytes:
+    digits = [byte - 48 for byte in match.group() if 48 <= byte < 58]
+    doubled = [
+        digit if place % 2 == 0 else sum(divmod(digit * 2, 10)) for place, digit in enumerate(digits[::-1])
+    ]
+    return b"***" if sum(doubled) % 10 == 0 else match.group()

@@ -1,0 +1,179 @@
+"""A project: state, locks and editing; everything of one merchant, nothing of another."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from threading import Lock, RLock
+from typing import Any
+
+from sandbox.kernel.ids import Ids
+from sandbox.kernel.timeline import Timeline
+from sandbox.methods.base import Terms
+from sandbox.orders.commands import Command
+from sandbox.orders.order import Order
+from sandbox.orders.refusals import Stale, Unknown
+from sandbox.projects.clock import Clock, ClockStart, RealTime
+from sandbox.projects.edit import Edit
+from sandbox.projects.journal import Journal
+from sandbox.projects.outbox import Errand, Outbox
+from sandbox.projects.settings import Settings, read_settings
+from sandbox.projects.store import MemoryStore, Store
+from sandbox.scenarios.default import default_scenario
+from sandbox.scenarios.model import Scenario
+
+IfMatch = Callable[[str], bool]
+"""Whether a tag is among those that a request accepts."""
+
+
+class Project:
+    """One merchant integration under test.
+
+    Locks, in this order and never reversed: ``advance_lock`` (try only, held across webhook I/O),
+    ``state_lock`` (microseconds, never during I/O), then the outbox's own condition.
+    """
+
+    def __init__(
+        self,
+        project_id: str,
+        merchant_id: str,
+        api_key: str,
+        settings: Settings,
+        start: ClockStart,
+        real: RealTime,
+    ) -> None:
+        self.project_id = project_id
+        self.merchant_id = merchant_id
+        self.api_key = api_key
+        self.base_settings = settings
+        self.real = real
+        self.start = ClockStart(start.mode, start.at or (real.wall_now() if start.mode == "frozen" else None))
+        self.advance_lock = Lock()
+        self.state_lock = RLock()
+        self.outbox = Outbox()
+        self.wake: Callable[[Project], None] = lambda project: None  # the pacer's
+        self.on_order: Callable[[], None] | None = None  # the server counts orders, for the collector
+        self.is_deleted = False
+        self.advancing = False
+        self._begin()
+
+    def _begin(self) -> None:
+        at = self.start.at or self.real.wall_now()
+        self.clock = Clock(self.real, at, self.start.mode)
+        self.timeline: Timeline[Command] = Timeline(at)
+        self.ids = Ids(self.base_settings.seed)
+        self.store: Store = MemoryStore()
+        self.journal = Journal()
+        self.answers: dict[str, tuple[str, bytes]] = {}  # order id -> (etag, body), for the web to keep
+        self.swapped: list[Errand] = []  # webhooks that wait for the next one to go first
+        self.advance_log: list[dict[str, Any]] | None = None
+        self.activate(default_scenario())
+
+    def reset(self) -> None:
+        """Be as at the start (CTL-09); what is still on its way finds nothing to change."""
+        with self.state_lock:
+            self.outbox.clear()
+            self._begin()
+
+    # Settings and scenario
+
+    def activate(self, scenario: Scenario) -> None:
+        """Switch to a scenario; its settings hold while it is active (SCN-07)."""
+        with self.state_lock:
+            self.settings = read_settings(dict(scenario.settings), self.base_settings, "settings")
+            self.scenario = scenario
+            self.rule_uses: dict[int, int] = {}
+
+    def change_settings(self, data: Any) -> None:
+        """Change some settings, or none when one is wrong (CTL-01)."""
+        with self.state_lock:
+            base = read_settings(data, self.base_settings)
+            self.settings = read_settings(dict(self.scenario.settings), base, "settings")
+            self.base_settings = base
+
+    # Time
+
+    def now(self) -> datetime:
+        """Sandbox time: while an advance steps, the time of its event."""
+        if self.advancing or not self.clock.running:
+            return self.timeline.now
+        return max(self.timeline.now, self.clock.read())
+
+    def real_seconds_until_due(self) -> float | None:
+        """How long until something on the agenda is due; None when only a command moves the clock there."""
+        with self.state_lock:
+            head = self.timeline.head()
+            if head is None or self.is_deleted or self.advancing:  # an advance wakes the pacer when it ends
+                return None
+            if head.at <= self.now():
+                return 0.0
+            return self.clock.real_seconds_until(head.at)
+
+    # Reading and editing
+
+    def find_order(self, order_id: str) -> Order:
+        """The newest version of an order or refund.
+
+        Raises:
+            Unknown: there is none of this id here.
+        """
+        order = self.store.order(order_id)
+        if order is None:
+            raise Unknown(f"there is no order {order_id!r} in this project")
+        return order
+
+    def terms(self, now: datetime) -> Terms:
+        """What a payment method may know of this project at a time."""
+        settings = self.settings
+        return Terms(now, settings.is_test, settings.features, self.store.credential, self.ids)
+
+    def etag(self, order: Order) -> str:
+        """What names a version of an order: it changes with every edit, and with how answers look."""
+        return f"{order.id[:8]}-{order.version}{self.settings.presentation}"
+
+    @contextmanager
+    def edit(self, now: datetime | None = None) -> Iterator[Edit]:
+        """Change state as one unit; with ``now`` at an event's own time."""
+        with self.state_lock:
+            edit = Edit(self, now or self.now())
+            yield edit
+            change = edit.finish()
+            self.store.commit(change)
+            for index in change.rules_used:
+                self.rule_uses[index] = self.rule_uses.get(index, 0) + 1
+            head = self.timeline.head()
+            for at, command in change.commands:
+                self.timeline.schedule(at, command)
+            if change.commands and not self.advancing:
+                first = self.timeline.head()
+                if head is None or (first is not None and first.at < head.at):
+                    self._wake()
+            if edit.has_created and self.on_order is not None:
+                self.on_order()
+            for delivery in change.deliveries:
+                self.outbox.put(Errand(delivery.id))
+
+    def require_match(self, order_id: str, if_match: IfMatch | None) -> Order:
+        """Refuse to change an order that is not as the merchant read it; to be called within an edit.
+
+        Raises:
+            Unknown: there is no such order here.
+            Stale: its tag is not among those given (SET-33).
+        """
+        order = self.find_order(order_id)
+        if if_match is not None and not if_match(self.etag(order)):
+            raise Stale(
+                f"order {order_id} has changed since: its ETag is now {self.etag(order)!r}, read it again"
+            )
+        return order
+
+    def _wake(self) -> None:
+        if not self.outbox.on_release(lambda: self.wake(self)):
+            self.wake(self)
+
+    def plain(self) -> Mapping[str, Any]:
+        """Who this project is, without its key."""
+        return {
+            "project_id": self.project_id,
+            "merchant_id": self.merchant_id,
+            "settings": self.settings.as_mapping(),
+        }

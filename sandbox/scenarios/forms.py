@@ -1,0 +1,136 @@
+"""How a scenario document is written; the forms check it and give the model."""
+
+from typing import Any
+
+from marshmallow import ValidationError, pre_load, validates_schema
+
+from sandbox.forms import Cents, Choice, Flag, Form, Items, Part, PeriodText, Text, Whole
+from sandbox.forms.base import Problem
+from sandbox.forms.fields import Anything
+from sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
+from sandbox.orders.deliveries import DELIVERIES_MAX
+from sandbox.orders.statuses import OrderStatus
+
+OUTCOMES = ("passed", "declined", "error")
+RULES_MAX = 1000
+
+
+class AmountForm(Form):
+    """Bounds for an amount, in cents."""
+
+    gte = Cents(low=0)
+    gt = Cents(low=0)
+    lte = Cents(low=0)
+    lt = Cents(low=0)
+
+    @pre_load
+    def exact(self, data: Any, **options: Any) -> Any:
+        """One number stands for exactly that amount."""
+        if isinstance(data, int) and not isinstance(data, bool):
+            return {"gte": data, "lte": data}
+        return data
+
+
+class WhenForm(Form):
+    """Conditions of a rule; all must hold."""
+
+    payment_method = Items(Text(), least=1)
+    amount = Part(AmountForm)
+    customer = Anything(keys=Text(), values=Text())
+    merchant_order_id = Text()
+    attempt = Whole(low=1)
+    refund = Flag()
+
+    @pre_load
+    def one_or_many(self, data: Any, **options: Any) -> Any:
+        """One method may stand without a list."""
+        if isinstance(data, dict) and isinstance(data.get("payment_method"), str):
+            return {**data, "payment_method": [data["payment_method"]]}
+        return data
+
+
+class CreditField(Part):
+    """The bank's credit, or the word never."""
+
+    def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
+        return value if value == "never" else super()._deserialize(value, *context, **options)
+
+
+class CreditForm(Form):
+    """When the bank credits how much."""
+
+    after = PeriodText(zero=True)
+    amount = Cents()
+
+
+class ThenForm(Form):
+    """What happens to an attempt."""
+
+    customer = Choice(("waits", "pays", "fails", "cancels", "abandons"))
+    after = PeriodText(zero=True)
+    reason = Text()
+    card = Choice((*CARDS, *(network for network in NETWORKS if network not in CARDS)))
+    authorization = Choice(AUTHORIZATION_METHODS)
+    credit = CreditField(CreditForm)
+    screening = Choice((*OUTCOMES, "needs-time"))
+    then = Choice(OUTCOMES)
+    processor = Choice(("settles", "fails"))
+
+    @validates_schema(skip_on_field_errors=True)
+    def says_something(self, data: dict[str, Any], **options: Any) -> None:
+        """An outcome needs an actor."""
+        actors = ("customer", "credit", "screening", "processor")
+        if not any(actor in data for actor in actors):
+            raise ValidationError(Problem(f"must name one of: {', '.join(actors)}", list(actors)))
+
+
+class RuleForm(Form):
+    """One rule."""
+
+    when = Part(WhenForm, load_default=dict)
+    times = Whole(low=1)
+    then = Part(ThenForm, required=True)
+
+
+class WebhookWhenForm(Form):
+    """Which attempts of which deliveries."""
+
+    status = Choice([status.value for status in OrderStatus])
+    attempt = Whole(low=1, high=DELIVERIES_MAX)
+
+
+class WebhookThenForm(Form):
+    """How a delivery fares instead of going to the merchant, or besides."""
+
+    answer = Whole(low=100, high=599)
+    timeout = Flag()
+    drop = Flag()
+    duplicate = Whole(low=2, high=10)
+    delay = PeriodText()
+    swap = Flag()
+
+    @validates_schema(skip_on_field_errors=True)
+    def one_thing(self, data: dict[str, Any], **options: Any) -> None:
+        """One effect per rule."""
+        if len(data) != 1:
+            known = list(self.load_fields)
+            raise ValidationError(Problem(f"must hold exactly one of: {', '.join(known)}", known))
+
+
+class WebhookRuleForm(Form):
+    """One rule for webhooks."""
+
+    when = Part(WebhookWhenForm, load_default=dict)
+    then = Part(WebhookThenForm, required=True)
+
+
+class ScenarioForm(Form):
+    """A whole scenario."""
+
+    name = Text(
+        required=True, pattern="[a-z0-9][a-z0-9-]{0,63}", expected="small letters, digits and hyphens"
+    )
+    description = Text()
+    settings = Anything(keys=Text())
+    rules = Items(Part(RuleForm), most=RULES_MAX)
+    webhooks = Items(Part(WebhookRuleForm))

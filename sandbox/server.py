@@ -1,0 +1,174 @@
+"""Builds the sandbox, binds it, starts and stops it; hides which HTTP server it is."""
+
+import gc
+import json
+import logging
+import socket
+from itertools import count
+from threading import Thread
+from typing import Any, Final
+
+from waitress import wasyncore
+from waitress.channel import HTTPChannel
+from waitress.server import create_server
+from waitress.task import ErrorTask, ThreadedTaskDispatcher
+
+from sandbox.courier import Courier
+from sandbox.pacer import Pacer
+from sandbox.projects.clock import RealTime
+from sandbox.projects.project import Project
+from sandbox.projects.registry import FIRST_API_KEY, Registry
+from sandbox.realtime import monotonic_seconds, wall_now
+from sandbox.web.app import make_app
+from sandbox.web.errors import TYPE_OF_STATUS, error_body
+
+THREADS_MIN: Final = 4
+THREADS_MAX: Final = 512  # blocking calls hold one each; what they wait for needs another
+REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
+IDLE_CONNECTION_SECONDS: Final = 60
+STOP_SECONDS: Final = 1.0
+ORDERS_PER_FREEZE: Final = 1000
+
+logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # the pool grows, so a queue is no news
+
+
+class GrowingDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """A pool with a thread for every request under way: a blocking call never holds up another."""
+
+    def add_task(self, task: Any) -> None:
+        """Queue a request, and make sure that a thread is free for it."""
+        with self.lock:
+            idle = len(self.threads) - self.stop_count - self.active_count
+            wanted = len(self.threads) + 1 if idle <= len(self.queue) else 0
+        if 0 < wanted <= THREADS_MAX:
+            self.set_thread_count(wanted)
+        super().add_task(task)
+
+
+class JsonErrorTask(ErrorTask):  # type: ignore[misc]
+    """Answers what is no HTTP request in the shape of all errors."""
+
+    def execute(self) -> None:
+        """Write the error and close the connection, for nobody knows where the next request begins."""
+        error = self.request.error
+        kind = TYPE_OF_STATUS.get(error.code, "BadRequest")
+        body = json.dumps(error_body(error.code, kind, str(error.body))).encode()
+        self.status = f"{error.code} {error.reason}"
+        self.response_headers.append(("Content-Type", "application/json"))
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class JsonErrorChannel(HTTPChannel):  # type: ignore[misc]
+    """A connection whose errors are JSON, too."""
+
+    error_task_class = JsonErrorTask
+
+
+class PortTaken(Exception):
+    """The address cannot be bound."""
+
+
+class Server:
+    """One sandbox on one port, in this process; ``port`` 0 takes any free one."""
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        seed: int | None = None,
+        clock: str = "running",
+        public_url: str | None = None,
+        control_token: str | None = None,
+        freeze_memory: bool = False,
+    ) -> None:
+        """Bind and build; nothing is served before ``start``.
+
+        Raises:
+            PortTaken: the address is in use, or not this host's.
+            Invalid: ``clock`` is none.
+        """
+        self._socket = _bind(host, port)
+        bound_port = self._socket.getsockname()[1]
+        shown_host = f"[{host}]" if ":" in host else host
+        self.url = (public_url or f"http://{shown_host}:{bound_port}").rstrip("/")
+        self.courier = Courier()
+        self.pacer = Pacer()
+        self.registry = Registry(RealTime(wall_now, monotonic_seconds), seed=seed, clock=clock)
+        self.registry.on_created = self._attach
+        self._orders = count(1)
+        self._freeze_memory = freeze_memory
+        self.first_project = self.registry.create({"name": "sandbox"}, api_key=FIRST_API_KEY)
+        self.app = make_app(self.registry, public_url=self.url, control_token=control_token)
+        self._map: dict[int, Any] = {}
+        self._http: Any = None
+        self._loop = Thread(target=self._run, name="server", daemon=True)
+        self._stopping = False
+
+    def start(self) -> None:
+        """Serve, on threads of its own."""
+        dispatcher = GrowingDispatcher()
+        dispatcher.set_thread_count(THREADS_MIN)
+        self._http = create_server(
+            self.app,
+            map=self._map,
+            _dispatcher=dispatcher,
+            sockets=[self._socket],
+            max_request_body_size=REQUEST_BYTES_MAX,
+            channel_timeout=IDLE_CONNECTION_SECONDS,
+            connection_limit=1000,
+            ident="payment-orders-sandbox",
+            asyncore_use_poll=True,
+        )
+        self._http.channel_class = JsonErrorChannel
+        self.pacer.start()
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Stop within two seconds; what is still under way then ends with its threads."""
+        self._stopping = True
+        self.courier.stop()
+        self.pacer.stop()
+        if self._http is not None:
+            self._http.pull_trigger()
+            self._loop.join(STOP_SECONDS)
+            self._http.task_dispatcher.shutdown(cancel_pending=True, timeout=STOP_SECONDS / 2)
+            wasyncore.close_all(self._map, ignore_all=True)
+        self._socket.close()
+
+    def __enter__(self) -> "Server":
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            wasyncore.poll2(1.0, self._map)
+
+    def _attach(self, project: Project) -> None:
+        self.courier.attach(project)
+        self.pacer.attach(project)
+        if self._freeze_memory:
+            project.on_order = self._count_order
+
+    def _count_order(self) -> None:
+        """Let the collector forget settled orders: with 100,000 it would stall everybody by half a second."""
+        if next(self._orders) % ORDERS_PER_FREEZE == 0:
+            gc.freeze()
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        bound.listen(1024)
+    except (OSError, OverflowError) as error:
+        bound.close()
+        raise PortTaken(f"cannot listen on {host}:{port}: {error}") from error
+    return bound

@@ -1,0 +1,44 @@
+"""The WSGI application: every face of the sandbox on one server."""
+
+from flask import Flask, Response, current_app
+
+from sandbox.projects.registry import Registry
+from sandbox.web import errors
+from sandbox.web.api.views import api
+from sandbox.web.control.projects import health, projects
+from sandbox.web.control.views import control
+from sandbox.web.pages.views import pages
+
+
+def make_app(registry: Registry, *, public_url: str, control_token: str | None = None) -> Flask:
+    """Build the application.
+
+    ``public_url`` is where merchants and payers reach it, scheme included and without a final slash;
+    with a ``control_token``, making and listing projects asks for it.
+    """
+    app = Flask("sandbox", static_folder=None)
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # no CORS: what is not a route is a 405
+    # Every path works with and without its final slash, answered directly (SET-01).
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    app.extensions["registry"] = registry
+    app.extensions["public_url"] = public_url
+    app.extensions["control_token"] = control_token
+    errors.install(app)
+    app.register_blueprint(api)
+    app.register_blueprint(control)
+    app.register_blueprint(projects)
+    app.register_blueprint(health)
+    app.register_blueprint(pages)
+    app.add_url_rule("/openapi.json", view_func=_openapi)
+    return app
+
+
+def _openapi() -> Response:
+    """The description of both APIs, made once it is asked for."""
+    kept = current_app.extensions
+    if "openapi" not in kept:
+        from sandbox.web.openapi import document  # here, because starting up is faster without it
+
+        kept["openapi"] = document(current_app)
+    return Response(kept["openapi"], mimetype="application/json")

@@ -1,0 +1,1 @@
+"""The control API: projects, their clocks, and who does what in them."""

@@ -1,0 +1,44 @@
+"""What happened in a project, filtered as a request asks."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sandbox.orders.deliveries import DeliveryState
+from sandbox.orders.refusals import Invalid, Violation
+from sandbox.projects.project import Project
+from sandbox.web.control.records import delivery_record, journal_record
+
+STATES: Final = [state.value for state in DeliveryState]
+JOURNAL_FILTERS: Final = ("method", "path", "status", "order_id")
+
+
+def webhooks(project: Project, order_id: str | None, state: str | None) -> tuple[list[dict[str, Any]], int]:
+    """Webhooks with their attempts, oldest first, and how many were dropped.
+
+    Raises:
+        Invalid: no such state.
+    """
+    if state is not None and state not in STATES:
+        raise Invalid([Violation("state", f"must be one of: {', '.join(STATES)}", STATES)])
+    with project.state_lock:
+        items = [
+            delivery_record(delivery)
+            for delivery in project.store.deliveries()
+            if order_id in (None, delivery.order_id) and state in (None, delivery.state)
+        ]
+    return items, project.store.deliveries_dropped
+
+
+def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
+    """Requests and their answers, oldest first, and how many were dropped."""
+    wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
+    items = [
+        shown
+        for shown in map(journal_record, list(project.journal.entries))
+        if all(_same(key, str(shown[key]), value) for key, value in wanted.items())
+    ]
+    return items, project.journal.dropped
+
+
+def _same(key: str, shown: str, wanted: str) -> bool:
+    return shown.rstrip("/") == wanted.rstrip("/") if key == "path" else shown == wanted

@@ -1,0 +1,48 @@
+"""The server as a whole: its health, and the making of projects."""
+
+from hmac import compare_digest
+from typing import Any
+
+from flask import Blueprint, Response, current_app, request
+
+from sandbox import __version__
+from sandbox.projects.registry import Registry
+from sandbox.web.auth import registry
+from sandbox.web.bodies import json_body
+from sandbox.web.control.answers import json_answer, list_answer
+from sandbox.web.control.records import project_record
+from sandbox.web.errors import RequestRefused
+
+health = Blueprint("health", __name__)
+projects = Blueprint("projects", __name__, url_prefix="/control")
+
+
+@health.get("/health/")
+def get_health() -> Response:
+    """Say that all that was asked for at start is there (CTL-05)."""
+    return json_answer({"status": "ok", "version": __version__})
+
+
+@projects.before_request
+def require_control_token() -> None:
+    """Ask for the control token where one is set."""
+    token: str | None = current_app.extensions["control_token"]
+    sent = request.headers.get("Authorization", "")
+    if token is not None and not compare_digest(sent.encode(), f"Bearer {token}".encode()):
+        challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
+        raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+
+
+@projects.post("/projects/")
+def post_project() -> Response:
+    """Make a project; the only answer that holds an API key (CTL-06)."""
+    all_projects: Registry = registry()
+    settings: Any = json_body(empty_is={})
+    made = all_projects.create(settings)
+    return json_answer({"api_key": made.api_key, **project_record(made)}, 201)
+
+
+@projects.get("/projects/")
+def get_projects() -> Response:
+    """List the projects, without their keys."""
+    return list_answer([project_record(found) for found in registry().all()])

@@ -1,0 +1,80 @@
+"""What tests get to see of a project."""
+
+from typing import Any
+
+from sandbox.orders.deliveries import Attempt, Delivery
+from sandbox.projects.advance import Advance
+from sandbox.projects.journal import JournalEntry
+from sandbox.projects.project import Project
+
+
+def clock_record(project: Project) -> dict[str, Any]:
+    """The clock (CTL-12)."""
+    return {
+        "now": project.now().isoformat(timespec="microseconds"),
+        "mode": project.clock.mode,
+        "rate": project.clock.rate,
+    }
+
+
+def advance_record(advance: Advance) -> dict[str, Any]:
+    """What an advance did (CTL-13, CTL-16)."""
+    shown: dict[str, Any] = {
+        "from": advance.begun.isoformat(timespec="microseconds"),
+        "to": advance.ended.isoformat(timespec="microseconds"),
+        "events": advance.events,
+    }
+    return {**shown, "stopped": True} if advance.stopped else shown
+
+
+def project_record(project: Project) -> dict[str, Any]:
+    """A project without its key (CTL-29)."""
+    return {
+        "project_id": project.project_id,
+        "merchant_id": project.merchant_id,
+        "settings": project.settings.as_mapping(),
+        "clock": clock_record(project),
+        "scenario": project.scenario.name,
+    }
+
+
+def delivery_record(delivery: Delivery) -> dict[str, Any]:
+    """A webhook with every attempt (CTL-21)."""
+    return {
+        "id": delivery.id,
+        "order_id": delivery.order_id,
+        "url": delivery.url,
+        "state": delivery.state,
+        "attempts": [_attempt_record(attempt) for attempt in delivery.attempts],
+    }
+
+
+def _attempt_record(attempt: Attempt) -> dict[str, Any]:
+    reply = attempt.reply
+    return {
+        "number": attempt.number,
+        "at": attempt.at.isoformat(timespec="microseconds"),
+        "real_at": attempt.real_at.isoformat(timespec="microseconds"),
+        "request": {"headers": dict(attempt.parcel.headers), "body": attempt.parcel.body.decode()},
+        "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
+        "error": reply.error,
+        "warning": reply.warning,
+        "duration_ms": round(reply.duration_ms, 3),
+    }
+
+
+def journal_record(entry: JournalEntry) -> dict[str, Any]:
+    """A request and its answer (CTL-25)."""
+    return {
+        "at": entry.at.isoformat(timespec="microseconds"),
+        "method": entry.method,
+        "path": entry.path,
+        "query": entry.query,
+        "status": entry.status,
+        "request": entry.request.decode(errors="replace"),
+        "response": entry.response.decode(errors="replace"),
+        "ignored": list(entry.ignored),
+        "rule": entry.rule,
+        "fault": None,
+        "order_id": entry.order_id,
+    }

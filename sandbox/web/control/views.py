@@ -1,0 +1,150 @@
+"""One project under control: settings, time, actions, and what happened."""
+
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from sandbox.fidelity.ledger import assumptions, rules
+from sandbox.forms import read
+from sandbox.operations import clock as clocks
+from sandbox.operations.act import act
+from sandbox.operations.bank_qr import scan
+from sandbox.operations.choose_scenario import choose_scenario
+from sandbox.operations.perform import PERFORMER
+from sandbox.orders.actions import Action
+from sandbox.projects.advance import EVENTS_MAX, agenda
+from sandbox.scenarios.default import default_scenario
+from sandbox.web.after import hold_webhooks, release_webhooks
+from sandbox.web.auth import project, registry, require_project
+from sandbox.web.bodies import json_body
+from sandbox.web.control import listing
+from sandbox.web.control.answers import json_answer, list_answer
+from sandbox.web.control.forms import ActForm, AdvanceForm, ClockForm, ScanForm
+from sandbox.web.control.records import (
+    advance_record,
+    clock_record,
+    project_record,
+)
+from sandbox.web.orders import order_answer
+
+ACT = ActForm()
+SCAN = ScanForm()
+CLOCK = ClockForm()
+ADVANCE = AdvanceForm()
+
+control = Blueprint("control", __name__, url_prefix="/control")
+control.before_request(require_project)
+control.after_request(release_webhooks)
+
+
+@control.get("/project/")
+def get_project() -> Response:
+    """Show the project."""
+    return json_answer(project_record(project()))
+
+
+@control.patch("/project/")
+def patch_project() -> Response:
+    """Change some settings (CTL-01, CTL-07)."""
+    project().change_settings(json_body())
+    return json_answer(project_record(project()))
+
+
+@control.delete("/project/")
+def delete_project() -> Response:
+    """Delete the project; its key is refused from now on."""
+    registry().delete(project())
+    return json_answer({"deleted": project().project_id})
+
+
+@control.post("/reset/")
+def post_reset() -> Response:
+    """Be as at the start (CTL-09)."""
+    project().reset()
+    return json_answer(project_record(project()))
+
+
+@control.get("/clock/")
+def get_clock() -> Response:
+    """Read the clock."""
+    return json_answer(clock_record(project()))
+
+
+@control.patch("/clock/")
+def patch_clock() -> Response:
+    """Freeze it, let it run at a rate, or put it forward (CTL-12)."""
+    clocks.change_clock(project(), **read(CLOCK, json_body()))
+    return json_answer(clock_record(project()))
+
+
+@control.post("/clock/advance/")
+def post_advance() -> Response:
+    """Advance it, event by event (CTL-13)."""
+    aim = read(ADVANCE, json_body())
+    events_max = aim.pop("max_events", EVENTS_MAX)
+    return json_answer(advance_record(clocks.advance_clock(project(), aim, events_max)))
+
+
+@control.get("/agenda/")
+def get_agenda() -> Response:
+    """Show what is due (CTL-17)."""
+    return list_answer(agenda(project(), PERFORMER))
+
+
+@control.get("/scenario/")
+def get_scenario() -> Response:
+    """Show the active scenario."""
+    return json_answer(project().scenario.document)
+
+
+@control.put("/scenario/")
+def put_scenario() -> Response:
+    """Switch to a known scenario or to the one that is sent (CTL-19)."""
+    choose_scenario(project(), json_body())
+    return json_answer(project().scenario.document)
+
+
+@control.delete("/scenario/")
+def delete_scenario() -> Response:
+    """Go back to the default."""
+    project().activate(default_scenario())
+    return json_answer(project().scenario.document)
+
+
+@control.post("/orders/<order_id>/act/")
+def post_act(order_id: str) -> Response:
+    """Let somebody act on an order (CTL-20)."""
+    data = read(ACT, json_body())
+    hold_webhooks()
+    action = Action(amount_cents=data.pop("amount", None), **data)
+    return order_answer(project(), act(project(), order_id, action))
+
+
+@control.post("/bankqr/<qr_id>/scan/")
+def post_scan(qr_id: str) -> Response:
+    """Let a payer scan a QR code."""
+    data = read(SCAN, json_body(empty_is={}))
+    hold_webhooks()
+    order = scan(project(), qr_id, data.get("amount"), data.get("issuer_id"))
+    return order_answer(project(), order, 201)
+
+
+@control.get("/webhooks/")
+def get_webhooks() -> Response:
+    """List webhooks with their attempts (CTL-21)."""
+    order_id, state = request.args.get("order_id"), request.args.get("state")
+    return list_answer(*listing.webhooks(project(), order_id, state))
+
+
+@control.get("/journal/")
+def get_journal() -> Response:
+    """List the requests of the merchant API."""
+    items, dropped = listing.journal(project(), request.args)
+    return json_answer({"count": len(items)}) if request.args.get("count") else list_answer(items, dropped)
+
+
+@control.get("/fidelity/")
+def get_fidelity() -> Response:
+    """List every rule with what proves it, and every assumption (SET-70)."""
+    shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]
+    return list_answer(shown, assumptions=[assumption._asdict() for assumption in assumptions()])

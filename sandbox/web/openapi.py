@@ -1,0 +1,110 @@
+"""The description of both APIs, OpenAPI 3.1, made from the routes and the forms that validate."""
+
+import json
+import re
+from inspect import getdoc
+from typing import Any, Final
+
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from flask import Flask
+from werkzeug.routing import Rule
+
+from sandbox import __version__
+from sandbox.forms.fields import NumberOrText
+from sandbox.scenarios.forms import CreditField
+from sandbox.web.api.shapes import ErrorAnswerShape
+from sandbox.web.described import DESCRIBED, Described
+from sandbox.web.errors import error_body
+
+ERRORS: Final = {
+    400: "Malformed, or it breaks rules: all violations are listed",
+    401: "No API key, or one that nobody has",
+    404: "Unknown here",
+    409: "A rule refuses it in this state",
+    412: "If-Match does not hold",
+    413: "Over 1 MiB",
+    415: "Not application/json",
+}
+TAGS: Final = {"api": "merchant API", "pages": "pages", "health": "server"}
+
+
+def document(app: Flask) -> str:
+    """The whole description as JSON text."""
+    plugin = MarshmallowPlugin(schema_name_resolver=_schema_name)
+    spec = APISpec(
+        title="Payment orders sandbox",
+        version=__version__,
+        openapi_version="3.1.0",
+        plugins=[plugin],
+        info={"description": "The merchant API (/v1/) and the control API (/control/) of the sandbox."},
+    )
+    assert plugin.converter is not None, "the spec has initialised its plugins"
+    for either in (NumberOrText, CreditField):
+        plugin.converter.field_mapping[either] = (None, None)
+    spec.components.security_scheme(
+        "apiKey", {"type": "http", "scheme": "basic", "description": "The API key as user name"}
+    )
+    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
+        described = DESCRIBED.get(rule.endpoint)
+        if described is not None:
+            path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
+            spec.path(path=path, operations=_operations(app, rule, described))
+    return json.dumps(spec.to_dict())
+
+
+def _schema_name(schema: Any) -> str:
+    """Requests and answers are named for what they describe."""
+    name: str = (schema if isinstance(schema, type) else type(schema)).__name__
+    return name.replace("Form", "Request").removesuffix("Shape")
+
+
+def _operations(app: Flask, rule: Rule, described: Described) -> dict[str, Any]:
+    summary = (getdoc(app.view_functions[rule.endpoint]) or "").splitlines()[0]
+    room = rule.endpoint.partition(".")[0]
+    operation: dict[str, Any] = {
+        "operationId": rule.endpoint.replace(".", "_"),
+        "summary": summary,
+        "tags": [TAGS.get(room, "control API")],
+        "security": [{"apiKey": []}] if room in ("api", "control") else [],
+        "parameters": _parameters(rule, described),
+        "responses": {str(described.status): _answer(described, summary)},
+    }
+    for status in described.errors:
+        operation["responses"][str(status)] = _error(status)
+    if described.request is not None:
+        content = {"schema": described.request, "example": described.example}
+        operation["requestBody"] = {
+            "required": described.needs_body,
+            "content": {"application/json": content},
+        }
+    method = next(name for name in sorted(rule.methods or ()) if name != "HEAD")
+    return {method.lower(): operation}
+
+
+def _answer(described: Described, summary: str) -> dict[str, Any]:
+    schema: Any = described.response or {"type": "object"}
+    if described.is_list:
+        schema = {"type": "array", "items": schema}
+    if described.media_type != "application/json":
+        schema = {}
+    return {"description": summary, "content": {described.media_type: {"schema": schema}}}
+
+
+def _error(status: int) -> dict[str, Any]:
+    example = error_body(status, "ValidationError" if status == 400 else "Refused", ERRORS[status])
+    content = {"schema": ErrorAnswerShape, "example": example}
+    return {"description": ERRORS[status], "content": {"application/json": content}}
+
+
+def _parameters(rule: Rule, described: Described) -> list[dict[str, Any]]:
+    text = {"type": "string"}
+    parameters: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "schema": text} for name in sorted(rule.arguments)
+    ]
+    for name in described.query:
+        schema = {"type": "array", "items": text} if name.endswith("[]") else text
+        parameters.append({"name": name, "in": "query", "schema": schema})
+    if described.if_match:
+        parameters.append({"name": "If-Match", "in": "header", "schema": text})
+    return parameters

@@ -1,0 +1,63 @@
+"""Holds answers against the shapes that the API's description promises."""
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import requests
+from flask import Flask
+from jsonschema import Draft202012Validator
+
+from sandbox.projects.clock import RealTime
+from sandbox.projects.registry import Registry
+from sandbox.realtime import monotonic_seconds, wall_now
+from sandbox.web.app import make_app
+from sandbox.web.openapi import document
+
+CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts", "Qr", "Error", "Violation")
+
+
+@cache
+def description() -> dict[str, Any]:
+    """The description, its answers closed: a key that it does not name is a finding."""
+    app: Flask = make_app(
+        Registry(RealTime(wall_now, monotonic_seconds)), public_url="http://sandbox.example"
+    )
+    described: dict[str, Any] = json.loads(document(app))
+    for name in CLOSED:
+        described["components"]["schemas"][name]["additionalProperties"] = False
+    return described
+
+
+@cache
+def _validators() -> list[tuple[str, re.Pattern[str], dict[str, Draft202012Validator]]]:
+    components = {"components": description()["components"]}
+    found = []
+    for path, operations in description()["paths"].items():
+        pattern = re.compile(re.sub(r"\{[a-z_]+\}", "[^/]+", path).rstrip("/") + "/?")
+        for method, operation in operations.items():
+            by_status = {
+                status: Draft202012Validator(
+                    {**answer["content"]["application/json"]["schema"], **components}
+                )
+                for status, answer in operation["responses"].items()
+                if "application/json" in answer["content"]
+            }
+            found.append((method.upper(), pattern, by_status))
+    return found
+
+
+def check_answer(method: str, path: str, answer: requests.Response) -> None:
+    """Fail when an answer is not as described, or a refusal not in the one shape of errors."""
+    bare = path.partition("?")[0]
+    if answer.status_code >= 400:
+        assert answer.json().keys() == {"error"}, answer.text
+    for known_method, pattern, by_status in _validators():
+        if known_method == method and pattern.fullmatch(bare):
+            validator = by_status.get(str(answer.status_code))
+            if validator is not None:
+                validator.validate(answer.json())
+            elif answer.status_code not in (304, 405):
+                raise AssertionError(f"{method} {bare}: {answer.status_code} is not described")
+            return

@@ -1,0 +1,204 @@
+"""A project under test, driven over real HTTP; every answer is held against the API's description."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+
+from sandbox.server import Server
+from tests.described import check_answer
+
+START = "2026-03-01T12:00:00.000000+00:00"
+LINES = [
+    {
+        "type": "physical",
+        "amount": 500,
+        "currency": "EUR",
+        "merchant_order_line_id": "socks",
+        "name": "Socks",
+        "quantity": 3,
+        "vat_percentage": 2100,
+    },
+    {
+        "type": "shipping_fee",
+        "amount": 250,
+        "currency": "EUR",
+        "merchant_order_line_id": "post",
+        "name": "Postage",
+        "quantity": 2,
+        "vat_percentage": 900,
+    },
+]
+LINES_TOTAL = 2000
+CUSTOMER = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@example.com", "country": "NL"}
+
+
+def card(**more: Any) -> dict[str, Any]:
+    """A transaction by card."""
+    return {"payment_method": "credit-card", **more}
+
+
+def details(**fields: Any) -> dict[str, Any]:
+    """A transaction by card with details."""
+    return card(payment_method_details=fields)
+
+
+def by(method: str, **more: Any) -> dict[str, Any]:
+    """A transaction by any method, with the issuer that one of them needs."""
+    if method == "bank-redirect-nl":
+        more.setdefault("payment_method_details", {"issuer_id": "SBXANL2A"})
+    return {"payment_method": method, **more}
+
+
+class Sandbox:
+    """One project, and short names for what tests do with it."""
+
+    def __init__(self, server: Server, session: requests.Session | None = None, **settings: Any) -> None:
+        self.server = server
+        self.url = server.url
+        self.http = session or requests.Session()
+        settings.setdefault("clock", f"frozen@{START}")
+        made = self.http.post(f"{self.url}/control/projects/", json=settings)
+        assert made.status_code == 201, made.text
+        self.project: dict[str, Any] = made.json()
+        self.key: str = self.project["api_key"]
+
+    # Calls
+
+    def call(self, method: str, path: str, json: Any = None, **options: Any) -> requests.Response:
+        """Any call with this project's key."""
+        options.setdefault("auth", (self.key, ""))
+        if json is not None:
+            options["json"] = json
+        answer = self.http.request(method, f"{self.url}{path}", allow_redirects=False, **options)
+        check_answer(method, path, answer)
+        return answer
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        return self.call("GET", path, **options)
+
+    def post(self, path: str, json: Any = None, **options: Any) -> requests.Response:
+        return self.call("POST", path, json, **options)
+
+    def put(self, path: str, json: Any = None, **options: Any) -> requests.Response:
+        return self.call("PUT", path, json, **options)
+
+    def patch(self, path: str, json: Any = None, **options: Any) -> requests.Response:
+        return self.call("PATCH", path, json, **options)
+
+    def delete(self, path: str, **options: Any) -> requests.Response:
+        return self.call("DELETE", path, **options)
+
+    # Orders
+
+    def create(self, *transactions: Any, **fields: Any) -> requests.Response:
+        """Ask for an order, which may be refused."""
+        body: dict[str, Any] = {"currency": "EUR", "amount": 1000, **fields}
+        if transactions:
+            body["transactions"] = list(transactions)
+        return self.post("/v1/orders/", {key: value for key, value in body.items() if value is not ...})
+
+    def place(self, *transactions: Any, **fields: Any) -> dict[str, Any]:
+        """Create an order."""
+        answer = self.create(*transactions, **fields)
+        assert answer.status_code == 201, answer.text
+        order: dict[str, Any] = answer.json()
+        return order
+
+    def place_with_lines(self, method: str, **more: Any) -> dict[str, Any]:
+        """Create an order with lines and customer, as the screened methods need it."""
+        fields = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
+        transaction = {key: more.pop(key) for key in ("capture_mode", "expiration_period") if key in more}
+        return self.place(by(method, **transaction), **{**fields, **more})
+
+    def read(self, order: dict[str, Any] | str, *blocks: str) -> dict[str, Any]:
+        """Read an order as it is now."""
+        order_id = order if isinstance(order, str) else order["id"]
+        query = "&".join(f"fields[]={block}" for block in blocks)
+        answer = self.get(f"/v1/orders/{order_id}/" + (f"?{query}" if query else ""))
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def status(self, order: dict[str, Any]) -> tuple[str, str]:
+        """The statuses of an order and its newest transaction."""
+        found = self.read(order)
+        return found["status"], found["transactions"][-1]["status"]
+
+    def act(self, order: dict[str, Any], action: str, **more: Any) -> requests.Response:
+        """Let somebody act: ``act(order, "customer pay")``."""
+        actor, _, name = action.partition(" ")
+        return self.post(f"/control/orders/{order['id']}/act/", {"actor": actor, "action": name, **more})
+
+    def acted(self, order: dict[str, Any], action: str, **more: Any) -> dict[str, Any]:
+        """Let somebody act, and expect that it works."""
+        answer = self.act(order, action, **more)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def pay(self, order: dict[str, Any], **more: Any) -> dict[str, Any]:
+        """Let the customer pay."""
+        return self.acted(order, "customer pay", **more)
+
+    def take(self, order: dict[str, Any], kind: str, json: Any = None, **options: Any) -> requests.Response:
+        """Capture or void: ``take(order, "captures/amount", {"amount": 5})``."""
+        transaction = order["transactions"][-1]["id"]
+        return self.post(f"/v1/orders/{order['id']}/transactions/{transaction}/{kind}/", json, **options)
+
+    def authorized(self, **more: Any) -> dict[str, Any]:
+        """A card authorization of 2000 cents with lines, by the customer authorized."""
+        more.setdefault("capture_mode", "manual")
+        return self.pay(self.place_with_lines("credit-card", **more))
+
+    # Time and scenario
+
+    def advance(self, by: str | None = None, **aim: Any) -> list[dict[str, Any]]:
+        """Advance the clock; returns the events."""
+        answer = self.post("/control/clock/advance/", {"by": by, **aim} if by is not None else aim)
+        assert answer.status_code == 200, answer.text
+        events: list[dict[str, Any]] = answer.json()["events"]
+        return events
+
+    def settle(self) -> list[dict[str, Any]]:
+        """Let everything that is due now happen, webhooks included."""
+        return self.advance("PT0S")
+
+    def now(self) -> str:
+        """Sandbox time."""
+        time: str = self.get("/control/clock/").json()["now"]
+        return time
+
+    def scenario(self, *rules: dict[str, Any], **more: Any) -> None:
+        """Activate a scenario of these rules."""
+        answer = self.put("/control/scenario/", {"name": "of-the-test", "rules": list(rules), **more})
+        assert answer.status_code == 200, answer.text
+
+    def agenda(self) -> list[dict[str, Any]]:
+        """What is due."""
+        items: list[dict[str, Any]] = self.get("/control/agenda/").json()["items"]
+        return items
+
+    def webhooks(self, **query: str) -> list[dict[str, Any]]:
+        """Webhooks with their attempts."""
+        items: list[dict[str, Any]] = self.get("/control/webhooks/", params=query).json()["items"]
+        return items
+
+    def settings(self, **settings: Any) -> None:
+        """Change settings."""
+        answer = self.patch("/control/project/", settings)
+        assert answer.status_code == 200, answer.text
+
+
+def refused(answer: requests.Response, status: int, kind: str) -> dict[str, Any]:
+    """Expect a refusal of this status and type; returns the error."""
+    error: dict[str, Any] = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (status, kind), answer.text
+    return error
+
+
+def violations(answer: requests.Response) -> dict[str, str]:
+    """Expect violations; returns message by path."""
+    error = refused(answer, 400, "ValidationError")
+    return {found["path"]: found["message"] for found in error["violations"]}

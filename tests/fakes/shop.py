@@ -1,0 +1,83 @@
+"""A merchant's shop: a real HTTP server that notes the webhooks it gets and answers as it is told."""
+
+import json
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any, NamedTuple
+
+
+class Received(NamedTuple):
+    """One webhook as it came over the wire."""
+
+    path: str
+    headers: dict[str, str]
+    raw: bytes
+
+    @property
+    def body(self) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self.raw)
+        return parsed
+
+
+Answer = Callable[[Received], int | tuple[int, dict[str, str]]]
+
+
+class Shop:
+    """Answers 200 until ``answer`` is set to something else."""
+
+    def __init__(self) -> None:
+        self.received: list[Received] = []
+        self.answer: Answer = lambda received: 200
+        shop = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                length = int(self.headers.get("Content-Length", 0))
+                received = Received(self.path, dict(self.headers.items()), self.rfile.read(length))
+                shop.received.append(received)
+                answer = shop.answer(received)
+                status, headers = answer if isinstance(answer, tuple) else (answer, {})
+                try:
+                    self.send_response(status)
+                    for name, value in headers.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(b"noted")
+                except OSError:
+                    pass  # the courier has hung up, which is its right
+
+            def do_GET(self) -> None:
+                self.do_POST()
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 256
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/webhook"
+        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+        self._thread.start()
+
+    def tell(self, event: Event, after: int = 1) -> None:
+        """Set ``event`` with each webhook from the ``after``-th on."""
+
+        def note(received: Received) -> int:
+            if len(self.received) >= after:
+                event.set()
+            return 200
+
+        self.answer = note
+
+    def orders(self) -> list[str]:
+        """The order ids of the webhooks received, in their order."""
+        return [received.body["order_id"] for received in self.received]
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

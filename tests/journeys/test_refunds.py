@@ -1,0 +1,138 @@
+"""Refunds: by amount, by lines, of all that is left; settled or failed."""
+
+from typing import Any
+
+import pytest
+import requests
+
+from tests.driver import LINES_TOTAL, Sandbox, by, card, refused, violations
+
+
+def refund(sandbox: Sandbox, order: dict[str, Any], **body: Any) -> requests.Response:
+    """Ask for a refund."""
+    return sandbox.post(f"/v1/orders/{order['id']}/refunds/", body)
+
+
+def paid(sandbox: Sandbox, amount: int = 1000) -> dict[str, Any]:
+    """A paid card order."""
+    return sandbox.pay(sandbox.place(card(), amount=amount))
+
+
+SOCK = {"merchant_order_line_id": "socks", "quantity": 1}
+
+
+@pytest.mark.rule("END-10", "SET-48", "SET-07")
+def test_a_refund_is_an_order_like_record(sandbox: Sandbox) -> None:
+    """With an id of its own, readable, and settled a minute later."""
+    order = paid(sandbox)
+    answer = refund(sandbox, order, amount=400, description="Too small")
+    assert (answer.status_code, answer.headers["ETag"][0]) == (201, '"')
+    record = answer.json()
+    assert (record["amount"], record["status"], record["description"]) == (400, "processing", "Too small")
+    assert record["refund_of_order_id"] == order["id"] != record["id"]
+    assert "is-refund" in record["flags"]
+    assert record["transactions"][0]["credit_debit"] == "debit"
+    assert sandbox.read(record) == record
+    assert "has-refunds" in sandbox.read(order)["flags"]
+    sandbox.advance("PT1M")
+    assert sandbox.status(record) == ("completed", "completed")
+    assert sandbox.read(order)["status"] == "completed"
+
+
+@pytest.mark.rule("SET-49")
+def test_refunds_never_exceed_what_was_captured(sandbox: Sandbox) -> None:
+    """Amounts add up; without an amount all that is left goes back."""
+    order = paid(sandbox)
+    assert refund(sandbox, order, amount=400).status_code == 201
+    refused(refund(sandbox, order, amount=601), 409, "RefundExceedsCaptured")
+    assert refund(sandbox, order).json()["amount"] == 600
+    refused(refund(sandbox, order), 409, "NothingToRefund")
+    refused(refund(sandbox, order, amount=1), 409, "NothingToRefund")
+
+
+@pytest.mark.rule("REF-01", "INV-04", "END-08", "END-09")
+def test_an_invoice_is_refunded_by_lines_after_capture(sandbox: Sandbox) -> None:
+    """Lines are required, and only what was captured can go back."""
+    order = sandbox.place_with_lines("invoice-later-b")
+    refused(refund(sandbox, order, order_lines=[SOCK]), 409, "NothingToRefund")
+    sandbox.take(order, "captures/orderlines", {"order_lines": [SOCK]})
+    assert set(violations(refund(sandbox, order, amount=1))) == {"order_lines"}
+    assert set(violations(refund(sandbox, order))) == {"order_lines"}
+    two = [{**SOCK, "quantity": 2}]
+    refused(refund(sandbox, order, order_lines=two), 409, "RefundExceedsCaptured")
+    record = refund(sandbox, order, order_lines=[SOCK], description="Hole").json()
+    assert (record["amount"], record["order_lines"][0]["quantity"]) == (500, 1)
+    refused(refund(sandbox, order, order_lines=[SOCK]), 409, "NothingToRefund")
+
+
+def test_lines_and_amount_must_agree(sandbox: Sandbox) -> None:
+    """Both may stand together when they say the same."""
+    order = sandbox.pay(sandbox.place_with_lines("credit-card"))
+    assert set(violations(refund(sandbox, order, order_lines=[SOCK], amount=499))) == {"amount"}
+    assert refund(sandbox, order, order_lines=[SOCK], amount=500).status_code == 201
+    hat = {"merchant_order_line_id": "hat", "quantity": 1}
+    assert set(violations(refund(sandbox, order, order_lines=[hat]))) == {
+        "order_lines[0].merchant_order_line_id"
+    }
+
+
+def test_only_captured_money_of_an_authorization_can_go_back(sandbox: Sandbox) -> None:
+    """An authorization alone is voided, not refunded."""
+    order = sandbox.authorized()
+    refused(refund(sandbox, order), 409, "NothingToRefund")
+    sandbox.take(order, "captures/amount", {"amount": 700})
+    assert refund(sandbox, order).json()["amount"] == 700
+    assert sandbox.read(order)["amount"] == LINES_TOTAL
+
+
+@pytest.mark.parametrize("method", ["bank-transfer", "bank-redirect-nl", "wallet-qr"])
+def test_other_methods_are_refunded_alike(live: Sandbox, method: str) -> None:
+    """Whichever way the money came, it goes back."""
+    order = live.place(by(method))
+    live.acted(order, "bank credit" if method == "bank-transfer" else "customer pay")
+    assert refund(live, order, amount=1).status_code == 201
+
+
+@pytest.mark.rule("SCN-09", "SET-28")
+def test_a_refund_that_fails_leaves_its_sum_refundable(sandbox: Sandbox) -> None:
+    """It fails later, as the scenario says, and can then be tried again."""
+    order = paid(sandbox)
+    sandbox.scenario(
+        {
+            "when": {"refund": True},
+            "times": 1,
+            "then": {"processor": "fails", "after": "P2D", "reason": "Account closed"},
+        }
+    )
+    record = refund(sandbox, order).json()
+    sandbox.advance("P2D")
+    failed = sandbox.read(record)
+    assert (failed["status"], failed["transactions"][0]["reason"]) == ("error", "Account closed")
+    assert "has-refunds" not in sandbox.read(order)["flags"]
+    again = refund(sandbox, order).json()
+    sandbox.advance("PT1M")
+    assert (again["amount"], sandbox.read(again)["status"]) == (1000, "completed")
+
+
+@pytest.mark.parametrize(("action", "status"), [("settle", "completed"), ("fail", "error")])
+def test_a_refund_can_be_settled_by_hand(sandbox: Sandbox, action: str, status: str) -> None:
+    """The processor acts once."""
+    record = refund(sandbox, paid(sandbox)).json()
+    assert sandbox.acted(record, f"processor {action}")["status"] == status
+    refused(sandbox.act(record, f"processor {action}"), 409, "ActionNotPossible")
+
+
+def test_a_refund_is_no_order_to_cancel_or_refund(sandbox: Sandbox) -> None:
+    """Nothing more can be done to it by the merchant."""
+    record = refund(sandbox, paid(sandbox)).json()
+    refused(sandbox.delete(f"/v1/orders/{record['id']}/"), 409, "OrderNotCancellable")
+    refused(refund(sandbox, record), 409, "NothingToRefund")
+    refused(sandbox.take(record, "captures"), 409, "AuthorizationMissing")
+
+
+@pytest.mark.parametrize("body", [{"amount": 0}, {"amount": "1"}, {"order_lines": []}, {"order_lines": [{}]}])
+def test_a_wrong_refund_changes_nothing(sandbox: Sandbox, body: dict[str, Any]) -> None:
+    """The order is as it was."""
+    order = paid(sandbox)
+    assert refund(sandbox, order, **body).status_code == 400
+    assert sandbox.read(order) == order

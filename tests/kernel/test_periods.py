@@ -1,0 +1,57 @@
+"""Durations keep their spelling and follow the calendar."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.kernel.periods import LAST_MOMENT, Period, PeriodError
+
+MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC))
+
+
+@pytest.mark.parametrize(
+    ("spelling", "start", "end"),
+    [
+        ("PT60M", "2026-01-01T00:00", "2026-01-01T01:00"),
+        ("P1M", "2026-01-31T10:00", "2026-02-28T10:00"),
+        ("P1M", "2024-01-31T10:00", "2024-02-29T10:00"),
+        ("P13M", "2026-01-31T10:00", "2027-02-28T10:00"),
+        ("P1Y", "2024-02-29T10:00", "2025-02-28T10:00"),
+        ("P4Y", "2024-02-29T10:00", "2028-02-29T10:00"),
+        ("P1M1D", "2026-01-31T10:00", "2026-03-01T10:00"),
+        ("P1W", "2026-12-28T10:00", "2027-01-04T10:00"),
+        ("PT36H", "2026-03-28T10:00", "2026-03-29T22:00"),
+    ],
+)
+def test_a_period_ends_where_the_calendar_says(spelling: str, start: str, end: str) -> None:
+    """Last days of months and leap days included."""
+    begun = datetime.fromisoformat(start).replace(tzinfo=UTC)
+    assert Period.parse(spelling).after(begun) == datetime.fromisoformat(end).replace(tzinfo=UTC)
+
+
+def test_fractions_of_a_second_count() -> None:
+    """With a point or a comma."""
+    assert Period.parse("PT0.25S").rest == Period.parse("PT0,25S").rest == timedelta(milliseconds=250)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "P", "PT", "P1", "1D", "P-1D", "-P1D", "P1DT", "P1H", "PT1D", "P1Y1W1M", "P１D"]
+)
+def test_what_is_no_period_is_refused(text: str) -> None:
+    """Signs, missing units and wrong orders among it."""
+    with pytest.raises(PeriodError):
+        Period.parse(text)
+
+
+@given(st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), st.integers(0, 10**9 - 1), MOMENTS)
+def test_any_period_keeps_its_spelling_and_never_leads_back(
+    years: int, days: int, hours: int, moment: datetime
+) -> None:
+    """However long, it ends at the calendar's end at the latest."""
+    spelling = f"P{years}Y{days}DT{hours}H"
+    period = Period.parse(spelling)
+    assert str(period) == spelling
+    assert moment <= period.after(moment) <= LAST_MOMENT
+    assert period.is_zero == (not years and not days and not hours)

@@ -1,0 +1,121 @@
+"""Every method as a table: what begins, what a visit does, how it ends."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from sandbox.kernel.ids import Ids
+from sandbox.methods import ALL, BY_NAME, behaviour_of
+from sandbox.methods.base import AttemptDraft, Later, Move, Step, Terms
+from sandbox.orders.actions import Action
+from sandbox.orders.transaction import Transaction
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def terms(is_test: bool = True) -> Terms:
+    """A project without features and vault."""
+    return Terms(NOW, is_test, frozenset(), lambda token: None, Ids(1))
+
+
+def attempt(method: str, status: str = "new", **more: Any) -> Transaction:
+    """An attempt in some state."""
+    fields: dict[str, Any] = {
+        "id": "t", "method": method, "payment_method": method, "amount_cents": 1000, "created": NOW,
+        "modified": NOW, "expiration_period": "PT30M", "expires_at": NOW + timedelta(minutes=30), "brand": "x",
+        "asked": {"issuer_id": "SBXANL2A"}, "status": status,
+    }  # fmt: skip
+    return Transaction(**{**fields, **more})
+
+
+def told(steps: Any) -> str:
+    """Moves and plans as words."""
+
+    def word(step: Step) -> str:
+        if isinstance(step, Move):
+            return str(step.trigger)
+        if isinstance(step, Later):
+            return f"{step.action.name} after {step.after}"
+        return ""
+
+    return ", ".join(filter(None, map(word, steps)))
+
+
+BEGIN = """
+credit-card      |                                          |
+credit-card      | customer=pays after=PT1M                 | customer pay after PT1M
+credit-card      | customer=waits                           |
+credit-card      | customer=abandons                        | customer visit after PT0S
+wallet-qr        | customer=fails                           | customer fail after PT0S
+wallet-web       | customer=cancels after=PT5S              | customer cancel after PT5S
+bank-redirect-nl | customer=pays                            | customer pay after PT0S
+bank-transfer    |                                          | pend
+pay-later-a      |                                          |
+pay-later-a      | screening=passed customer=pays           | customer pay after PT0S
+pay-later-a      | screening=declined                       | decline
+pay-later-a      | screening=error                          | fail
+pay-later-a      | screening=needs-time                     | pend, screening approve after PT10M
+pay-later-a      | screening=needs-time then=declined after=P2D | pend, screening decline after P2D
+invoice-later-b  |                                          | accept
+invoice-later-b  | screening=declined                       | decline
+"""
+
+
+@pytest.mark.parametrize("row", BEGIN.strip().splitlines())
+def test_what_begins(row: str) -> None:
+    """By method and planned outcome."""
+    method, plan, expected = (part.strip() for part in row.split("|"))
+    begun = BY_NAME[method].begin(
+        attempt(method, plan=dict(item.split("=") for item in plan.split())), terms()
+    )
+    assert told(begun) == expected
+
+
+FINISH = """
+credit-card      | processing | customer pay      |           | pay
+credit-card      | processing | customer pay      | manual    | authorize
+credit-card      | new        | customer fail     |           | fail
+wallet-apple     | processing | customer cancel   |           | cancel
+wallet-google    | processing | customer pay      |           | pay
+pay-later-a      | processing | customer pay      | manual    | authorize
+pay-later-a      | pending    | screening approve |           | pass
+pay-later-a      | pending    | screening decline |           | decline
+pay-later-a      | pending    | screening error   |           | fail
+bank-redirect-nl | processing | customer fail     |           | fail
+"""
+
+
+@pytest.mark.parametrize("row", FINISH.strip().splitlines())
+def test_how_it_ends(row: str) -> None:
+    """By method, state, action and capture mode; each action is one of those it says are possible."""
+    method, status, action, mode, expected = (part.strip() for part in row.split("|"))
+    started = attempt(method, status, capture_mode=mode or None)
+    actor, name = action.split()
+    assert action in BY_NAME[method].actions(started, terms())
+    assert told(BY_NAME[method].finish(started, Action(actor, name), terms())) == expected
+
+
+@pytest.mark.parametrize("method", [method.name for method in ALL])
+def test_what_is_over_allows_nothing(method: str) -> None:
+    """But for the money that a live transfer can still get."""
+    for status in ("completed", "cancelled", "error", "accepted", "expired"):
+        assert list(BY_NAME[method].actions(attempt(method, status), terms())) == []
+    assert list(BY_NAME["bank-transfer"].actions(attempt("bank-transfer", "expired"), terms(False))) == [
+        "bank credit"
+    ]
+
+
+def test_money_back_is_played_by_the_refund_process() -> None:
+    """Whichever method it goes back by."""
+    going_back = attempt("wallet-qr", "processing", credit_debit="debit")
+    assert list(behaviour_of(going_back).actions(going_back, terms())) == [
+        "processor settle",
+        "processor fail",
+    ]
+
+
+@pytest.mark.parametrize("method", ALL)
+def test_every_method_checks_a_draft(method: Any) -> None:
+    """A draft with nothing usable in it is no crash."""
+    assert isinstance(method.check(AttemptDraft("transactions[0]", None, {}, None), terms()), list)

@@ -1,0 +1,68 @@
+"""Both transition tables, and the one function that sets a status."""
+
+from datetime import UTC, datetime
+from itertools import product
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sandbox.orders.statuses import (
+    ORDER_TRANSITIONS,
+    TRANSACTION_TRANSITIONS,
+    IllegalTransition,
+    OrderStatus,
+    TransactionStatus,
+    Trigger,
+    can_move,
+    move,
+)
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+TABLES = [(OrderStatus, ORDER_TRANSITIONS), (TransactionStatus, TRANSACTION_TRANSITIONS)]
+CASES = [
+    (table, status, trigger) for statuses, table in TABLES for status, trigger in product(statuses, Trigger)
+]
+
+
+def subject(table: Any, status: str) -> Any:
+    """Something with a status."""
+    return SimpleNamespace(TRANSITIONS=table, id="x", status=str(status), completed=None, modified=None)
+
+
+@pytest.mark.rule("STA-01", "STA-18", "SET-35")
+def test_the_tables_hold_every_status() -> None:
+    """Terminal ones are there, and empty."""
+    assert {str(status) for status in ORDER_TRANSITIONS} == {
+        "new", "processing", "accepted", "completed", "cancelled", "expired", "error",
+    }  # fmt: skip
+    assert {str(status) for status in TRANSACTION_TRANSITIONS} == {
+        "new", "processing", "pending", "accepted", "completed", "cancelled", "expired", "error",
+    }  # fmt: skip
+    for _, table in TABLES:
+        assert table["cancelled"] == table["error"] == {}
+
+
+@pytest.mark.parametrize(("table", "status", "trigger"), CASES)
+def test_every_step_is_in_a_table_or_does_not_happen(table: Any, status: str, trigger: Trigger) -> None:
+    """A step of the table is a fact; any other raises and leaves everything as it was."""
+    moved = subject(table, status)
+    if can_move(moved, trigger):
+        fact = move(moved, trigger, NOW)
+        assert (fact.before, fact.after, fact.at) == (status, moved.status, NOW)
+        assert moved.status in table
+        assert (moved.completed is not None) == (moved.status == "completed")
+    else:
+        before = vars(moved).copy()
+        with pytest.raises(IllegalTransition):
+            move(moved, trigger, NOW)
+        assert vars(moved) == before
+
+
+def test_completion_keeps_its_first_time() -> None:
+    """An order that was completed before does not complete anew."""
+    moved = subject(ORDER_TRANSITIONS, OrderStatus.NEW)
+    move(moved, Trigger.PAY, NOW)
+    assert moved.completed == NOW
+    move(moved, Trigger.LAPSE, NOW.replace(year=2027))
+    assert moved.completed == NOW

@@ -1,0 +1,90 @@
+"""A project's edits are whole or nothing, and its outbox is in order."""
+
+from datetime import UTC, datetime
+from threading import Thread
+
+import pytest
+
+from sandbox.operations.create_order import create_order
+from sandbox.orders.refusals import Invalid
+from sandbox.orders.statuses import Trigger
+from sandbox.projects.clock import ClockStart, RealTime
+from sandbox.projects.outbox import Errand, Outbox
+from sandbox.projects.project import Project
+from sandbox.projects.registry import Registry
+from sandbox.projects.settings import Settings
+from sandbox.realtime import monotonic_seconds, wall_now
+
+REAL = RealTime(wall_now, monotonic_seconds)
+ORDER = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [{"payment_method": "credit-card"}]}
+
+
+@pytest.fixture
+def project() -> Project:
+    """A project without courier and pacer."""
+    start = ClockStart("frozen", datetime(2026, 3, 1, tzinfo=UTC))
+    return Project("p", "m", "key", Settings(webhook_url="https://shop.example/"), start, REAL)
+
+
+def test_an_edit_that_fails_never_was(project: Project) -> None:
+    """Order, agenda, webhooks and rule uses are as before."""
+    order = create_order(project, ORDER)
+    before = (project.find_order(order.id), len(project.timeline), project.store.deliveries())
+
+    def fail() -> None:
+        with project.edit() as edit:
+            copy = edit.order(order.id)
+            edit.move_order(copy, Trigger.VISIT)
+            edit.schedule(edit.now, next(iter(project.timeline)).item)
+            raise ValueError("on the way")
+
+    with pytest.raises(ValueError, match="on the way"):
+        fail()
+    after = (project.find_order(order.id), len(project.timeline), project.store.deliveries())
+    assert after == before
+    assert after[0] is before[0]
+    assert after[0].status == "new"
+
+
+def test_an_edit_swaps_in_a_new_version(project: Project) -> None:
+    """The old one stays as it was, for those who still hold it."""
+    order = create_order(project, ORDER)
+    with project.edit() as edit:
+        edit.move_order(edit.order(order.id), Trigger.VISIT)
+    assert (order.status, order.version) == ("new", 1)
+    found = project.find_order(order.id)
+    assert (found.status, found.version) == ("processing", 2)
+    assert [delivery.status for delivery in project.store.deliveries()] == ["processing"]
+
+
+def test_a_held_outbox_waits_for_its_release() -> None:
+    """Another thread's errands go their way meanwhile."""
+    outbox = Outbox()
+    key = outbox.hold()
+    outbox.put(Errand("held"))
+    other = Thread(target=lambda: outbox.put(Errand("free")))
+    other.start()
+    other.join()
+    assert outbox.take() == Errand("free")
+    assert outbox.take() is None
+    assert not outbox.is_idle
+    outbox.release(key)
+    outbox.release(key)
+    assert outbox.take() == Errand("held")
+    assert outbox.is_idle
+
+
+def test_a_registry_refuses_a_wrong_clock_and_wrong_settings_together() -> None:
+    """Nothing is made."""
+    registry = Registry(REAL, seed=1)
+    with pytest.raises(Invalid) as refused:
+        registry.create({"clock": "stopped", "mode": "demo"})
+    assert {violation.path for violation in refused.value.violations} == {"clock", "mode"}
+    assert registry.all() == []
+
+
+def test_servers_with_the_same_seed_make_the_same_keys() -> None:
+    """And without a seed nobody can guess them."""
+    keys = [[Registry(REAL, seed=seed).create({}).api_key for _ in range(1)] for seed in (1, 1, None, None)]
+    assert keys[0] == keys[1]
+    assert keys[2] != keys[3]

@@ -1,0 +1,51 @@
+"""The house rules that a machine can count."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+PACKAGE = Path(__file__).parent.parent / "sandbox"
+MODULE_LINES_MAX = 300
+MODULE_LINES_MEDIAN_MAX = 120
+FUNCTION_LINES_MAX = 40
+VIEW_LINES_MAX = 12
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Every function with its length in lines."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            yield f"{path.name}:{node.name}", (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_modules_and_functions_are_short() -> None:
+    """Where one grows over its budget, the idea wants to be split."""
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in PACKAGE.rglob("*.py")}
+    assert {str(path): count for path, count in lines.items() if count > MODULE_LINES_MAX} == {}
+    assert median(lines.values()) <= MODULE_LINES_MEDIAN_MAX
+    long = [found for path in lines for found in functions(path) if found[1] > FUNCTION_LINES_MAX]
+    assert long == []
+
+
+def test_views_only_load_do_and_answer() -> None:
+    """A view longer than that does an operation's work."""
+    paths = [PACKAGE / "web" / room / "views.py" for room in ("api", "control", "pages")]
+    assert [found for path in paths for found in functions(path) if found[1] > VIEW_LINES_MAX] == []
+
+
+def test_method_names_stand_in_the_methods_only() -> None:
+    """Nothing outside decides by the name of a payment method."""
+    names = {"credit-card", "bank-transfer", "bank-redirect-nl", "pay-later-a", "invoice-later-b"}
+    found = []
+    for path in PACKAGE.rglob("*.py"):
+        if path.parent.name == "methods":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                found += [
+                    f"{path.name}:{node.lineno}"
+                    for part in ast.walk(node)
+                    if isinstance(part, ast.Constant) and part.value in names
+                ]
+    assert found == []
