@@ -1,5 +1,6 @@
 """The command line: ``payment-sandbox serve`` and what goes with it."""
 
+import gc
 import json
 import os
 import secrets
@@ -7,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -57,33 +58,32 @@ def serve(
     log_format: str,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM."""
-    from sandbox.server import PortTaken, Server  # here, so that --help answers at once
-
     _check(clock, public_url)
     if host not in LOOPBACK and control_token is None:
         control_token = secrets.token_urlsafe(24)
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    try:
-        server = Server(
-            host,
-            port,
-            seed=seed,
-            clock=clock,
-            public_url=public_url,
-            control_token=control_token,
-            freeze_memory=True,
-        )
-    except PortTaken as taken:
-        _fail(str(taken))
-    server.start()
+    server = _start(host, port, seed=seed, clock=clock, public_url=public_url, control_token=control_token)
     _announce(server, control_token if host not in LOOPBACK else None, log_format)
     if ready_file is not None:
         _write_ready(ready_file, server)
-    while not stopped.wait(3600):
-        pass
+    stopped.wait()
     server.stop()
+
+
+def _start(host: str, port: int, **options: Any) -> "Server":
+    gc.disable()  # until all is loaded: there is no garbage in it, and looking for some takes a while
+    from sandbox.server import PortTaken, Server  # here, so that --help answers at once
+
+    try:
+        server = Server(host, port, freeze_memory=True, **options)
+    except PortTaken as taken:
+        _fail(str(taken))
+    gc.freeze()
+    gc.enable()
+    server.start()
+    return server
 
 
 def _check(clock: str, public_url: str | None) -> None:

@@ -1,7 +1,6 @@
 """A form reads one JSON object; what it finds wrong comes out as violations with paths."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields
@@ -44,6 +43,8 @@ class UnknownKey(NamedTuple):
 
     def violation(self) -> Violation:
         """Refuse it, naming the known word that looks most like it."""
+        from difflib import get_close_matches  # here, because starting up is faster without it
+
         nearest = get_close_matches(self.key, self.known, n=1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         return Violation(self.path, f"is not a known key{hint}", sorted(self.known))

@@ -2,9 +2,8 @@
 
 import re
 from calendar import monthrange
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 LAST_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
 DIGITS_MAX: Final = 9  # per number: more than any period that fits the calendar
@@ -24,8 +23,7 @@ class PeriodError(ValueError):
     """A text is no ISO 8601 duration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Period:
+class Period(NamedTuple):
     """A duration as it was spelled: calendar months, and a fixed length on top."""
 
     spelling: str

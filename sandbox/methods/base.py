@@ -1,9 +1,8 @@
 """What a payment method is: facts about it, checks of a request, and steps that play it out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from sandbox.kernel.ids import Ids
 from sandbox.kernel.periods import Period
@@ -31,11 +30,11 @@ SETTLE: Final = f"{PROCESSOR} settle"
 REJECT: Final = f"{PROCESSOR} fail"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capabilities:
+class Capabilities(NamedTuple):
     """The facts about a method that do not depend on an order."""
 
     default_expiration: str
+    brand: str
     testable: bool = True
     completes_in_test: bool = True
     needs_order_lines: bool = False
@@ -43,11 +42,9 @@ class Capabilities:
     refunds_by_lines: bool = False
     authorizes: bool = False
     default_capture_mode: str | None = None
-    brand: str
 
 
-@dataclass(frozen=True, slots=True)
-class AttemptDraft:
+class AttemptDraft(NamedTuple):
     """What a request asks of a method; None where the request said nothing usable."""
 
     path: str
@@ -56,8 +53,7 @@ class AttemptDraft:
     capture_mode: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """What a method may know of the project: its mode, features, vault, clock and identifiers."""
 
     now: datetime
@@ -67,8 +63,7 @@ class Terms:
     ids: Ids
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """Move the attempt, and its order where the order follows."""
 
     trigger: Trigger
@@ -76,36 +71,31 @@ class Move:
     customer_message: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(NamedTuple):
     """Somebody acts by itself after a while."""
 
     after: Period
     action: Action
 
 
-@dataclass(frozen=True, slots=True)
-class Reveal:
+class Reveal(NamedTuple):
     """Details become readable on the transaction."""
 
     details: Mapping[str, Any]
     brand: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class OpenPage:
     """The customer has a page to go to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credit:
+class Credit(NamedTuple):
     """Money arrives on the account."""
 
     amount_cents: Cents
 
 
-@dataclass(frozen=True, slots=True)
-class StoreCard:
+class StoreCard(NamedTuple):
     """A first payment leaves its card in the vault."""
 
     use: str

@@ -1,6 +1,5 @@
 """What a customer, a bank, a screening or a processor does: one engine for pages, calls and scenarios."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from sandbox.methods import BY_NAME, behaviour_of
@@ -115,7 +114,7 @@ def _choose(edit: Edit, order: Order, action: Action) -> None:
     draft = AttemptDraft("", order.amount_cents, details, None)
     violations = BY_NAME[identifier].check(draft, edit.terms)
     if violations:
-        raise Invalid([replace(found, path=found.path.rsplit(".", 1)[-1]) for found in violations])
+        raise Invalid([found._replace(path=found.path.rsplit(".", 1)[-1]) for found in violations])
     open_attempt = order.last_transaction
     if open_attempt is not None and open_attempt.is_open:
         edit.move_transaction(open_attempt, Trigger.CANCEL)
@@ -135,5 +134,5 @@ def _give_back(edit: Edit, refund: Order) -> None:
     assert refund.refund_of_order_id is not None, "only called for refunds"
     order = edit.order(refund.refund_of_order_id)
     order.refunds = tuple(
-        replace(entry, failed=True) if entry.refund_id == refund.id else entry for entry in order.refunds
+        entry._replace(failed=True) if entry.refund_id == refund.id else entry for entry in order.refunds
     )

@@ -50,7 +50,7 @@ def offered(settings: Settings, order: Order) -> list[str]:
         and suits(
             BY_NAME[settings.method(name) or ""],
             has_lines=bool(order.order_lines),
-            has_customer=order.customer is not None,
+            has_customer=bool(order.customer),
         )
     ]
 

@@ -83,7 +83,7 @@ def _check_allow_list(
         and suits(
             BY_NAME[settings.method(name) or ""],
             has_lines=bool(data.get("order_lines")) or _is_wrong("order_lines", found),
-            has_customer="customer" in data or _is_wrong("customer", found),
+            has_customer=bool(data.get("customer")) or _is_wrong("customer", found),
         )
     ]
     if usable:

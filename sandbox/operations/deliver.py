@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sandbox import __version__
 from sandbox.kernel.periods import Period
@@ -20,8 +19,7 @@ HEADERS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(NamedTuple):
     """An attempt about to be made; with ``reply`` it is decided already and nothing is sent."""
 
     delivery: Delivery

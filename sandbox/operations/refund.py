@@ -1,7 +1,6 @@
 """Sending money back: a refund is an order-like record of its own."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from sandbox.kernel.periods import Period
@@ -75,7 +74,7 @@ def _record(
         webhook_url=order.webhook_url,
         customer=order.customer,
         order_lines=tuple(
-            replace(order.order_lines[index], quantity=quantity) for index, quantity in quantities
+            order.order_lines[index]._replace(quantity=quantity) for index, quantity in quantities
         ),
         transactions=(transaction,),
         refund_of_order_id=order.id,

@@ -1,7 +1,6 @@
 """What customers, banks, screenings and processors can do to an attempt."""
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sandbox.orders.amounts import Cents
 
@@ -18,8 +17,7 @@ ACTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """One thing that somebody does; the other fields say how, where it matters."""
 
     actor: str
@@ -38,4 +36,4 @@ class Action:
 
     def as_mapping(self) -> dict[str, Any]:
         """The fields that are set."""
-        return {name: value for name in self.__slots__ if (value := getattr(self, name)) is not None}
+        return {name: value for name, value in self._asdict().items() if value is not None}

@@ -1,9 +1,9 @@
 """What is left of an authorization, and who may still take it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from sandbox.orders.amounts import Cents
 from sandbox.orders.lines import (
@@ -42,8 +42,7 @@ class Style(StrEnum):
     LINES = "by order lines"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One line of the ledger, for good."""
 
     taken: Taken
@@ -54,8 +53,7 @@ class Entry:
     description: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Authorization:
+class Authorization(NamedTuple):
     """A reserved sum as a ledger of immutable entries: captured + voided + remaining = original."""
 
     original_cents: Cents
@@ -152,7 +150,7 @@ class Authorization:
 
     def ended(self) -> "Authorization":
         """The same ledger, never to be captured or voided again."""
-        return replace(self, is_over=True)
+        return self._replace(is_over=True)
 
     def _sum(self, taken: Taken) -> Cents:
         return sum(entry.amount_cents for entry in self.entries if entry.taken is taken)
@@ -213,7 +211,7 @@ class Authorization:
                 f"{self.captured_cents} of {self.original_cents} are captured, {self.voided_cents} voided"
             )
         entry = Entry(taken, style, amount_cents, quantities, now, description)
-        return replace(self, entries=(*self.entries, entry))
+        return self._replace(entries=(*self.entries, entry))
 
 
 def _exceeds(taken: Taken) -> type[Refusal]:

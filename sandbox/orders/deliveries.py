@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from sandbox.kernel.periods import Period
 
@@ -20,8 +20,7 @@ class DeliveryState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(NamedTuple):
     """What goes over the wire in one attempt."""
 
     url: str
@@ -29,8 +28,7 @@ class Parcel:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What came back: a status and a body, or the error that kept them away."""
 
     duration_ms: float
@@ -45,8 +43,7 @@ class Reply:
         return self.error is None and (self.status is None or self.status < 400)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One try, with what was sent and what came back."""
 
     number: int

@@ -1,8 +1,7 @@
 """Order lines, and which quantities of them a merchant addresses."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from sandbox.orders.amounts import Cents
 from sandbox.orders.refusals import Invalid, Violation
@@ -23,8 +22,7 @@ Quantities = tuple[tuple[int, int], ...]
 """Pairs of a line's index in the order and a quantity of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OrderLine:
+class OrderLine(NamedTuple):
     """One line of an order; ``amount_cents`` is per item, VAT included (A16)."""
 
     amount_cents: Cents
@@ -36,8 +34,7 @@ class OrderLine:
     vat_percentage: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LineQuantity:
+class LineQuantity(NamedTuple):
     """How a request addresses a part of a line."""
 
     merchant_order_line_id: str

@@ -1,14 +1,13 @@
 """A bank QR request: a code that payers scan, each scan an order."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from sandbox.orders.amounts import Cents
 from sandbox.orders.refusals import QrAmountRefused, QrExpired, QrUsed
 
 
-@dataclass(frozen=True, slots=True)
-class QrRequest:
+class QrRequest(NamedTuple):
     """What a scanned code asks of the payer."""
 
     id: str
@@ -39,7 +38,7 @@ class QrRequest:
             raise QrExpired(f"QR request {self.id} could be used until {self.expires_at.isoformat()}")
         if self.one_off and self.scans:
             raise QrUsed(f"QR request {self.id} is one-off and was scanned before")
-        return replace(self, scans=self.scans + 1), self._settled(amount_cents)
+        return self._replace(scans=self.scans + 1), self._settled(amount_cents)
 
     def _settled(self, amount_cents: Cents | None) -> Cents:
         if amount_cents is None or amount_cents == self.amount_cents:

@@ -1,8 +1,7 @@
 """How much of an order can still be refunded, and by which lines."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox.orders.amounts import Cents
 from sandbox.orders.authorization import Taken
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
     from sandbox.orders.order import Order
 
 
-@dataclass(frozen=True, slots=True)
-class RefundEntry:
+class RefundEntry(NamedTuple):
     """A refund as its order remembers it; a failed one gives its sum back."""
 
     refund_id: str

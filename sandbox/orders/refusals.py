@@ -1,12 +1,10 @@
 """Why not: one name per refused rule, and the sentence that explains it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(NamedTuple):
     """One thing wrong with a request: where, what was expected, and what would have been allowed."""
 
     path: str

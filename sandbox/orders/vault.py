@@ -1,8 +1,7 @@
 """Stored cards: one-click for any amount, recurring for one amount within one calendar year."""
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sandbox.kernel.periods import Period
 from sandbox.orders.amounts import Cents
@@ -13,8 +12,7 @@ RECURRING: Final = "recurring"
 SERIES_PERIOD: Final = Period.parse("P1Y")
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(NamedTuple):
     """A card stored by a first payment; ``card`` holds the details that answers may show."""
 
     vault_token: str

@@ -1,7 +1,6 @@
 """A project's clock: frozen where it is, or running at a rate from real time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -20,8 +19,7 @@ class RealTime(NamedTuple):
     monotonic_seconds: Callable[[], float]
 
 
-@dataclass(frozen=True, slots=True)
-class ClockStart:
+class ClockStart(NamedTuple):
     """How a project's clock starts, at creation and again at each reset."""
 
     mode: str

@@ -2,9 +2,8 @@
 
 import re
 from collections import deque
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 ENTRIES_MAX: Final = 10_000
 BODY_KEPT_BYTES: Final = 16_384
@@ -13,8 +12,7 @@ _CVC: Final = re.compile(rb'("cvc"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)')
 _CARD_NUMBER: Final = re.compile(rb"(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
+class JournalEntry(NamedTuple):
     """One request and its answer; bodies are kept as they were sent, secrets masked."""
 
     at: datetime

@@ -38,6 +38,10 @@ class Store(Protocol):
         """The newest version of an order or refund."""
         ...
 
+    def order_ids(self) -> list[str]:
+        """The identifiers of all orders and refunds, oldest first."""
+        ...
+
     def credential(self, vault_token: str) -> Credential | None:
         """A stored card."""
         ...
@@ -80,6 +84,10 @@ class MemoryStore:
             self._deliveries[delivery.id] = delivery
         if len(self._deliveries) > DELIVERIES_KEPT_MAX:
             self._drop_oldest()
+
+    def order_ids(self) -> list[str]:
+        """The identifiers of all orders and refunds, oldest first."""
+        return list(self._orders)
 
     def deliveries(self) -> list[Delivery]:
         """All webhooks, oldest first."""

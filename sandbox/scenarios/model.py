@@ -1,15 +1,14 @@
 """A scenario: the first rule that matches an attempt decides its outcome."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sandbox.orders.amounts import Cents
 
 
-@dataclass(frozen=True, slots=True)
-class AmountRange:
+class AmountRange(NamedTuple):
     """Whole cents between bounds, each of which may be open."""
 
     gte: Cents | None = None
@@ -39,13 +38,12 @@ class Subject(NamedTuple):
     outcome_keys: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class When:
+class When(NamedTuple):
     """Conditions that must all hold; None means any."""
 
     payment_methods: frozenset[str] | None = None
     amount: AmountRange | None = None
-    customer: Mapping[str, str] = field(default_factory=dict)
+    customer: Mapping[str, str] = MappingProxyType({})
     merchant_order_id: str | None = None
     attempt: int | None = None
     refund: bool = False
@@ -67,8 +65,7 @@ class When:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What happens to the attempts it matches; spent after ``times`` uses."""
 
     when: When
@@ -84,8 +81,7 @@ class Rule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class WebhookRule:
+class WebhookRule(NamedTuple):
     """How a delivery fares, by the order's status and the number of the attempt."""
 
     then: Mapping[str, Any]
@@ -97,14 +93,13 @@ class WebhookRule:
         return self.status in (None, status) and self.attempt in (None, attempt)
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
+class Scenario(NamedTuple):
     """A whole scenario; ``document`` is what it was read from."""
 
     name: str
     document: Mapping[str, Any]
     description: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = MappingProxyType({})
     rules: Sequence[Rule] = ()
     webhooks: Sequence[WebhookRule] = ()
 

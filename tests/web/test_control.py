@@ -619,3 +619,11 @@ def test_every_example_of_the_description_is_valid(sandbox: Sandbox) -> None:
                 here = path.replace("{order_id}", order.json()["id"]).replace("{qr_id}", "x")
                 answer = sandbox.call(method.upper(), here, body)
                 assert answer.status_code != 400, (path, answer.text)
+
+
+def test_the_keys_of_an_order_are_those_of_its_description() -> None:
+    """What an update takes as read-only is what the description promises, no more and no less."""
+    from sandbox.web.api.shapes import OrderShape
+    from sandbox.web.records import ORDER_KEYS
+
+    assert OrderShape().fields.keys() == ORDER_KEYS

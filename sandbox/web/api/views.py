@@ -14,7 +14,7 @@ from sandbox.orders.lines import LineQuantity, total_cents
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import Invalid, Unknown, Violation
 from sandbox.web.after import hold_webhooks, release_webhooks
-from sandbox.web.api import forms, shapes
+from sandbox.web.api import forms
 from sandbox.web.api.reading import name_ignored, note_ignored, read_body, read_partly, warn
 from sandbox.web.auth import project, require_project
 from sandbox.web.bodies import json_object
@@ -23,6 +23,7 @@ from sandbox.web.orders import if_match, is_known, json_answer, order_answer
 from sandbox.web.records import (
     AMOUNTS,
     DETAILS,
+    ORDER_KEYS,
     amount_details,
     order_line_details,
     order_record,
@@ -38,7 +39,7 @@ BY_LINES = forms.ByLinesForm()
 REFUND = forms.RefundForm()
 QR = forms.QrForm()
 EXTRA_BLOCKS = {DETAILS: order_line_details, AMOUNTS: amount_details}
-READ_ONLY = (shapes.OrderShape().fields.keys() | EXTRA_BLOCKS) - UPDATE.fields.keys()
+READ_ONLY = ORDER_KEYS - UPDATE.fields.keys()
 
 TRANSACTION = "/orders/<order_id>/transactions/<transaction_id>"
 

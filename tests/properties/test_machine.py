@@ -1,0 +1,263 @@
+"""Random sequences of operations and clock moves keep the books."""
+
+import itertools
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
+
+from sandbox.courier import Courier
+from sandbox.methods import NAMES
+from sandbox.operations import authorizations
+from sandbox.operations.act import act
+from sandbox.operations.cancel import cancel
+from sandbox.operations.clock import advance_clock
+from sandbox.operations.create_order import create_order
+from sandbox.operations.refund import refund
+from sandbox.operations.update import update
+from sandbox.orders.actions import ACTIONS, Action
+from sandbox.orders.deliveries import DELIVERIES_MAX, Parcel, Reply
+from sandbox.orders.lines import LineQuantity
+from sandbox.orders.order import Order
+from sandbox.orders.refunds import refundable_cents
+from sandbox.orders.refusals import Invalid, Refusal
+from sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
+from sandbox.projects.clock import ClockStart, RealTime
+from sandbox.projects.project import Project
+from sandbox.projects.settings import Settings
+from sandbox.realtime import monotonic_seconds, wall_now
+
+EXAMPLES = int(os.environ.get("SANDBOX_EXAMPLES", "300"))
+STEPS = 60
+MODES = st.sampled_from(["manual", "manual", "delayed"])
+LINES = [
+    {"amount": 500, "quantity": 3, "currency": "EUR", "type": "physical", "merchant_order_line_id": "a"},
+    {"amount": 250, "quantity": 2, "currency": "EUR", "type": "physical", "merchant_order_line_id": "b"},
+]
+AMOUNTS = st.integers(1, 2100)
+QUANTITIES = st.lists(
+    st.builds(LineQuantity, st.sampled_from(["a", "b", "a", "b", "c"]), st.integers(1, 4)),
+    min_size=1,
+    max_size=3,
+)
+ACTS = [Action(actor, name) for actor, names in ACTIONS.items() for name in names]
+TAKES = st.one_of(
+    st.just(authorizations.capture_rest()),
+    st.builds(lambda amount: authorizations.capture_amount(amount, None), AMOUNTS),
+    st.builds(lambda lines: authorizations.capture_lines(lines, None), QUANTITIES),
+    st.builds(lambda amount: authorizations.void_amount(amount, None), AMOUNTS),
+    st.builds(lambda lines: authorizations.void_lines(lines, None), QUANTITIES),
+)
+
+
+def snapshot(project: Project) -> Any:
+    """All that a refused call must not change."""
+    return (
+        {order.id: (order, order.version) for order in orders_of(project)},
+        [(due.at, due.sequence) for due in project.timeline],
+        [(delivery.id, len(delivery.attempts)) for delivery in project.store.deliveries()],
+        dict(project.rule_uses),
+        project.timeline.now,
+    )
+
+
+def orders_of(project: Project) -> list[Order]:
+    """Every order and refund."""
+    return [project.find_order(order_id) for order_id in project.store.order_ids()]
+
+
+class Books(RuleBasedStateMachine):
+    """One project, its customers, banks and merchant, in any order."""
+
+    orders = Bundle("orders")
+    steps = 0
+
+    @initialize(
+        target=orders,
+        mode=st.sampled_from(["test", "live"]),
+        shown=st.sampled_from(["completed", "accepted"]),
+    )
+    def begin(self, mode: str, shown: str) -> Any:
+        """A fresh project with an order, whose shop answers as the machine says."""
+        start = ClockStart("frozen", datetime(2028, 1, 31, 12, tzinfo=UTC))
+        chosen = Settings(mode=mode, authorized_status=shown, webhook_url="http://shop.example/", seed=1)
+        self.project = Project("p", "m", "key", chosen, start, RealTime(wall_now, monotonic_seconds))
+        self.answer = 200
+        self.courier = Courier(send=self.send)
+        self.courier.attach(self.project)
+        self.seen = self.project.timeline.now
+        return create_order(self.project, {"currency": "EUR", "amount": 1000, "client": {}}).id
+
+    def send(self, parcel: Parcel) -> Reply:
+        """The shop's answer, without a wire."""
+        return Reply(0.0, status=self.answer)
+
+    def tried(self, call: Any) -> Order | None:
+        """Do something that may be refused; a refusal changes nothing."""
+        self.project.outbox.settle()
+        before = snapshot(self.project)
+        try:
+            done: Order | None = call()
+        except (Refusal, Invalid):
+            assert snapshot(self.project) == before
+            return None
+        return done
+
+    @rule(target=orders, method=st.sampled_from([*NAMES, None]), data=st.data())
+    def create(self, method: str | None, data: st.DataObject) -> Any:
+        """An order by any method, in any capture mode; refused ones are no target."""
+        body: dict[str, Any] = {
+            "currency": "EUR",
+            "amount": data.draw(st.sampled_from([2000, 2000, 66601, 66602, 1])),
+            "client": {},
+            "customer": {
+                "email_address": data.draw(st.sampled_from(["a@b", "pays@b", "needs-time@b", "fails@b"]))
+            },
+            "order_lines": LINES,
+        }
+        if method is not None:
+            transaction = {"payment_method": method, "payment_method_details": {"issuer_id": "SBXANL2A"}}
+            mode = data.draw(st.sampled_from([None, "manual", "delayed"]))
+            period = data.draw(st.sampled_from([None, "PT5M", "P1M"]))
+            transaction |= {"capture_mode": mode} if mode else {}
+            transaction |= {"expiration_period": period} if period else {}
+            body["transactions"] = [transaction]
+        order = self.tried(lambda: create_order(self.project, body))
+        return order.id if order is not None else multiple()
+
+    @rule(
+        target=orders, method=st.sampled_from(["credit-card", "pay-later-a", "invoice-later-b"]), mode=MODES
+    )
+    def authorize(self, method: str, mode: str) -> Any:
+        """An order that its customer has authorized: most rules are about those."""
+        transaction = {"payment_method": method, "capture_mode": mode, "expiration_period": "P1M"}
+        body = {
+            "currency": "EUR",
+            "amount": 2000,
+            "client": {},
+            "customer": {"country": "NL"},
+            "order_lines": LINES,
+            "transactions": [transaction],
+        }
+        order = create_order(self.project, body)
+        if order.status == "new":
+            act(self.project, order.id, Action("customer", "pay"))
+        return order.id
+
+    @rule(order=orders, action=st.sampled_from(ACTS), method=st.sampled_from(NAMES), amount=AMOUNTS)
+    def somebody_acts(self, order: str, action: Action, method: str, amount: int) -> None:
+        """A customer, bank, screening or processor."""
+        chosen = action._replace(payment_method=method, amount_cents=amount if amount % 2 else None)
+        self.tried(lambda: act(self.project, order, chosen))
+
+    @rule(order=orders, take=TAKES)
+    def capture_or_void(self, order: str, take: Any) -> None:
+        """In full, by amount, by lines."""
+        found = self.project.store.order(order)
+        if found is not None and found.transactions:
+            transaction = found.transactions[-1].id
+            self.tried(lambda: authorizations.take(self.project, order, transaction, take, None)[0])
+
+    @rule(target=orders, order=orders, amount=st.none() | AMOUNTS, lines=st.none() | QUANTITIES)
+    def refund(self, order: str, amount: int | None, lines: list[LineQuantity] | None) -> Any:
+        """By amount, by lines, or all that is left; the record is an order for the other rules."""
+        body: dict[str, Any] = {"amount": amount} if amount is not None else {}
+        if lines is not None:
+            body["order_lines"] = [line._asdict() for line in lines]
+        record = self.tried(lambda: refund(self.project, order, body, None))
+        return record.id if record is not None else multiple()
+
+    @rule(order=orders)
+    def cancel(self, order: str) -> None:
+        """As long as no money moved."""
+        self.tried(lambda: cancel(self.project, order, None))
+
+    @rule(order=orders, amount=AMOUNTS)
+    def update(self, order: str, amount: int) -> None:
+        """As long as no customer acted."""
+        self.tried(lambda: update(self.project, order, {"amount": amount}, (), None))
+
+    @rule(by=st.sampled_from(["PT1S", "PT2M", "PT5M", "PT1H", "P2D", "P1M", "P1Y"]))
+    def advance(self, by: str) -> None:
+        """Time passes."""
+        advance_clock(self.project, {"by": by}, events_max=1_000_000)
+
+    @rule(until=st.sampled_from(["next", "idle"]))
+    def advance_until(self, until: str) -> None:
+        """To the next event, or to the last."""
+        advance_clock(self.project, {"until": until}, events_max=1_000_000)
+
+    @rule(status=st.sampled_from([200, 302, 404, 500]))
+    def shop_answers(self, status: int) -> None:
+        """From now on."""
+        self.answer = status
+
+    @invariant()
+    def the_books_balance(self) -> None:
+        """Captured + voided + remaining = original; refunded at most what was captured."""
+        if not hasattr(self, "project"):
+            return
+        Books.steps += 1
+        for order in orders_of(self.project):
+            assert refundable_cents(order) >= 0
+            for attempt in order.transactions:
+                ledger = attempt.authorization
+                if ledger is not None:
+                    parts = (ledger.captured_cents, ledger.voided_cents, ledger.remaining_cents)
+                    assert sum(parts) == ledger.original_cents == attempt.amount_cents
+                    assert min(parts) >= 0
+                    assert all(entry.amount_cents > 0 for entry in ledger.entries)
+
+    @invariant()
+    def statuses_follow_the_tables(self) -> None:
+        """No status is outside of them, and every event of a transaction follows from the one before."""
+        if not hasattr(self, "project"):
+            return
+        for order in orders_of(self.project):
+            assert order.status in ORDER_TRANSITIONS
+            for attempt in order.transactions:
+                path = [event.event for event in attempt.events]
+                assert path[-1] == attempt.status
+                for before, after in itertools.pairwise(path):
+                    assert after in TRANSACTION_TRANSITIONS[before].values()
+
+    @invariant()
+    def deliveries_are_bounded_and_time_goes_on(self) -> None:
+        """At most ten attempts each; the clock never goes back."""
+        if not hasattr(self, "project"):
+            return
+        self.project.outbox.settle()
+        assert all(len(found.attempts) <= DELIVERIES_MAX for found in self.project.store.deliveries())
+        assert self.project.timeline.now >= self.seen
+        self.seen = self.project.timeline.now
+
+    def teardown(self) -> None:
+        """No thread is left."""
+        if hasattr(self, "courier"):
+            self.courier.stop()
+
+
+def test_random_sequences_keep_the_books() -> None:
+    """At least 10,000 steps of merchants, customers, banks, screenings, processors and clocks."""
+    Books.steps = 0
+    run_state_machine_as_test(
+        Books,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=STEPS,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    assert Books.steps >= 40 * EXAMPLES

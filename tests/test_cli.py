@@ -1,0 +1,191 @@
+"""The command line, as a process of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from sandbox import __version__
+
+Serve = Callable[..., tuple[subprocess.Popen[str], str]]
+
+
+def command(*arguments: str) -> list[str]:
+    """The command line of ``payment-sandbox``."""
+    return [sys.executable, "-m", "sandbox", *arguments]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run it to its end."""
+    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=20, check=False)
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Starts servers and ends them."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(
+            command("serve", "--port", "0", *arguments),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        assert first, process.stderr.read() if process.stderr else ""
+        return process, first
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def url_in(first_line: str) -> str:
+    """The address in what serve prints first."""
+    return next(word.rstrip(",") for word in first_line.split() if word.startswith("http"))
+
+
+def test_serve_says_where_it_listens_and_what_to_try(serve: Serve) -> None:
+    """Address, key and a curl line that works as it stands."""
+    process, first = serve()
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(3)]
+    assert "sandbox-key" in first
+    ran = subprocess.run(
+        ["bash", "-c", "".join(lines)], capture_output=True, text=True, timeout=20, check=True
+    )
+    assert json.loads(ran.stdout)["status"] == "new"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_stops_cleanly_within_two_seconds(serve: Serve, number: int) -> None:
+    """Also with connections open and a request under way."""
+    process, first = serve()
+    host, _, port = url_in(first).partition("://")[2].partition(":")
+    with socket.create_connection((host, int(port))) as idle, requests.Session() as session:
+        assert session.get(f"{url_in(first)}/health/", timeout=5).status_code == 200
+        idle.sendall(b"POST /v1/orders/ HTTP/1.1\r\nContent-Length: 5\r\n\r\n")
+        process.send_signal(number)
+        assert process.wait(2) == 0
+
+
+def test_a_ready_file_is_written_whole(serve: Serve, tmp_path: Path) -> None:
+    """Address, process and version; and nothing else is left beside it."""
+    ready = tmp_path / "ready.json"
+    process, _ = serve("--ready-file", str(ready))
+    assert process.stdout is not None
+    for _ in range(4):
+        process.stdout.readline()
+    while not ready.exists():
+        assert process.poll() is None
+    shown = json.loads(ready.read_text())
+    assert (shown["pid"], shown["version"]) == (process.pid, __version__)
+    assert requests.get(f"{shown['url']}/health/", timeout=5).json()["status"] == "ok"
+    assert list(tmp_path.iterdir()) == [ready]
+
+
+def test_a_json_log_and_a_frozen_clock(serve: Serve) -> None:
+    """Every project starts on the clock that was asked for."""
+    _, first = serve("--log-format", "json", "--clock", "frozen@2027-01-01T00:00:00Z", "--seed", "3")
+    shown = json.loads(first)
+    clock = requests.get(f"{shown['url']}/control/clock/", auth=(shown["api_key"], ""), timeout=5).json()
+    assert clock == {"now": "2027-01-01T00:00:00.000000+00:00", "mode": "frozen", "rate": 1.0}
+    made = requests.post(f"{shown['url']}/control/projects/", timeout=5).json()
+    assert made["clock"]["mode"] == "frozen"
+
+
+def test_a_public_url_stands_in_every_address(serve: Serve) -> None:
+    """For a server that others reach under another name."""
+    _, first = serve("--public-url", "https://pay.example/sandbox/", "--log-format", "json")
+    assert json.loads(first)["url"] == "https://pay.example/sandbox"
+
+
+def test_a_control_token_guards_the_making_of_projects(serve: Serve) -> None:
+    """Where it is set; without it or with another, 401."""
+    _, first = serve("--control-token", "let-me-in")
+    path = f"{url_in(first)}/control/projects/"
+    assert requests.post(path, timeout=5).status_code == 401
+    wrong = requests.get(path, headers={"Authorization": "Bearer guess"}, timeout=5)
+    assert (wrong.status_code, wrong.headers["WWW-Authenticate"][:6]) == (401, "Bearer")
+    right = requests.post(path, headers={"Authorization": "Bearer let-me-in"}, timeout=5)
+    assert right.status_code == 201
+
+
+def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> None:
+    """Made at start and printed."""
+    process, first = serve("--host", "0.0.0.0")
+    assert process.stdout is not None
+    printed = [process.stdout.readline() for _ in range(5)]
+    token = printed[-1].split()[-1]
+    path = f"http://127.0.0.1:{url_in(first).rpartition(':')[2]}/control/projects/"
+    assert requests.post(path, timeout=5).status_code == 401
+    assert requests.post(path, headers={"Authorization": f"Bearer {token}"}, timeout=5).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["serve", "--clock", "stopped"], "frozen@"),
+        (["serve", "--clock", "frozen@soon"], "frozen@"),
+        (["serve", "--public-url", "pay.example"], "http://"),
+        (["serve", "--port", "x"], "not a valid integer"),
+        (["serve", "--port", "65536"], "65535"),
+        (["serve", "--host", "256.0.0.1"], "256.0.0.1"),
+        (
+            ["serve", "--ready-file", "/no/such/folder/ready.json", "--port", "0"],
+            "/no/such/folder/ready.json",
+        ),
+        (["serve", "--frozen"], "--frozen"),
+        (["serv"], "serv"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line(arguments: list[str], says: str) -> None:
+    """And exit code 2, without a traceback."""
+    ran = run(*arguments)
+    assert ran.returncode == 2
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_taken_port_is_one_clear_line() -> None:
+    """It names the address."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        ran = run("serve", "--port", port)
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert port in ran.stderr
+
+
+def test_help_and_version() -> None:
+    """Both answer without starting anything."""
+    assert "serve" in run("--help").stdout
+    assert __version__ in run("--version").stdout
+
+
+def test_starting_up_imports_nothing_that_can_wait() -> None:
+    """What is first needed later is imported later."""
+    late = "requests apispec segno PIL ruamel babel hypothesis"
+    script = f"import sys, sandbox.server; print([name for name in {late.split()!r} if name in sys.modules])"
+    environment: dict[str, Any] = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    ran = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=True,
+        env=environment,
+    )
+    assert ran.stdout.strip() == "[]"
