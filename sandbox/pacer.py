@@ -54,7 +54,8 @@ class Pacer:
         with self._changed:
             self._stopped = True
             self._changed.notify()
-        self._thread.join(1.0)
+        if self._thread.is_alive():
+            self._thread.join(1.0)
 
     def _run(self) -> None:
         while (project := self._next()) is not None:

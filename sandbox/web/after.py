@@ -9,8 +9,7 @@ BEFORE_RESPONSE = "before_response"
 
 def hold_webhooks() -> None:
     """Keep this request's webhooks back until its response is on its way (SET-59)."""
-    if "project" in g:
-        g.held = project().outbox.hold()
+    g.held = project().outbox.hold()
 
 
 def release_webhooks(response: Response) -> Response:
@@ -18,8 +17,9 @@ def release_webhooks(response: Response) -> Response:
     key = g.pop("held", None)
     if key is None:
         return response
-    outbox = project().outbox
-    if project().settings.webhook_timing == BEFORE_RESPONSE:
+    here = project()
+    outbox = here.outbox
+    if here.settings.webhook_timing == BEFORE_RESPONSE:
         outbox.release_and_settle(key)
     else:
         response.call_on_close(lambda: outbox.release(key))

@@ -1,6 +1,9 @@
 """Who is asking: the API key in the Basic header selects the project."""
 
+from functools import lru_cache
+
 from flask import current_app, g, request
+from werkzeug.datastructures import Authorization
 
 from sandbox.projects.project import Project
 from sandbox.projects.registry import Registry
@@ -21,18 +24,25 @@ def project() -> Project:
     return found
 
 
+@lru_cache(maxsize=1024)
+def _api_key(header: str | None) -> str | None:
+    """The user name in a Basic header; clients send the same header again and again."""
+    authorization = Authorization.from_header(header)
+    if authorization is None or authorization.type != "basic":
+        return None
+    return authorization.username
+
+
 def require_project() -> None:
     """Find the request's project by its API key, the user name of HTTP Basic (AUTH-01, AUTH-02).
 
     Raises:
         RequestRefused: 401, without a header, with a broken one, or with a key that nobody has.
     """
-    if request.routing_exception is not None:
-        return  # an unknown path or method is told so, whoever asks
-    authorization = request.authorization
-    if authorization is None or authorization.type != "basic" or not authorization.username:
+    api_key = _api_key(request.headers.get("Authorization"))
+    if not api_key:
         raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
-    found = registry().find(authorization.username)
+    found = registry().find(api_key)
     if found is None:
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
     g.project = found

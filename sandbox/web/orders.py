@@ -42,4 +42,4 @@ def if_match() -> IfMatch | None:
 
 def is_known(project: Project, order: Order) -> bool:
     """Whether the client has this version already (SET-34)."""
-    return request.if_none_match.contains_weak(project.etag(order))
+    return "If-None-Match" in request.headers and request.if_none_match.contains_weak(project.etag(order))

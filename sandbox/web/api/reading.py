@@ -1,6 +1,6 @@
 """Reading a merchant's request: unknown keys are dropped and named, or refused where the project says so."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -56,13 +56,12 @@ def warn(sentence: str) -> None:
     g.warnings = (*g.get("warnings", ()), sentence)
 
 
-def name_ignored(response: Response) -> Response:
+def name_ignored(response: Response, ignored: Sequence[str], warnings: Sequence[str]) -> None:
     """Put what was dropped, and what was odd, into the response's headers."""
-    if "ignored" in g:
-        response.headers[IGNORED] = _header(quote(path, safe="[]._-~/") for path in g.ignored)
-    if "warnings" in g:
-        response.headers[WARNINGS] = _header(g.warnings)
-    return response
+    if ignored:
+        response.headers[IGNORED] = _header(quote(path, safe="[]._-~/") for path in ignored)
+    if warnings:
+        response.headers[WARNINGS] = _header(warnings)
 
 
 def _header(items: Any) -> str:

@@ -1,5 +1,7 @@
 """The merchant API's routes: each loads, does one operation and answers."""
 
+import json
+
 from flask import Blueprint, Response, request
 
 from sandbox.methods import BY_NAME, WITH_ISSUERS
@@ -13,12 +15,11 @@ from sandbox.operations.update import update
 from sandbox.orders.lines import LineQuantity, total_cents
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import Invalid, Unknown, Violation
-from sandbox.web.after import hold_webhooks, release_webhooks
 from sandbox.web.api import forms
-from sandbox.web.api.reading import name_ignored, note_ignored, read_body, read_partly, warn
-from sandbox.web.auth import project, require_project
+from sandbox.web.api.exchange import begin, finish
+from sandbox.web.api.reading import note_ignored, read_body, read_partly, warn
+from sandbox.web.auth import project
 from sandbox.web.bodies import json_object
-from sandbox.web.journaling import record
 from sandbox.web.orders import if_match, is_known, json_answer, order_answer
 from sandbox.web.records import (
     AMOUNTS,
@@ -44,21 +45,19 @@ READ_ONLY = ORDER_KEYS - UPDATE.fields.keys()
 TRANSACTION = "/orders/<order_id>/transactions/<transaction_id>"
 
 api = Blueprint("api", __name__, url_prefix="/v1")
-api.before_request(require_project)
-api.before_request(hold_webhooks)
-api.after_request(release_webhooks)
-api.after_request(record)  # with the headers that the next line sets: the last is called first
-api.after_request(name_ignored)
+api.before_request(begin)
+api.after_request(finish)
 
 
 @api.post("/orders/")
 def post_order() -> Response:
     """Create an order."""
-    data, violations = read_partly(project(), ORDER)
+    here = project()
+    data, violations = read_partly(here, ORDER)
     data.setdefault("client", {}).setdefault("user_agent", request.headers.get("User-Agent", ""))
-    order = create_order(project(), data, violations)
+    order = create_order(here, data, violations)
     _warn_of_sum(order)
-    return order_answer(project(), order, 201)
+    return order_answer(here, order, 201)
 
 
 @api.get("/orders/<order_id>/")
@@ -66,13 +65,13 @@ def get_order(order_id: str) -> Response:
     """Read an order or refund, with extra blocks if asked for."""
     blocks = request.args.getlist("fields[]")
     _refuse_unknown_blocks(blocks)
-    order = project().find_order(order_id)
-    if is_known(project(), order):
-        return Response(status=304, headers={"ETag": f'"{project().etag(order)}"'})
-    answer = order_answer(project(), order)
+    here = project()
+    order = here.find_order(order_id)
+    if is_known(here, order):
+        return Response(status=304, headers={"ETag": f'"{here.etag(order)}"'})
+    answer = order_answer(here, order)
     if blocks:
-        extra = {name: EXTRA_BLOCKS[name](order) for name in blocks}
-        answer.set_data(json_answer({**order_record(project(), order), **extra}).get_data())
+        answer.set_data(_with_blocks(order, blocks))
     return answer
 
 
@@ -178,6 +177,11 @@ def _refuse_unknown_blocks(blocks: list[str]) -> None:
     ]
     if unknown:
         raise Invalid(unknown)
+
+
+def _with_blocks(order: Order, blocks: list[str]) -> str:
+    extra = {name: EXTRA_BLOCKS[name](order) for name in blocks}
+    return json.dumps({**order_record(project(), order), **extra})
 
 
 def _warn_of_sum(order: Order) -> None:

@@ -1,0 +1,40 @@
+"""What the bench sends, and an answer of the size it gets."""
+
+import json
+
+from flask import Flask
+
+from sandbox.operations.create_order import create_order
+from sandbox.projects.clock import RealTime
+from sandbox.projects.project import Project
+from sandbox.projects.registry import Registry
+from sandbox.realtime import monotonic_seconds, wall_now
+from sandbox.web.app import make_app
+from sandbox.web.orders import order_bytes
+
+ORDER = {
+    "currency": "EUR",
+    "amount": 1295,
+    "description": "Two pairs of socks",
+    "merchant_order_id": "shop-1001",
+    "return_url": "https://shop.example/thanks",
+    "transactions": [{"payment_method": "credit-card"}],
+}
+BODY = json.dumps(ORDER).encode()
+
+
+def fresh_project() -> tuple[Project, Flask]:
+    """A project on a frozen clock, and the application that serves it."""
+    registry = Registry(RealTime(wall_now, monotonic_seconds), seed=1, clock="frozen@2026-03-01T00:00:00Z")
+    project = registry.create({}, api_key="sandbox-key")
+    return project, make_app(registry, public_url="http://127.0.0.1:8080")
+
+
+def _answer() -> bytes:
+    project, app = fresh_project()
+    with app.app_context():
+        order = create_order(project, {**ORDER, "client": {"user_agent": "bench"}})
+        return order_bytes(project, order)[1]
+
+
+ANSWER = _answer()

@@ -1,0 +1,29 @@
+"""A server for the bench: the sandbox, and views that answer the same bytes from a constant."""
+
+import gc
+import sys
+
+from flask import Response, request
+
+from sandbox.server import Server
+from tests.bench.bodies import ANSWER
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    server = Server(clock="frozen", seed=1, freeze_memory=True)
+
+    def constant() -> Response:
+        request.get_data()
+        return Response(ANSWER, status=201 if request.method == "POST" else 200, mimetype="application/json")
+
+    server.app.add_url_rule("/constant/", view_func=constant, methods=["GET", "POST"])
+    gc.freeze()
+    server.start()
+    print(server.url, flush=True)
+    sys.stdin.read()
+    server.stop()
+
+
+if __name__ == "__main__":
+    main()
