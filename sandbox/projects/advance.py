@@ -91,14 +91,14 @@ def advance(
 
 
 def run_due(project: Project, performer: Performer) -> None:
-    """Do what is due by now, without waiting for webhooks; nothing while an advance is under way."""
-    if not project.advance_lock.acquire(blocking=False):
-        return
-    try:
-        while _step(project, performer, project.now(), None):
-            pass
-    finally:
-        project.advance_lock.release()
+    """Do what is due by now, without waiting for webhooks; nothing while an advance is under way.
+
+    It takes the state lock only, event by event, so that it never makes an advance find the clock busy.
+    """
+    more = True
+    while more:
+        with project.state_lock:
+            more = not project.advancing and _step(project, performer, project.now(), None)
 
 
 @contextmanager

@@ -383,6 +383,9 @@ def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
     ]
     assert items[0]["at"] == START
     assert items[0]["order_id"] == order["id"]
+    assert items[0]["request"]["transactions"] == [{"payment_method": "credit-card"}]
+    assert items[0]["response"] == order
+    assert items[1]["request"] is None
 
     def count(query: str) -> int:
         found: int = sandbox.get(f"/control/journal/?count=1&{query}").json()["count"]
@@ -627,3 +630,13 @@ def test_the_keys_of_an_order_are_those_of_its_description() -> None:
     from sandbox.web.records import ORDER_KEYS
 
     assert OrderShape().fields.keys() == ORDER_KEYS
+
+
+def test_a_running_clock_never_makes_an_advance_find_it_busy(project: Callable[..., Sandbox]) -> None:
+    """What comes due by itself and an advance get along, two hundred times."""
+    sandbox = project(clock="running")
+    sandbox.scenario({"then": {"customer": "pays"}})
+    for _ in range(200):
+        sandbox.place(card())
+        sandbox.settle()
+    assert {item["status"] for item in sandbox.get("/control/journal/?status=201").json()["items"]} == {201}

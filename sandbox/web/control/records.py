@@ -1,5 +1,6 @@
 """What tests get to see of a project."""
 
+import json
 from typing import Any
 
 from sandbox.orders.deliveries import Attempt, Delivery
@@ -63,6 +64,16 @@ def _attempt_record(attempt: Attempt) -> dict[str, Any]:
     }
 
 
+def _body(body: bytes) -> Any:
+    """What a body said; as text where it is no JSON, None where there was none."""
+    if not body:
+        return None
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode(errors="replace")
+
+
 def journal_record(entry: JournalEntry) -> dict[str, Any]:
     """A request and its answer (CTL-25)."""
     return {
@@ -71,8 +82,8 @@ def journal_record(entry: JournalEntry) -> dict[str, Any]:
         "path": entry.path,
         "query": entry.query,
         "status": entry.status,
-        "request": entry.request.decode(errors="replace"),
-        "response": entry.response.decode(errors="replace"),
+        "request": _body(entry.request),
+        "response": _body(entry.response),
         "ignored": list(entry.ignored),
         "rule": entry.rule,
         "fault": None,
