@@ -62,12 +62,14 @@ def arrive(project: Project, departure: Departure, reply: Reply) -> None:
             return
         number = delivery.next_number
         next_at = delivery.record(Attempt(number, departure.at, departure.real_at, departure.parcel, reply))
+        event = _event(delivery, number, departure.at, reply)
         if project.advance_log is not None:
-            project.advance_log.append(_event(delivery, number, departure.at, reply))
+            project.advance_log.append(event)
         if next_at is not None:
             command = AttemptDelivery(delivery.order_id, delivery.id, number + 1)
             with project.edit(departure.at) as edit:
                 edit.schedule(next_at, command)
+    project.feed.publish("webhook", **event, state=delivery.state)
 
 
 def _postponed(project: Project, delivery: Delivery, effect: Mapping[str, Any]) -> bool:

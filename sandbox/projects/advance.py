@@ -101,6 +101,15 @@ def run_due(project: Project, performer: Performer) -> None:
             more = not project.advancing and _step(project, performer, project.now(), None)
 
 
+def is_something_due(project: Project, performer: Performer) -> bool:
+    """Whether the agenda holds something for now or before, or an advance is under way."""
+    with project.state_lock:
+        if project.advancing:
+            return True
+        head = _live_head(project, performer)
+        return head is not None and head.at <= project.now()
+
+
 @contextmanager
 def _advancing(project: Project) -> Iterator[None]:
     if not project.advance_lock.acquire(blocking=False):
@@ -116,6 +125,7 @@ def _advancing(project: Project) -> Iterator[None]:
             project.advancing = False
             project.advance_log = None
         project.advance_lock.release()
+        project.feed.publish("clock", now=project.now().isoformat(timespec="microseconds"))
         project.wake(project)
 
 

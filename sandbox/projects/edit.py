@@ -1,6 +1,6 @@
 """An edit is a unit of work: on a clean exit all of it is so, on an exception none of it ever was."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,17 @@ class Edit:
     def store_qr_request(self, request: QrRequest) -> None:
         """Keep a QR request."""
         self.change.qr_requests.append(request)
+
+    @property
+    def moved(self) -> Iterator[dict[str, str | None]]:
+        """The statuses that orders have reached, for those who watch."""
+        at = self.now.isoformat(timespec="microseconds")
+        for order_id in self._created:
+            status = self.change.orders[order_id].status
+            yield {"order_id": order_id, "before": None, "after": status, "at": at}
+        for moved in self._moves:
+            if moved.subject_id not in self._created:
+                yield {"order_id": moved.subject_id, "before": moved.before, "after": moved.after, "at": at}
 
     def finish(self) -> ChangeSet:
         """Number the new versions and owe their webhooks."""

@@ -34,6 +34,7 @@ class Outbox:
         self._queue: deque[Errand] = deque()
         self._holds: dict[int, _Hold] = {}
         self._is_carried = False
+        self.on_idle: Callable[[], None] = lambda: None
         self.carry: Callable[[], None] | None = None  # the courier's: start a carrier for this outbox
 
     def put(self, errand: Errand) -> None:
@@ -92,7 +93,8 @@ class Outbox:
                 return self._queue.popleft()
             self._is_carried = False
             self._changed.notify_all()
-            return None
+        self.on_idle()
+        return None
 
     def settle(self) -> None:
         """Wait until nothing is queued, on its way or held; without a courier there is no waiting."""

@@ -14,6 +14,7 @@ from sandbox.orders.order import Order
 from sandbox.orders.refusals import Stale, Unknown
 from sandbox.projects.clock import Clock, ClockStart, RealTime
 from sandbox.projects.edit import Edit
+from sandbox.projects.feed import Feed
 from sandbox.projects.journal import Journal
 from sandbox.projects.outbox import Errand, Outbox
 from sandbox.projects.settings import Settings, read_settings
@@ -50,6 +51,8 @@ class Project:
         self.advance_lock = Lock()
         self.state_lock = RLock()
         self.outbox = Outbox()
+        self.feed = Feed()
+        self.outbox.on_idle = lambda: self.feed.publish("idle")
         self.wake: Callable[[Project], None] = lambda project: None  # the pacer's
         self.on_order: Callable[[], None] | None = None  # the server counts orders, for the collector
         self.is_deleted = False
@@ -73,6 +76,7 @@ class Project:
         with self.state_lock:
             self.outbox.clear()
             self._begin()
+        self.feed.publish("reset")
 
     # Settings and scenario
 
@@ -151,6 +155,8 @@ class Project:
                 self.on_order()
             for delivery in change.deliveries:
                 self.outbox.put(Errand(delivery.id))
+            for moved in edit.moved:
+                self.feed.publish("status", **moved)
 
     def require_match(self, order_id: str, if_match: IfMatch | None) -> Order:
         """Refuse to change an order that is not as the merchant read it; to be called within an edit.

@@ -7,6 +7,7 @@ from sandbox.web import errors
 from sandbox.web.api.views import api
 from sandbox.web.control.projects import health, projects
 from sandbox.web.control.views import control
+from sandbox.web.control.watching import watching
 from sandbox.web.pages.views import pages
 
 
@@ -27,6 +28,7 @@ def make_app(registry: Registry, *, public_url: str, control_token: str | None =
     errors.install(app)
     app.register_blueprint(api)
     app.register_blueprint(control)
+    app.register_blueprint(watching)
     app.register_blueprint(projects)
     app.register_blueprint(health)
     app.register_blueprint(pages)

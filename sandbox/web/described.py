@@ -139,6 +139,11 @@ DESCRIBED: Final = {
         example={"amount": 1500},
     ),
     "control.get_webhooks": Described(query=("order_id", "state"), errors=(400, 401)),
+    "control.post_redelivery": Described(errors=(401, 404)),
+    "watching.get_wait": Described(
+        query=("order_id", "status", "webhook", "idle", "timeout"), errors=(400, 401, 404, 408)
+    ),
+    "watching.get_events": Described(media_type="text/event-stream"),
     "control.get_journal": Described(query=("method", "path", "status", "order_id", "count")),
     "control.get_fidelity": Described(),
     "pages.get_qr_image": Described(errors=(404,), media_type="image/png"),

@@ -7,12 +7,17 @@ from typing import Any, Final
 from flask import Flask, Response, g, json
 from werkzeug.exceptions import HTTPException
 
+from sandbox.operations.wait import WaitedInVain
 from sandbox.orders import refusals
 from sandbox.orders.refusals import Invalid, Refusal, Violation
 
-STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412}
+STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitedInVain: 408}
 CONFLICT: Final = 409
-TYPE_OF: Final = {refusals.Unknown: "NotFound", refusals.Stale: "PreconditionFailed"}
+TYPE_OF: Final = {
+    refusals.Unknown: "NotFound",
+    refusals.Stale: "PreconditionFailed",
+    WaitedInVain: "RequestTimeout",
+}
 TYPE_OF_STATUS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -84,9 +89,10 @@ def _on_refusal(refusal: Refusal) -> Response:
     kind = type(refusal)
     g.rule = kind.rule
     status = STATUS_OF.get(kind, CONFLICT)
-    return _answer(
-        error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
-    )
+    body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
+    if isinstance(refusal, WaitedInVain):
+        body["error"]["now"] = dict(refusal.now)
+    return _answer(body)
 
 
 def _on_request_refused(refused: RequestRefused) -> Response:

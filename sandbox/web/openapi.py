@@ -21,6 +21,7 @@ ERRORS: Final = {
     400: "Malformed, or it breaks rules: all violations are listed",
     401: "No API key, or one that nobody has",
     404: "Unknown here",
+    408: "The time is over, and something else is true",
     409: "A rule refuses it in this state",
     412: "If-Match does not hold",
     413: "Over 1 MiB",
@@ -66,7 +67,7 @@ def _operations(app: Flask, rule: Rule, described: Described) -> dict[str, Any]:
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
         "tags": [TAGS.get(room, "control API")],
-        "security": [{"apiKey": []}] if room in ("api", "control") else [],
+        "security": [{"apiKey": []}] if room in ("api", "control", "watching") else [],
         "parameters": _parameters(rule, described),
         "responses": {str(described.status): _answer(described, summary)},
     }

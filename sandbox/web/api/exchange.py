@@ -36,4 +36,10 @@ def finish(response: Response) -> Response:
                 order_id=kept.get("order_id") or (request.view_args or {}).get("order_id"),
             )
         )
+        if project.feed.watchers:
+            _tell(project, response.status_code)
     return release_webhooks(response)
+
+
+def _tell(project: Project, status: int) -> None:
+    project.feed.publish("request", method=request.method, path=request.path, status=status)

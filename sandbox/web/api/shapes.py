@@ -184,6 +184,7 @@ class ErrorShape(Schema):
     value = _always(_text())
     violations = _always(fields.List(fields.Nested(ViolationShape)))
     allowed = fields.List(_text())
+    now = fields.Dict(metadata={"description": "What is true instead of what was waited for"})
 
 
 class ErrorAnswerShape(Schema):

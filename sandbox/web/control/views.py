@@ -11,6 +11,7 @@ from sandbox.operations.act import act
 from sandbox.operations.bank_qr import scan
 from sandbox.operations.choose_scenario import choose_scenario
 from sandbox.operations.perform import PERFORMER
+from sandbox.operations.redeliver import redeliver
 from sandbox.orders.actions import Action
 from sandbox.projects.advance import EVENTS_MAX, agenda
 from sandbox.scenarios.default import default_scenario
@@ -23,6 +24,7 @@ from sandbox.web.control.forms import ActForm, AdvanceForm, ClockForm, ScanForm
 from sandbox.web.control.records import (
     advance_record,
     clock_record,
+    delivery_record,
     project_record,
 )
 from sandbox.web.orders import order_answer
@@ -134,6 +136,12 @@ def get_webhooks() -> Response:
     """List webhooks with their attempts (CTL-21)."""
     order_id, state = request.args.get("order_id"), request.args.get("state")
     return list_answer(*listing.webhooks(project(), order_id, state))
+
+
+@control.post("/webhooks/<delivery_id>/redeliver/")
+def post_redelivery(delivery_id: str) -> Response:
+    """Try a webhook once more, now (CTL-22)."""
+    return json_answer(delivery_record(redeliver(project(), delivery_id)))
 
 
 @control.get("/journal/")

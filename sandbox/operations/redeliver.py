@@ -1,0 +1,23 @@
+"""Sending a webhook once more, by hand."""
+
+from sandbox.orders.deliveries import Delivery
+from sandbox.orders.refusals import Unknown
+from sandbox.projects.outbox import Errand
+from sandbox.projects.project import Project
+
+
+def redeliver(project: Project, delivery_id: str) -> Delivery:
+    """Make one more attempt now, also when the delivery is over (CTL-22).
+
+    It waits for the answer, but for the case that it is called by the handler of a webhook on its way.
+
+    Raises:
+        Unknown: there is no such delivery here.
+    """
+    delivery = project.store.delivery(delivery_id)
+    if delivery is None:
+        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
+    key = project.outbox.hold()
+    project.outbox.put(Errand(delivery_id, forced=True))
+    project.outbox.release_and_settle(key)
+    return delivery

@@ -1,0 +1,142 @@
+"""Waiting for something, watching everything, and sending a webhook once more."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+import requests
+
+from tests.driver import Sandbox, by, card, refused, violations
+from tests.fakes.shop import Received, Shop
+
+
+def beside(sandbox: Sandbox) -> Sandbox:
+    """The same project on a connection of its own, for another thread."""
+    other = Sandbox.__new__(Sandbox)
+    other.__dict__.update(sandbox.__dict__, http=requests.Session())
+    return other
+
+
+@pytest.mark.rule("CTL-26")
+def test_a_wait_ends_when_its_condition_holds(watched: Sandbox, shop: Shop) -> None:
+    """At once when it holds already; else when it comes to hold, long before the time is over."""
+    order = watched.place(card())
+    assert watched.get(f"/control/wait/?order_id={order['id']}&status=new").json() == {"status": "new"}
+    waiter = beside(watched)
+    with ThreadPoolExecutor(2) as threads:
+        paid = threads.submit(waiter.get, f"/control/wait/?order_id={order['id']}&status=completed")
+        hooked = threads.submit(
+            beside(watched).get, f"/control/wait/?webhook={order['id']}&idle=1&timeout=20"
+        )
+        watched.pay(order)
+        assert (paid.result().status_code, paid.result().json()) == (200, {"status": "completed"})
+        assert hooked.result().json()["idle"] is True
+        assert 200 in hooked.result().json()["webhook_answers"]
+
+
+@pytest.mark.rule("CTL-26")
+def test_a_wait_in_vain_says_what_is_true(watched: Sandbox, shop: Shop) -> None:
+    """408, after the asked time and not after the default ten seconds."""
+    order = watched.place(card())
+    answer = watched.get(f"/control/wait/?order_id={order['id']}&status=completed&timeout=0.05")
+    error = refused(answer, 408, "RequestTimeout")
+    assert error["now"] == {"status": "new"}
+    go_on = Event()
+    shop.answer = lambda received: 200 if go_on.wait(4) else 500
+    watched.acted(order, "customer visit")
+    assert refused(watched.get("/control/wait/?idle=1&timeout=0"), 408, "RequestTimeout")["now"] == {
+        "idle": False
+    }
+    go_on.set()
+    assert watched.get("/control/wait/?idle=1").json() == {"idle": True}
+
+
+@pytest.mark.parametrize(
+    ("query", "paths"),
+    [
+        ("", {""}),
+        ("timeout=5", {""}),
+        ("order_id=x", {"", "status"}),
+        ("status=new", {"", "status"}),
+        ("idle=1&timeout=61", {"timeout"}),
+        ("idle=1&timeout=soon", {"timeout"}),
+        ("idle=yes", {"idle"}),
+        ("order_id=x&status=payed", {"status"}),
+        ("idl=1", {"idl"}),
+    ],
+)
+def test_a_wrong_wait_is_refused(sandbox: Sandbox, query: str, paths: set[str]) -> None:
+    """No condition, half a condition, too long a time, unknown words."""
+    assert set(violations(sandbox.get(f"/control/wait/?{query}"))) == paths
+
+
+def test_a_wait_for_an_unknown_order_is_not_found(sandbox: Sandbox) -> None:
+    """At once."""
+    refused(sandbox.get("/control/wait/?order_id=x&status=new"), 404, "NotFound")
+
+
+def events(answer: requests.Response) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events of a stream as they come."""
+    kind = ""
+    for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
+        if line.startswith("event: "):
+            kind = line.removeprefix("event: ")
+        if line.startswith("data: "):
+            yield kind, json.loads(line.removeprefix("data: "))
+
+
+@pytest.mark.rule("CTL-27")
+def test_all_that_happens_is_streamed(watched: Sandbox) -> None:
+    """Requests, statuses, webhooks and the clock, as they come; of this project only."""
+    watcher = beside(watched)
+    with watcher.http.get(
+        f"{watched.url}/control/events/", auth=(watched.key, ""), stream=True, timeout=10
+    ) as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        seen = events(answer)
+        order = watched.place(card())
+        watched.pay(order)
+        watched.advance("PT1M")
+        found: list[tuple[str, dict[str, Any]]] = []
+        while not found or found[-1][0] != "clock":
+            found.append(next(seen))
+    statuses = [(data["before"], data["after"]) for kind, data in found if kind == "status"]
+    assert statuses == [(None, "new"), ("new", "processing"), ("processing", "completed")]
+    assert ("request", {"method": "POST", "path": "/v1/orders/", "status": 201}) in found
+    assert [data["state"] for kind, data in found if kind == "webhook"] == ["delivered", "delivered"]
+    assert all(data.get("order_id", order["id"]) == order["id"] for _, data in found)
+
+
+@pytest.mark.rule("CTL-22")
+def test_a_webhook_can_be_sent_once_more(watched: Sandbox, shop: Shop) -> None:
+    """After it has arrived, and after it has failed for good; each attempt is recorded."""
+    shop.answer = lambda received: 500
+    order = watched.place(by("bank-transfer"))
+    watched.advance("PT1H")
+    (failed,) = watched.webhooks(state="failed")
+    shop.answer = lambda received: 200
+    again = watched.post(f"/control/webhooks/{failed['id']}/redeliver/").json()
+    assert (again["state"], [attempt["number"] for attempt in again["attempts"]]) == (
+        "delivered",
+        list(range(1, 12)),
+    )
+    assert watched.post(f"/control/webhooks/{failed['id']}/redeliver/").status_code == 200
+    assert shop.orders() == [order["id"]] * 12
+    refused(watched.post("/control/webhooks/nothing/redeliver/"), 404, "NotFound")
+
+
+def test_a_handler_can_ask_for_its_webhook_again(watched: Sandbox, shop: Shop) -> None:
+    """Without waiting for itself."""
+
+    def ask_again(received: Received) -> int:
+        if len(shop.received) == 1:
+            watched.post(f"/control/webhooks/{watched.webhooks()[0]['id']}/redeliver/")
+        return 200
+
+    shop.answer = ask_again
+    watched.place(by("bank-transfer"))
+    watched.settle()
+    assert len(shop.received) == 2
