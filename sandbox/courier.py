@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 
 class Courier:
-    """Carries the outboxes of all projects; ``send`` is what puts a parcel on the wire."""
+    """Carries the outboxes of all projects; ``send`` puts copies of a parcel on the wire."""
 
-    def __init__(self, send: "Callable[[Parcel], Reply] | None" = None) -> None:
+    def __init__(self, send: "Callable[[Parcel, int], list[Reply]] | None" = None) -> None:
         self._threads = Threads("courier")
         self._send = send or self._post_in_time
 
@@ -51,20 +51,34 @@ class Courier:
         departure = depart(project, errand)
         if departure is None:
             return
-        for _ in range(departure.copies):
-            arrive(project, departure, departure.reply or self._send(departure.parcel))
+        if departure.reply is not None:
+            arrive(project, departure, departure.reply)
+        else:
+            for reply in self._send(departure.parcel, departure.copies):
+                arrive(project, departure, reply)
         release_swapped(project)
 
-    def _post_in_time(self, parcel: Parcel) -> Reply:
-        """Post on another thread, so that the limit holds for a receiver that answers byte by byte, too."""
-        answer: Future[Reply] = Future()
+    def _post_in_time(self, parcel: Parcel, copies: int) -> list[Reply]:
+        """Post all copies at once, on other threads.
+
+        So the limit also holds for a receiver that answers byte by byte.
+        """
         begun_seconds = monotonic_seconds()
+        answers = [self._posted(parcel) for _ in range(copies)]
+        return [_in_time(answer, begun_seconds) for answer in answers]
+
+    def _posted(self, parcel: Parcel) -> "Future[Reply]":
+        answer: Future[Reply] = Future()
         self._threads.run(lambda: answer.set_result(post(parcel)))
-        try:
-            return answer.result(TIMEOUT_SECONDS)
-        except FutureTimeout:
-            duration_ms = (monotonic_seconds() - begun_seconds) * 1000
-            return Reply(duration_ms, error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
+        return answer
+
+
+def _in_time(answer: "Future[Reply]", begun_seconds: float) -> Reply:
+    try:
+        return answer.result(begun_seconds + TIMEOUT_SECONDS - monotonic_seconds())
+    except FutureTimeout:
+        duration_ms = (monotonic_seconds() - begun_seconds) * 1000
+        return Reply(duration_ms, error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
 
 
 def post(parcel: Parcel) -> Reply:

@@ -4,14 +4,17 @@ import gc
 import json
 import logging
 import socket
+import struct
+from collections.abc import Sequence
 from itertools import count
+from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
 from waitress import wasyncore
-from waitress.channel import HTTPChannel
+from waitress.channel import ClientDisconnected, HTTPChannel
 from waitress.server import create_server
-from waitress.task import ErrorTask, ThreadedTaskDispatcher
+from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
 from sandbox.courier import Courier
 from sandbox.pacer import Pacer
@@ -45,6 +48,27 @@ class GrowingDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         super().add_task(task)
 
 
+class CuttableTask(WSGITask):  # type: ignore[misc]
+    """A request whose connection the application can cut off, as a broken network would."""
+
+    def get_environment(self) -> dict[str, Any]:
+        """Hand the application the scissors."""
+        environment: dict[str, Any] = super().get_environment()
+        environment["sandbox.cut_off"] = self._cut_off
+        return environment
+
+    def _cut_off(self) -> None:
+        """Close without a farewell: what was promised and not yet sent never comes.
+
+        Raises:
+            ClientDisconnected: always; the server then gives the connection up.
+        """
+        abrupt = struct.pack("ii", 1, 0)
+        if not self.wrote_header:
+            self.channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, abrupt)
+        raise ClientDisconnected
+
+
 class JsonErrorTask(ErrorTask):  # type: ignore[misc]
     """Answers what is no HTTP request in the shape of all errors."""
 
@@ -63,6 +87,7 @@ class JsonErrorTask(ErrorTask):  # type: ignore[misc]
 class JsonErrorChannel(HTTPChannel):  # type: ignore[misc]
     """A connection whose errors are JSON, too."""
 
+    task_class = CuttableTask
     error_task_class = JsonErrorTask
 
 
@@ -83,12 +108,14 @@ class Server:
         public_url: str | None = None,
         control_token: str | None = None,
         freeze_memory: bool = False,
+        scenario_folders: Sequence[Path] = (),
+        scenario: str | None = None,
     ) -> None:
         """Bind and build; nothing is served before ``start``.
 
         Raises:
             PortTaken: the address is in use, or not this host's.
-            Invalid: ``clock`` is none.
+            Invalid: ``clock`` is none, a scenario file is wrong, or ``scenario`` is not there.
         """
         self._socket = _bind(host, port)
         bound_port = self._socket.getsockname()[1]
@@ -96,11 +123,14 @@ class Server:
         self.url = (public_url or f"http://{shown_host}:{bound_port}").rstrip("/")
         self.courier = Courier()
         self.pacer = Pacer()
-        self.registry = Registry(RealTime(wall_now, monotonic_seconds), seed=seed, clock=clock)
+        real = RealTime(wall_now, monotonic_seconds)
+        self.registry = Registry(real, seed=seed, clock=clock, scenario_folders=scenario_folders)
         self.registry.on_created = self._attach
         self._orders = count(1)
         self._freeze_memory = freeze_memory
         self.first_project = self.registry.create({"name": "sandbox"}, api_key=FIRST_API_KEY)
+        if scenario is not None:
+            self.first_project.activate(self.registry.catalogue.find(scenario))
         self.app = make_app(self.registry, public_url=self.url, control_token=control_token)
         self._map: dict[int, Any] = {}
         self._http: Any = None

@@ -13,13 +13,15 @@ VIOLATIONS_MAX = 100  # a body of a million wrong items gets an answer, not a bo
 class Problem(str):
     """A message that also says what would have been allowed."""
 
-    __slots__ = ("allowed",)
+    __slots__ = ("allowed", "nearest")
     allowed: Sequence[str]
+    nearest: str | None
 
-    def __new__(cls, message: str, allowed: Sequence[str]) -> "Problem":
+    def __new__(cls, message: str, allowed: Sequence[str], nearest: str | None = None) -> "Problem":
         """Make the message a text that carries its alternatives."""
         problem = super().__new__(cls, message)
         problem.allowed = allowed
+        problem.nearest = nearest
         return problem
 
 
@@ -34,6 +36,18 @@ class Form(Schema):
         unknown = EXCLUDE
 
 
+def nearest_word(word: str, known: Sequence[str]) -> str | None:
+    """The known word that looks most like another one."""
+    from difflib import get_close_matches  # here, because starting up is faster without it
+
+    return next(iter(get_close_matches(word, known, n=1)), None)
+
+
+def did_you_mean(nearest: str | None) -> str:
+    """How a message ends that knows a word that was perhaps meant."""
+    return f"; did you mean {nearest!r}?" if nearest else ""
+
+
 class UnknownKey(NamedTuple):
     """A key that a form does not know."""
 
@@ -43,11 +57,8 @@ class UnknownKey(NamedTuple):
 
     def violation(self) -> Violation:
         """Refuse it, naming the known word that looks most like it."""
-        from difflib import get_close_matches  # here, because starting up is faster without it
-
-        nearest = get_close_matches(self.key, self.known, n=1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        return Violation(self.path, f"is not a known key{hint}", sorted(self.known))
+        nearest = nearest_word(self.key, self.known)
+        return Violation(self.path, f"is not a known key{did_you_mean(nearest)}", sorted(self.known), nearest)
 
 
 def load(form: Form, data: Any) -> tuple[dict[str, Any], list[Violation]]:
@@ -105,12 +116,18 @@ def _form_of(field: fields.Nested) -> Form:
 def _violations(messages: Any, path: str) -> Iterator[Violation]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
-            yield from _violations(inner, _joined(path, key))
+            if key in ("key", "value") and isinstance(
+                inner, list
+            ):  # of a free-form object, not a key of ours
+                yield from _violations(inner, path)
+            else:
+                yield from _violations(inner, _joined(path, key))
     elif isinstance(messages, list):
         for inner in messages:
             yield from _violations(inner, path)
     else:
-        yield Violation(path, str(messages), getattr(messages, "allowed", None))
+        nearest = getattr(messages, "nearest", None)
+        yield Violation(path, str(messages), getattr(messages, "allowed", None), nearest)
 
 
 def _joined(path: str, key: Any) -> str:

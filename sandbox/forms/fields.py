@@ -8,11 +8,12 @@ from urllib.parse import urlsplit
 
 from marshmallow import ValidationError, fields, validate
 
-from sandbox.forms.base import Problem
+from sandbox.forms.base import Problem, did_you_mean, nearest_word
 from sandbox.kernel.periods import Period, PeriodError
 from sandbox.orders.amounts import AMOUNT_CENTS_MAX
 
 URL_LENGTH_MAX: Final = 2048
+SECONDS_MAX: Final = 60
 COMMON: Final = {"required": "is required", "null": "must not be null"}
 
 
@@ -53,7 +54,9 @@ class Choice(Text):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         word = super()._deserialize(value, attr, data, **options)
         if word not in self.choices:
-            raise ValidationError(Problem(f"must be one of: {', '.join(self.choices)}", self.choices))
+            nearest = nearest_word(word, self.choices)
+            message = f"must be one of: {', '.join(self.choices)}{did_you_mean(nearest)}"
+            raise ValidationError(Problem(message, self.choices, nearest))
         return word
 
 
@@ -71,6 +74,26 @@ class Whole(fields.Integer):
             ]
             error = f"must be {' and '.join(filter(None, bounds))}"
             self.validators.append(validate.Range(low, high, error=error))
+
+
+class Number(fields.Float):
+    """A number, whole or not."""
+
+    default_error_messages = {**COMMON, "invalid": "must be a number", "special": "must be a number"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return super()._deserialize(value, attr, data, **options)
+
+
+class Seconds(Number):
+    """Real seconds, at most a minute."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        error = f"must be more than 0 and at most {SECONDS_MAX} seconds"
+        self.validators.append(validate.Range(0, SECONDS_MAX, min_inclusive=False, error=error))
 
 
 class Cents(Whole):

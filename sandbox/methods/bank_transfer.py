@@ -28,7 +28,10 @@ class BankTransfer:
 
     name = "bank-transfer"
     capabilities = Capabilities(default_expiration="P30D", completes_in_test=False, brand="sepa")
-    outcome_keys = frozenset({"credit"})
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return frozenset({"credit"})
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """A transfer needs no details (SEPA-05)."""

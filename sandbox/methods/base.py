@@ -13,6 +13,7 @@ from sandbox.orders.statuses import Trigger
 from sandbox.orders.transaction import Transaction
 from sandbox.orders.vault import Credential
 
+PROCESSOR_KEYS: Final = frozenset({"processor", "after", "reason"})
 AT_ONCE: Final = "PT0S"
 PAYMENT_PAGE: Final = "{payment_page}"
 """Stands in revealed details for the full address of the attempt's page, which only the web knows."""
@@ -111,7 +112,10 @@ class Method(Protocol):
 
     name: str
     capabilities: Capabilities
-    outcome_keys: frozenset[str]
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of a scenario's outcome that mean something to this attempt."""
+        ...
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """All that is wrong with a request for this method."""

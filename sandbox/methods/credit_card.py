@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from sandbox.kernel.periods import Period
 from sandbox.methods.base import (
+    PROCESSOR_KEYS,
     REJECT,
     SETTLE,
     AttemptDraft,
@@ -18,7 +19,7 @@ from sandbox.methods.base import (
     planned_after,
     succeeded,
 )
-from sandbox.methods.page import CUSTOMER_MESSAGE, PageMethod
+from sandbox.methods.page import CUSTOMER_MESSAGE, PAGE_KEYS, PageMethod
 from sandbox.orders.actions import PROCESSOR, Action
 from sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS
 from sandbox.orders.refusals import Violation
@@ -52,7 +53,10 @@ class CreditCard(PageMethod):
 
     name = "credit-card"
     capabilities = Capabilities(default_expiration="PT30M", authorizes=True, brand="card")
-    outcome_keys = PageMethod.outcome_keys | {"card", "processor"}
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return PAGE_KEYS | {"card"} if stored_use(attempt.asked) is None else PROCESSOR_KEYS
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Features the merchant must have, and what a stored card needs (CARD-09 to CARD-14)."""

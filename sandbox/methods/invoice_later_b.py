@@ -23,7 +23,10 @@ class InvoiceLaterB:
         default_capture_mode="manual",
         brand="invoice-later-b",
     )
-    outcome_keys = frozenset({"screening", "reason"})
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return frozenset({"screening", "reason"})
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Nothing to check beyond lines and customer, which the capabilities ask for."""

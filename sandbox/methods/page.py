@@ -27,6 +27,7 @@ from sandbox.orders.transaction import Transaction
 
 CUSTOMER_MESSAGE: Final = "The payment failed. Please try again or choose another payment method."
 
+PAGE_KEYS: Final = frozenset({"customer", "after", "reason"})
 PLANNED_ACTIONS: Final = {"pays": "pay", "fails": "fail", "cancels": "cancel", "abandons": "visit"}
 
 
@@ -35,7 +36,10 @@ class PageMethod:
 
     name: str
     capabilities: Capabilities
-    outcome_keys: frozenset[str] = frozenset({"customer", "after", "reason"})
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return PAGE_KEYS
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Nothing to check beyond the form."""

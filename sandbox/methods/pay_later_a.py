@@ -17,7 +17,7 @@ from sandbox.methods.base import (
     Terms,
     planned_after,
 )
-from sandbox.methods.page import PageMethod
+from sandbox.methods.page import PAGE_KEYS, PageMethod
 from sandbox.methods.screening import declined, erred
 from sandbox.orders.actions import SCREENING, Action
 from sandbox.orders.statuses import TransactionStatus, Trigger
@@ -38,7 +38,10 @@ class PayLaterA(PageMethod):
         default_capture_mode="manual",
         brand="pay-later-a",
     )
-    outcome_keys = PageMethod.outcome_keys | {"screening", "then"}
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return PAGE_KEYS | {"screening", "then"}
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Screen the customer."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sandbox.methods.base import (
+    PROCESSOR_KEYS,
     REJECT,
     SETTLE,
     AttemptDraft,
@@ -28,7 +29,10 @@ class Refund:
 
     name = "refund"
     capabilities = Capabilities(default_expiration="P30D", brand="refund")
-    outcome_keys = frozenset({"processor", "after", "reason"})
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return PROCESSOR_KEYS
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """The order's ledger checks a refund."""

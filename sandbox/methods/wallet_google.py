@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sandbox.methods.base import Capabilities, Reveal, Step, Terms, succeeded
-from sandbox.methods.page import PageMethod
+from sandbox.methods.page import PAGE_KEYS, PageMethod
 from sandbox.orders.actions import Action
 from sandbox.orders.cards import AUTHORIZATION_METHODS, CRYPTOGRAM_3DS, NETWORKS, PAN_ONLY
 from sandbox.orders.transaction import Transaction
@@ -14,7 +14,10 @@ class WalletGoogle(PageMethod):
 
     name = "wallet-google"
     capabilities = Capabilities(default_expiration="PT30M", brand="wallet-google")
-    outcome_keys = PageMethod.outcome_keys | {"authorization", "card"}
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return PAGE_KEYS | {"authorization", "card"}
 
     def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Show the card and how it was authorized (GPAY-03, GPAY-05)."""

@@ -9,6 +9,7 @@ from sandbox.methods.base import Method
 from sandbox.operations.steps import apply_steps
 from sandbox.orders.commands import ExpireAttempt
 from sandbox.orders.order import Order
+from sandbox.orders.statuses import TransactionStatus
 from sandbox.orders.transaction import Transaction
 from sandbox.projects.edit import Edit
 from sandbox.projects.settings import Settings
@@ -83,7 +84,8 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
     play_out(edit, order, attempt, [identifier, name])
-    if attempt.is_open:
+    # What the processor has taken is out of the customer's hands, and his time is no matter any more.
+    if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:
         edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
     return attempt
 
@@ -101,7 +103,7 @@ def play_out(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str
                 merchant_order_id=order.merchant_order_id,
                 attempt=len(order.transactions),
                 is_refund=order.is_refund,
-                outcome_keys=behaviour.outcome_keys,
+                outcome_keys=behaviour.outcome_keys(attempt),
             )
         )
     )

@@ -1,14 +1,12 @@
 """Choosing what shall happen in a project."""
 
-from typing import Any
-
-from sandbox.orders.refusals import Invalid, Violation
 from sandbox.projects.project import Project
-from sandbox.scenarios.default import default_scenario
+from sandbox.scenarios.catalogue import Catalogue
+from sandbox.scenarios.documents import Document
 from sandbox.scenarios.loader import load_scenario
 
 
-def choose_scenario(project: Project, document: Any) -> None:
+def choose_scenario(project: Project, document: Document, catalogue: Catalogue) -> None:
     """Activate a scenario that is known by its name, or a whole document (CTL-19).
 
     Attempts under way keep the outcome they began with (SCN-05).
@@ -16,11 +14,10 @@ def choose_scenario(project: Project, document: Any) -> None:
     Raises:
         Invalid: lists all that is wrong; the active scenario stays (SCN-01).
     """
-    if isinstance(document, dict) and document.keys() == {"name"}:
-        known = {"default": default_scenario()}
-        scenario = known.get(document["name"])
-        if scenario is None:
-            raise Invalid([Violation("name", "is no known scenario; send its rules along", list(known))])
-    else:
-        scenario = load_scenario(document, project.settings.method_names)
-    project.activate(scenario)
+    data = document.data
+    with document.placing():
+        if isinstance(data, dict) and data.keys() == {"name"}:
+            scenario = catalogue.find(data["name"])
+        else:
+            scenario = load_scenario(data, project.settings.method_names)
+        project.activate(scenario)

@@ -36,7 +36,10 @@ def depart(project: Project, errand: Errand) -> Departure | None:
         delivery = project.store.delivery(errand.delivery_id)
         if delivery is None or (delivery.state is not DeliveryState.PENDING and not errand.forced):
             return None
-        effect = project.scenario.webhook(delivery.status, delivery.next_number)
+        number = delivery.next_number
+        effect = project.faults.webhook(delivery.status, number) or project.scenario_faults.webhook(
+            delivery.status, number
+        )
         if not errand.forced and _postponed(project, delivery, effect):
             return None
         body = {"event": "status_changed", "order_id": delivery.order_id, "project_id": project.project_id}

@@ -5,11 +5,18 @@ from typing import ClassVar, NamedTuple
 
 
 class Violation(NamedTuple):
-    """One thing wrong with a request: where, what was expected, and what would have been allowed."""
+    """One thing wrong with a request: where, what was expected, and what would have been allowed.
+
+    In a file it has a place, too: ``line`` and ``column`` count from 1.
+    """
 
     path: str
     message: str
     allowed: Sequence[str] | None = None
+    nearest: str | None = None
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
 
 
 class Invalid(Exception):

@@ -3,7 +3,7 @@
 import re
 from collections import deque
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 ENTRIES_MAX: Final = 10_000
 BODY_KEPT_BYTES: Final = 16_384
@@ -25,6 +25,7 @@ class JournalEntry(NamedTuple):
     ignored: tuple[str, ...] = ()
     rule: str | None = None
     order_id: str | None = None
+    fault: dict[str, Any] | None = None
 
 
 class Journal:

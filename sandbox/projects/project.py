@@ -14,6 +14,7 @@ from sandbox.orders.order import Order
 from sandbox.orders.refusals import Stale, Unknown
 from sandbox.projects.clock import Clock, ClockStart, RealTime
 from sandbox.projects.edit import Edit
+from sandbox.projects.faults import Faults, read_faults
 from sandbox.projects.feed import Feed
 from sandbox.projects.journal import Journal
 from sandbox.projects.outbox import Errand, Outbox
@@ -69,6 +70,7 @@ class Project:
         self.answers: dict[str, tuple[str, bytes]] = {}  # order id -> (etag, body), for the web to keep
         self.swapped: list[Errand] = []  # webhooks that wait for the next one to go first
         self.advance_log: list[dict[str, Any]] | None = None
+        self.faults = Faults()
         self.activate(default_scenario())
 
     def reset(self) -> None:
@@ -86,6 +88,13 @@ class Project:
             self.settings = read_settings(dict(scenario.settings), self.base_settings, "settings")
             self.scenario = scenario
             self.rule_uses: dict[int, int] = {}
+            self.scenario_faults = Faults(scenario.faults, scenario.webhooks)
+
+    def put_faults(self, data: Any) -> None:
+        """Let things go wrong besides the scenario's, or none when the document is wrong."""
+        faults = read_faults(data)
+        with self.state_lock:
+            self.faults = faults
 
     def change_settings(self, data: Any) -> None:
         """Change some settings, or none when one is wrong (CTL-01)."""

@@ -1,15 +1,18 @@
 """All projects of a server, found by API key or by identifier."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
 from sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed
+from sandbox.methods import NAMES
 from sandbox.orders.refusals import Invalid
 from sandbox.projects.clock import ClockStart, RealTime
 from sandbox.projects.project import Project
-from sandbox.projects.settings import Settings, read_settings
+from sandbox.projects.settings import Settings, check_scenario_settings, read_settings
+from sandbox.scenarios.catalogue import Catalogue
 
 FIRST_API_KEY: Final = "sandbox-key"
 
@@ -17,7 +20,20 @@ FIRST_API_KEY: Final = "sandbox-key"
 class Registry:
     """Makes, finds and deletes projects."""
 
-    def __init__(self, real: RealTime, *, seed: int | None = None, clock: str = "running") -> None:
+    def __init__(
+        self,
+        real: RealTime,
+        *,
+        seed: int | None = None,
+        clock: str = "running",
+        scenario_folders: Sequence[Path] = (),
+    ) -> None:
+        """Read the scenario folders.
+
+        Raises:
+            Invalid: lists all that is wrong in all files.
+        """
+        self.catalogue = Catalogue(NAMES, check_scenario_settings, scenario_folders)
         self._real = real
         self._ids = Ids(fresh_seed() if seed is None else seed)
         self._clock = clock

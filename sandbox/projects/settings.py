@@ -106,6 +106,15 @@ class Settings:
 FORM: Final = SettingsForm()
 
 
+def check_scenario_settings(data: Mapping[str, Any]) -> None:
+    """Refuse what a scenario sets and no project has.
+
+    Raises:
+        Invalid: lists it, below ``settings``.
+    """
+    read_settings(dict(data), Settings(), "settings")
+
+
 def read_settings(data: Any, base: Settings, path: str = "") -> Settings:
     """Change ``base`` by what a request or a scenario says.
 

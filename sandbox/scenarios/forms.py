@@ -6,10 +6,12 @@ from marshmallow import ValidationError, pre_load, validates_schema
 
 from sandbox.forms import Cents, Choice, Flag, Form, Items, Part, PeriodText, Text, Whole
 from sandbox.forms.base import Problem
-from sandbox.forms.fields import Anything
+from sandbox.forms.fields import Anything, Seconds
+from sandbox.kernel.periods import Period, PeriodError
 from sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
 from sandbox.orders.deliveries import DELIVERIES_MAX
 from sandbox.orders.statuses import OrderStatus
+from sandbox.scenarios.model import ACTORS
 
 OUTCOMES = ("passed", "declined", "error")
 RULES_MAX = 1000
@@ -79,9 +81,8 @@ class ThenForm(Form):
     @validates_schema(skip_on_field_errors=True)
     def says_something(self, data: dict[str, Any], **options: Any) -> None:
         """An outcome needs an actor."""
-        actors = ("customer", "credit", "screening", "processor")
-        if not any(actor in data for actor in actors):
-            raise ValidationError(Problem(f"must name one of: {', '.join(actors)}", list(actors)))
+        if not any(actor in data for actor in ACTORS):
+            raise ValidationError(Problem(f"must name one of: {', '.join(ACTORS)}", ACTORS))
 
 
 class RuleForm(Form):
@@ -124,6 +125,66 @@ class WebhookRuleForm(Form):
     then = Part(WebhookThenForm, required=True)
 
 
+class FaultWhenForm(Form):
+    """Which requests."""
+
+    method = Choice(("GET", "POST", "PUT", "DELETE"))
+    path = Text(pattern="/.*", expected="a path such as /v1/orders/ (* stands for anything)")
+    nth = Items(Whole(low=1), least=1)
+
+    @pre_load
+    def one_or_many(self, data: Any, **options: Any) -> Any:
+        """One number may stand without a list."""
+        if isinstance(data, dict) and isinstance(data.get("nth"), int):
+            return {**data, "nth": [data["nth"]]}
+        return data
+
+
+class FaultThenForm(Form):
+    """What goes wrong."""
+
+    status = Whole(low=400, high=599)
+    phase = Choice(("before", "after"))
+    latency = Seconds()
+    hang = Seconds()
+    reset = Flag()
+    truncate = Flag()
+    rate_limit = Text(pattern=r"[1-9]\d{0,5}/P.+", expected="requests per period, such as 10/PT1S")
+
+    @validates_schema(skip_on_field_errors=True)
+    def one_thing(self, data: dict[str, Any], **options: Any) -> None:
+        """One effect per rule; a latency may stand beside it."""
+        effects = ("status", "hang", "reset", "truncate", "rate_limit")
+        if sum(bool(data.get(effect)) for effect in effects) > 1 or not data.keys() - {"phase"}:
+            known = ("latency", *effects)
+            raise ValidationError(Problem(f"must hold exactly one of: {', '.join(known)}", known))
+        if "rate_limit" in data:
+            _refuse_no_period(data["rate_limit"])
+
+
+def _refuse_no_period(rate_limit: str) -> None:
+    try:
+        Period.parse(rate_limit.partition("/")[2])
+    except PeriodError as error:
+        raise ValidationError(
+            f"must be requests per period, such as 10/PT1S: {error}", "rate_limit"
+        ) from None
+
+
+class FaultForm(Form):
+    """One fault."""
+
+    when = Part(FaultWhenForm, load_default=dict)
+    then = Part(FaultThenForm, required=True)
+
+
+class FaultsForm(Form):
+    """Faults and webhook rules without a scenario around them."""
+
+    faults = Items(Part(FaultForm))
+    webhooks = Items(Part(WebhookRuleForm))
+
+
 class ScenarioForm(Form):
     """A whole scenario."""
 
@@ -134,3 +195,4 @@ class ScenarioForm(Form):
     settings = Anything(keys=Text())
     rules = Items(Part(RuleForm), most=RULES_MAX)
     webhooks = Items(Part(WebhookRuleForm))
+    faults = Items(Part(FaultForm))

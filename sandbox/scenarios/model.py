@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sandbox.orders.amounts import Cents
+
+ACTORS: Final = ("customer", "credit", "screening", "processor")
+"""The words of an outcome that say who does something; the others say how."""
 
 
 class AmountRange(NamedTuple):
@@ -76,7 +79,7 @@ class Rule(NamedTuple):
         """Whether it decides this attempt: it matches, is not spent, and says something that can be done."""
         return (
             (self.times is None or used < self.times)
-            and not self.then.keys().isdisjoint(subject.outcome_keys)
+            and any(actor in self.then and actor in subject.outcome_keys for actor in ACTORS)
             and self.when.holds(subject)
         )
 
@@ -93,6 +96,21 @@ class WebhookRule(NamedTuple):
         return self.status in (None, status) and self.attempt in (None, attempt)
 
 
+class FaultRule(NamedTuple):
+    """What goes wrong with requests: the nth, or each, that fits method and path."""
+
+    then: Mapping[str, Any]
+    method: str | None = None
+    path: str | None = None  # a glob; the final slash does not matter
+    nth: frozenset[int] | None = None
+
+    def fits(self, method: str, path: str) -> bool:
+        """Whether it is about this request; whether it strikes then depends on how many came before."""
+        return (self.method is None or self.method == method) and (
+            self.path is None or fnmatchcase(path.rstrip("/"), self.path.rstrip("/"))
+        )
+
+
 class Scenario(NamedTuple):
     """A whole scenario; ``document`` is what it was read from."""
 
@@ -102,6 +120,7 @@ class Scenario(NamedTuple):
     settings: Mapping[str, Any] = MappingProxyType({})
     rules: Sequence[Rule] = ()
     webhooks: Sequence[WebhookRule] = ()
+    faults: Sequence[FaultRule] = ()
 
     def decide(self, subject: Subject, uses: Mapping[int, int]) -> tuple[int | None, Mapping[str, Any]]:
         """The index of the rule that decides an attempt, and the outcome as plain data.
@@ -112,10 +131,3 @@ class Scenario(NamedTuple):
             if rule.matches(subject, uses.get(index, 0)):
                 return index, {key: rule.then[key] for key in rule.then if key in subject.outcome_keys}
         return None, {}
-
-    def webhook(self, status: str, attempt: int) -> Mapping[str, Any]:
-        """How this attempt of a delivery fares; empty: it goes to the merchant."""
-        for rule in self.webhooks:
-            if rule.holds(status, attempt):
-                return rule.then
-        return {}

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from flask import g, request
 
+from sandbox.scenarios.documents import Document, parse_yaml
 from sandbox.web.errors import RequestRefused
 
 BODY_BYTES_MAX: Final = 1 << 20  # SET-09
 NESTING_MAX: Final = 100
+YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 _UNPAIRED: Final = re.compile("[\ud800-\udfff\x00]")
 
@@ -33,6 +35,21 @@ def json_body(*, empty_is: Any = None) -> Any:
     if "body" not in g:
         g.body = parse(body)
     return g.body
+
+
+def document_body() -> Document:
+    """The body as a document, where YAML is taken, too.
+
+    Raises:
+        RequestRefused: as ``json_body``.
+        Invalid: YAML that is none, with line and column.
+    """
+    if request.mimetype not in YAML_TYPES:
+        return Document(json_body(), {})
+    try:
+        return parse_yaml(raw_body().decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is wrong") from None
 
 
 def json_object() -> Mapping[str, Any]:

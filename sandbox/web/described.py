@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 from marshmallow import Schema
 
 from sandbox.projects.settings import SettingsForm
-from sandbox.scenarios.forms import ScenarioForm
+from sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from sandbox.web.api import forms, shapes
 from sandbox.web.control import forms as control
 
@@ -49,6 +49,10 @@ SCENARIO_EXAMPLE: Final = {
         },
         {"when": {"payment_method": "credit-card"}, "then": {"customer": "pays", "after": "PT1M"}},
     ],
+}
+FAULTS_EXAMPLE: Final = {
+    "faults": [{"when": {"method": "POST", "path": "/v1/orders/", "nth": 2}, "then": {"status": 503}}],
+    "webhooks": [{"when": {"attempt": 1}, "then": {"answer": 503}}],
 }
 
 DESCRIBED: Final = {
@@ -127,6 +131,10 @@ DESCRIBED: Final = {
     "control.get_scenario": Described(),
     "control.put_scenario": Described(ScenarioForm, errors=BODY_ERRORS, example=SCENARIO_EXAMPLE),
     "control.delete_scenario": Described(),
+    "control.get_scenarios": Described(),
+    "control.get_faults": Described(),
+    "control.put_faults": Described(FaultsForm, errors=BODY_ERRORS, example=FAULTS_EXAMPLE),
+    "control.delete_faults": Described(),
     "control.post_act": Described(
         control.ActForm, shapes.OrderShape, errors=(*BODY_ERRORS, 404, 409), example=ACT_EXAMPLE
     ),

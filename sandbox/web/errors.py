@@ -31,6 +31,9 @@ TYPE_OF_STATUS: Final = {
     431: "RequestHeaderFieldsTooLarge",
     500: "InternalServerError",
     501: "NotImplemented",
+    502: "BadGateway",
+    503: "ServiceUnavailable",
+    504: "GatewayTimeout",
 }
 
 log = logging.getLogger(__name__)
@@ -67,6 +70,8 @@ def error_body(
 
 def _violation(violation: Violation) -> dict[str, Any]:
     shown: dict[str, Any] = {"path": violation.path, "message": violation.message}
+    place = violation._asdict()
+    shown.update({key: place[key] for key in ("nearest", "file", "line", "column") if place[key] is not None})
     if violation.allowed is not None:
         shown["allowed"] = list(violation.allowed)
     return shown
@@ -95,8 +100,9 @@ def _on_refusal(refusal: Refusal) -> Response:
     return _answer(body)
 
 
-def _on_request_refused(refused: RequestRefused) -> Response:
-    kind = TYPE_OF_STATUS[refused.status]
+def refused_answer(refused: RequestRefused) -> Response:
+    """The answer to a request that is refused before, or instead of, its work."""
+    kind = TYPE_OF_STATUS.get(refused.status, "Refused")
     return _answer(error_body(refused.status, kind, refused.value), refused.headers)
 
 
@@ -121,6 +127,6 @@ def install(app: Flask) -> None:
     """Answer every error in the one shape."""
     app.register_error_handler(Invalid, _on_invalid)
     app.register_error_handler(Refusal, _on_refusal)
-    app.register_error_handler(RequestRefused, _on_request_refused)
+    app.register_error_handler(RequestRefused, refused_answer)
     app.register_error_handler(HTTPException, _on_http)
     app.register_error_handler(Exception, _on_crash)

@@ -99,9 +99,9 @@ class Books(RuleBasedStateMachine):
         self.seen = self.project.timeline.now
         return create_order(self.project, {"currency": "EUR", "amount": 1000, "client": {}}).id
 
-    def send(self, parcel: Parcel) -> Reply:
-        """The shop's answer, without a wire."""
-        return Reply(0.0, status=self.answer)
+    def send(self, parcel: Parcel, copies: int) -> list[Reply]:
+        """The shop's answers, without a wire."""
+        return [Reply(0.0, status=self.answer)] * copies
 
     def tried(self, call: Any) -> Order | None:
         """Do something that may be refused; a refusal changes nothing."""

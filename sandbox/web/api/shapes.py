@@ -174,6 +174,10 @@ class ViolationShape(Schema):
     path = _always(_text())
     message = _always(_text())
     allowed = fields.List(_text())
+    nearest = _text("The known word that was perhaps meant")
+    file = _text()
+    line = fields.Integer()
+    column = fields.Integer()
 
 
 class ErrorShape(Schema):

@@ -3,24 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import ValidationError, fields, validate, validates_schema
+from marshmallow import ValidationError, validate, validates_schema
 
 from sandbox.forms import Cents, Choice, Form, Moment, PeriodText, Problem, Text, Whole
-from sandbox.forms.fields import COMMON
+from sandbox.forms.fields import Number
 from sandbox.orders.actions import ACTIONS
 from sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
 from sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
-
-
-class Rate(fields.Float):
-    """Sandbox seconds per real second."""
-
-    default_error_messages = {**COMMON, "invalid": "must be a number", "special": "must be a number"}
-
-    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise self.make_error("invalid", input=value)
-        return super()._deserialize(value, attr, data, **options)
 
 
 class ActForm(Form):
@@ -55,7 +44,7 @@ class ClockForm(Form):
     """How a clock goes on."""
 
     mode = Choice((RUNNING, FROZEN))
-    rate = Rate(
+    rate = Number(
         validate=validate.Range(0, RATE_MAX, min_inclusive=False, error="must be above 0, at most 1000000")
     )
     now = Moment()

@@ -86,6 +86,6 @@ def journal_record(entry: JournalEntry) -> dict[str, Any]:
         "response": _body(entry.response),
         "ignored": list(entry.ignored),
         "rule": entry.rule,
-        "fault": None,
+        "fault": entry.fault,
         "order_id": entry.order_id,
     }

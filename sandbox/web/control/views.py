@@ -17,7 +17,7 @@ from sandbox.projects.advance import EVENTS_MAX, agenda
 from sandbox.scenarios.default import default_scenario
 from sandbox.web.after import hold_webhooks, release_webhooks
 from sandbox.web.auth import project, registry, require_project
-from sandbox.web.bodies import json_body
+from sandbox.web.bodies import document_body, json_body
 from sandbox.web.control import listing
 from sandbox.web.control.answers import json_answer, list_answer
 from sandbox.web.control.forms import ActForm, AdvanceForm, ClockForm, ScanForm
@@ -102,8 +102,35 @@ def get_scenario() -> Response:
 @control.put("/scenario/")
 def put_scenario() -> Response:
     """Switch to a known scenario or to the one that is sent (CTL-19)."""
-    choose_scenario(project(), json_body())
+    choose_scenario(project(), document_body(), registry().catalogue)
     return json_answer(project().scenario.document)
+
+
+@control.get("/scenarios/")
+def get_scenarios() -> Response:
+    """List the scenarios that are there by name (CTL-18)."""
+    known = registry().catalogue.scenarios.values()
+    return list_answer([{"name": found.name, "description": found.description} for found in known])
+
+
+@control.get("/faults/")
+def get_faults() -> Response:
+    """Show the faults that were put beside the scenario."""
+    return json_answer(project().faults.document)
+
+
+@control.put("/faults/")
+def put_faults() -> Response:
+    """Let requests and webhooks go wrong, besides what the scenario says (CTL-23, CTL-24)."""
+    project().put_faults(json_body())
+    return json_answer(project().faults.document)
+
+
+@control.delete("/faults/")
+def delete_faults() -> Response:
+    """Let nothing go wrong but what the scenario says."""
+    project().put_faults({})
+    return json_answer(project().faults.document)
 
 
 @control.delete("/scenario/")

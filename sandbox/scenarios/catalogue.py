@@ -1,0 +1,88 @@
+"""The scenarios that are there by name: the built-in one, the ready ones, and those of the user's folders."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from sandbox.orders.refusals import Invalid, Violation
+from sandbox.scenarios.default import default_scenario
+from sandbox.scenarios.loader import CheckSettings, load_text
+from sandbox.scenarios.model import Scenario
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+
+
+def ready_folder() -> Path:
+    """Where the ready scenarios are: in the package, or beside it in a checkout."""
+    packed = Path(__file__).parent / "ready"
+    return packed if packed.is_dir() else Path(__file__).parent.parent.parent / "scenarios"
+
+
+def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
+    """All scenarios of a folder, by name.
+
+    Raises:
+        Invalid: lists all that is wrong in all its files.
+    """
+    if not folder.is_dir():
+        raise Invalid([Violation("", "is no folder", file=str(folder))])
+    found: dict[str, Scenario] = {}
+    violations: list[Violation] = []
+    for path in sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES):
+        try:
+            scenario = load_file(path, methods, check_settings)
+            found[scenario.name] = scenario
+        except Invalid as invalid:
+            violations += invalid.violations
+    if violations:
+        raise Invalid(violations)
+    return found
+
+
+def load_file(path: Path, methods: Sequence[str], check_settings: CheckSettings) -> Scenario:
+    """The scenario of one file.
+
+    Raises:
+        Invalid: lists all that is wrong with it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid([Violation("", f"cannot be read: {error}", file=str(path))]) from None
+    return load_text(text, methods, check_settings, str(path))
+
+
+class Catalogue:
+    """Scenarios by name; a user's own goes before a ready one of the same name."""
+
+    def __init__(
+        self, methods: Sequence[str], check_settings: CheckSettings, folders: Sequence[Path] = ()
+    ) -> None:
+        self._methods = methods
+        self._check_settings = check_settings
+        self._own: dict[str, Scenario] = {}
+        for folder in folders:
+            self._own |= load_folder(folder, methods, check_settings)
+
+    @cached_property
+    def _ready(self) -> dict[str, Scenario]:
+        return load_folder(ready_folder(), self._methods, self._check_settings)
+
+    @property
+    def scenarios(self) -> dict[str, Scenario]:
+        """All scenarios by name."""
+        default = default_scenario()
+        return {default.name: default, **self._ready, **self._own}
+
+    def find(self, name: object) -> Scenario:
+        """The scenario of a name.
+
+        Raises:
+            Invalid: there is none; lists the names there are.
+        """
+        known = self.scenarios
+        scenario = known.get(name) if isinstance(name, str) else None
+        if scenario is None:
+            raise Invalid([Violation("name", "is no known scenario; send its rules along", list(known))])
+        return scenario

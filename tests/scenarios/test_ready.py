@@ -1,0 +1,234 @@
+"""Every ready scenario, switched on by one call, over real HTTP with a real receiver."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+
+from sandbox.methods import NAMES
+from sandbox.projects.settings import check_scenario_settings
+from sandbox.scenarios.catalogue import Catalogue
+from tests.driver import Sandbox, by, card, details, refused
+from tests.fakes.shop import Received, Shop
+
+Play = Callable[[str], Sandbox]
+
+
+@pytest.fixture
+def play(watched: Sandbox) -> Play:
+    """Switches a project with a shop to a ready scenario."""
+
+    def switch(name: str) -> Sandbox:
+        answer = watched.put("/control/scenario/", {"name": name})
+        assert answer.status_code == 200, answer.text
+        return watched
+
+    return switch
+
+
+@pytest.mark.rule("CTL-18", "SCN-08")
+def test_the_catalogue_tells_what_each_scenario_is_for(sandbox: Sandbox) -> None:
+    """At least twelve besides the default, each with a sentence, each with a test in this file."""
+    items = sandbox.get("/control/scenarios/").json()["items"]
+    names = {item["name"] for item in items}
+    assert len(names - {"default"}) >= 12
+    assert all(item["description"].endswith((".", "?")) for item in items)
+    with open(__file__, encoding="utf-8") as text:
+        source = text.read()
+    assert {name for name in names if f'play("{name}")' not in source} == {"default"}
+    assert names == Catalogue(NAMES, check_scenario_settings).scenarios.keys()
+
+
+def test_the_second_try_works(play: Play, shop: Shop) -> None:
+    """Declined, then paid; the first try of each webhook never reaches the shop."""
+    sandbox = play("second-try-works")
+    first, second = sandbox.place(card()), sandbox.place(card())
+    sandbox.advance("PT1M")
+    assert (sandbox.read(first)["status"], sandbox.read(second)["status"]) == ("error", "completed")
+    assert shop.received == []
+    sandbox.advance("PT2M")
+    assert {item["state"] for item in sandbox.webhooks()} == {"delivered"}
+
+
+def test_a_webhook_comes_before_the_response(play: Play, shop: Shop) -> None:
+    """The shop has answered it when the response comes."""
+    sandbox = play("webhook-before-response")
+    order = sandbox.place(by("bank-transfer"))
+    assert shop.orders() == [order["id"]]
+
+
+def test_webhooks_come_twice_at_the_same_moment(play: Play, shop: Shop) -> None:
+    """The second is on its way while the shop still thinks about the first."""
+    from threading import Barrier
+
+    together = Barrier(2)
+
+    def both_at_once(received: Received) -> int:
+        together.wait(4)
+        return 200
+
+    shop.answer = both_at_once
+    sandbox = play("webhook-twice")
+    order = sandbox.place(card())
+    sandbox.advance("PT10S")
+    assert shop.orders() == [order["id"]] * 4
+    assert {item["state"] for item in sandbox.webhooks()} == {"delivered"}
+
+
+def test_webhooks_are_swapped(play: Play, shop: Shop) -> None:
+    """That of processing comes last; whoever reads the order each time sees completed both times."""
+    seen: list[str] = []
+    sandbox = play("webhooks-swapped")
+
+    def read_back(received: Received) -> int:
+        seen.append(sandbox.read(received.body["order_id"])["status"])
+        return 200
+
+    shop.answer = read_back
+    sandbox.place(card())
+    sandbox.advance("PT10S")
+    first, second = sandbox.webhooks()
+    assert first["attempts"][0]["real_at"] > second["attempts"][0]["real_at"]
+    assert seen == ["completed", "completed"]
+
+
+def test_a_webhook_is_late(play: Play, shop: Shop) -> None:
+    """Paid after ten seconds, told after an hour."""
+    sandbox = play("webhook-late")
+    order = sandbox.place(card())
+    sandbox.advance("PT30M")
+    assert (sandbox.read(order)["status"], len(shop.received)) == ("completed", 1)
+    sandbox.advance("PT31M")
+    assert len(shop.received) == 2
+
+
+def test_webhooks_are_lost(play: Play, shop: Shop) -> None:
+    """The order is paid and the shop never hears of it."""
+    sandbox = play("webhook-lost")
+    order = sandbox.place(card())
+    sandbox.advance("P1D")
+    assert (sandbox.read(order)["status"], shop.received) == ("completed", [])
+
+
+def test_a_shop_is_down(play: Play, shop: Shop) -> None:
+    """Ten deliveries fail; one by hand still arrives when the shop is back."""
+    sandbox = play("shop-down-for-an-hour")
+    sandbox.place(card())
+    sandbox.advance("PT1H")
+    failed = sandbox.webhooks(state="failed")
+    assert [len(item["attempts"]) for item in failed] == [10, 10]
+    sandbox.delete("/control/scenario/")
+    sandbox.post(f"/control/webhooks/{failed[0]['id']}/redeliver/")
+    assert len(shop.received) == 1
+
+
+def test_a_create_response_is_lost(play: Play) -> None:
+    """The connection breaks, the order is there all the same: the journal knows it."""
+    sandbox = play("lost-create-response")
+    with pytest.raises(requests.ConnectionError):
+        sandbox.create(card(), merchant_order_id="once")
+    (entry,) = sandbox.get("/control/journal/").json()["items"]
+    assert entry["fault"] == {"reset": True, "phase": "after"}
+    assert sandbox.read(entry["order_id"])["merchant_order_id"] == "once"
+    assert sandbox.create(card()).status_code == 201
+
+
+def test_the_service_is_unavailable(play: Play) -> None:
+    """Twice, and nothing is created; then it works."""
+    sandbox = play("service-unavailable")
+    for _ in range(2):
+        refused(sandbox.create(card()), 503, "ServiceUnavailable")
+    assert sandbox.agenda() == []
+    assert sandbox.create(card()).status_code == 201
+
+
+def test_requests_are_rate_limited(play: Play) -> None:
+    """The sixth within a second is one too many; a second later it goes on."""
+    sandbox = play("rate-limited")
+    assert [sandbox.create(card()).status_code for _ in range(6)] == [201] * 5 + [429]
+    sandbox.advance("PT1S")
+    assert sandbox.create(card()).status_code == 201
+
+
+def test_a_transfer_is_late(play: Play) -> None:
+    """Expired, and completed by the money that comes a day later."""
+    sandbox = play("transfer-late")
+    order = sandbox.place(by("bank-transfer"))
+    sandbox.advance("P30D")
+    assert sandbox.read(order)["status"] == "expired"
+    sandbox.advance("P1D")
+    assert sandbox.read(order)["status"] == "completed"
+
+
+def test_a_transfer_has_the_wrong_sum(play: Play) -> None:
+    """Pending with too little; the rest, sent by hand, completes it."""
+    sandbox = play("transfer-wrong-sum")
+    order = sandbox.place(by("bank-transfer"), amount=1000)
+    sandbox.advance("P3D")
+    assert sandbox.status(order) == ("processing", "pending")
+    assert sandbox.acted(order, "bank credit", amount=1)["status"] == "completed"
+
+
+def test_a_screening_needs_two_days(play: Play) -> None:
+    """Processing meanwhile; then the customer authorizes."""
+    sandbox = play("screening-two-days")
+    order = sandbox.place_with_lines("pay-later-a", expiration_period="P3D")
+    sandbox.advance("P1D")
+    assert sandbox.status(order) == ("processing", "pending")
+    sandbox.advance("P1D")
+    assert sandbox.read(order)["transactions"][0]["is_capturable"] is True
+
+
+def test_a_customer_walks_away(play: Play) -> None:
+    """On the page after five seconds, never to return."""
+    sandbox = play("customer-walks-away")
+    order = sandbox.place(card())
+    sandbox.advance("PT5S")
+    assert sandbox.status(order) == ("processing", "processing")
+    sandbox.advance("P1D")
+    assert sandbox.status(order) == ("expired", "expired")
+
+
+def test_an_authorization_runs_out(play: Play) -> None:
+    """The capture on shipping comes too late."""
+    sandbox = play("authorization-runs-out")
+    order = sandbox.place(card(capture_mode="manual", expiration_period="P7D"))
+    sandbox.advance("P8D")
+    refused(sandbox.take(order, "captures"), 409, "AuthorizationExpired")
+
+
+def test_a_delayed_capture_with_a_partial_void(play: Play) -> None:
+    """What is out of stock is voided in time, the rest captures itself."""
+    sandbox = play("delayed-capture-partial-void")
+    order = sandbox.place_with_lines("credit-card", capture_mode="delayed", expiration_period="P7D")
+    sandbox.advance("P1D")
+    lines = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}]}
+    assert sandbox.take(order, "voids/orderlines", lines).status_code == 200
+    sandbox.advance("P7D")
+    found = sandbox.read(order, "amount_details")["amount_details"]
+    assert (found["captured"], found["voided"]) == (1500, 500)
+
+
+def test_a_refund_fails_later(play: Play) -> None:
+    """Three days after it looked fine; the sum can be refunded again."""
+    sandbox = play("refund-fails-later")
+    order = sandbox.pay(sandbox.place(card()))
+    record = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
+    sandbox.advance("P2D")
+    assert sandbox.read(record)["status"] == "processing"
+    sandbox.advance("P1D")
+    assert sandbox.read(record)["status"] == "error"
+    assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).status_code == 201
+
+
+def test_a_recurring_payment_is_declined(play: Play) -> None:
+    """The first is paid by the customer, the next fails a day later."""
+    sandbox = play("recurring-declined")
+    first = sandbox.place(details(recurring_type="first"))
+    sandbox.advance("PT1M")
+    found: dict[str, Any] = sandbox.read(first)["transactions"][0]
+    token = found["payment_method_details"]["vault_token"]
+    order = sandbox.place(details(recurring_type="recurring", vault_token=token))
+    sandbox.advance("P1D")
+    assert sandbox.status(order) == ("error", "error")

@@ -1,0 +1,113 @@
+"""Faults: requests that are refused, late, cut off, or done and unanswered."""
+
+from time import perf_counter
+from typing import Any
+
+import pytest
+import requests
+
+from tests.driver import Sandbox, card, refused, violations
+
+
+def faults(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
+    """Let requests go wrong so."""
+    answer = sandbox.put("/control/faults/", {"faults": [{"when": when, "then": then}]})
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.rule("CTL-23")
+def test_the_nth_request_is_refused_and_nothing_done(sandbox: Sandbox) -> None:
+    """Only that one, only by that method and path; the final slash does not matter."""
+    faults(sandbox, {"status": 503}, method="POST", path="/v1/orders", nth=2)
+    order = sandbox.place(card())
+    for _ in range(3):
+        sandbox.read(order)
+    error = refused(sandbox.create(card()), 503, "ServiceUnavailable")
+    assert "fault" in error["value"]
+    assert sandbox.create(card()).status_code == 201
+    assert len(sandbox.agenda()) == 2
+    assert sandbox.get("/control/journal/?status=503").json()["items"][0]["fault"] == {"status": 503}
+
+
+@pytest.mark.rule("CTL-23")
+def test_a_fault_after_the_work_loses_the_answer_only(sandbox: Sandbox) -> None:
+    """The capture is done, though the merchant is told that it failed."""
+    order = sandbox.authorized()
+    faults(sandbox, {"status": 500, "phase": "after"}, path="/v1/orders/*/captures", nth=[1, 3])
+    assert sandbox.take(order, "captures").status_code == 500
+    sandbox.delete("/control/faults/")
+    assert sandbox.read(order, "amount_details")["amount_details"]["captured"] == 2000
+
+
+@pytest.mark.rule("CTL-24")
+def test_an_answer_can_be_late(sandbox: Sandbox) -> None:
+    """By real time; and it is right all the same."""
+    faults(sandbox, {"latency": 0.2})
+    begun = perf_counter()
+    assert sandbox.create(card()).status_code == 201
+    assert 0.2 <= perf_counter() - begun < 2
+
+
+@pytest.mark.rule("CTL-24")
+@pytest.mark.parametrize("then", [{"reset": True}, {"hang": 0.1}])
+def test_a_connection_can_break_before_the_work(sandbox: Sandbox, then: dict[str, Any]) -> None:
+    """At once or after a while, without an answer and without an order."""
+    faults(sandbox, then, nth=1)
+    with pytest.raises(requests.ConnectionError):
+        sandbox.create(card())
+    assert sandbox.agenda() == []
+    assert sandbox.create(card()).status_code == 201
+
+
+@pytest.mark.rule("CTL-24")
+def test_an_answer_can_be_cut_off(sandbox: Sandbox) -> None:
+    """Half of what its length promised; the order is there."""
+    faults(sandbox, {"truncate": True}, nth=1)
+    with pytest.raises(requests.exceptions.ChunkedEncodingError, match="IncompleteRead"):
+        sandbox.create(card())
+    assert len(sandbox.agenda()) == 1
+
+
+@pytest.mark.rule("CTL-24")
+def test_requests_can_be_limited(sandbox: Sandbox) -> None:
+    """Per sandbox time: the limit opens again when the clock has moved on."""
+    faults(sandbox, {"rate_limit": "2/PT1M"}, method="POST")
+    assert [sandbox.create().status_code for _ in range(3)] == [201, 201, 429]
+    assert refused(sandbox.create(), 429, "RateLimited")
+    assert sandbox.create().headers["Retry-After"]
+    sandbox.advance("PT1M")
+    assert sandbox.create().status_code == 201
+
+
+def test_faults_can_be_read_and_taken_away(sandbox: Sandbox) -> None:
+    """As they were put; a reset takes them away, too."""
+    document = {"faults": [{"then": {"status": 500}}], "webhooks": [{"then": {"drop": True}}]}
+    assert sandbox.put("/control/faults/", document).json() == document
+    assert sandbox.get("/control/faults/").json() == document
+    assert sandbox.create().status_code == 500
+    sandbox.post("/control/reset/")
+    assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+    assert sandbox.create().status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("document", "paths"),
+    [
+        ({"fault": []}, {"fault"}),
+        ({"faults": [{"when": {}}]}, {"faults[0].then"}),
+        ({"faults": [{"then": {}}]}, {"faults[0].then"}),
+        ({"faults": [{"then": {"phase": "after"}}]}, {"faults[0].then"}),
+        ({"faults": [{"then": {"status": 200}}]}, {"faults[0].then.status"}),
+        ({"faults": [{"then": {"status": 500, "reset": True}}]}, {"faults[0].then"}),
+        ({"faults": [{"then": {"latency": 0}}]}, {"faults[0].then.latency"}),
+        ({"faults": [{"then": {"hang": 61}}]}, {"faults[0].then.hang"}),
+        ({"faults": [{"then": {"rate_limit": "ten"}}]}, {"faults[0].then.rate_limit"}),
+        ({"faults": [{"then": {"rate_limit": "10/P1S"}}]}, {"faults[0].then.rate_limit"}),
+        ({"faults": [{"when": {"method": "post", "path": "v1", "nth": 0}, "then": {"reset": True}}]},
+         {"faults[0].when.method", "faults[0].when.path", "faults[0].when.nth[0]"}),
+    ],
+)  # fmt: skip
+def test_wrong_faults_are_refused(sandbox: Sandbox, document: dict[str, Any], paths: set[str]) -> None:
+    """By path, and none of them strikes."""
+    assert set(violations(sandbox.put("/control/faults/", document))) == paths
+    assert sandbox.create().status_code == 201
