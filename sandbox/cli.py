@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
 
 import click
 
@@ -91,8 +92,10 @@ def _check(clock: str, public_url: str | None) -> None:
         ClockStart.parse(clock)
     except Invalid as invalid:
         _fail(f"--{invalid}")
-    if public_url is not None and not public_url.startswith(("http://", "https://")):
-        _fail(f"--public-url: {public_url!r} does not begin with http:// or https://")
+    if public_url is not None:
+        parts = urlsplit(public_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            _fail(f"--public-url: {public_url!r} is no address such as http://pay.example:8080")
 
 
 def _announce(server: "Server", control_token: str | None, log_format: str) -> None:

@@ -7,9 +7,9 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
-from sandbox.operations.deliver import arrive, depart, release_swapped
+from sandbox.operations.deliver import arrive, depart
 from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel, Reply
-from sandbox.projects.outbox import Errand
+from sandbox.projects.outbox import Errand, Outbox
 from sandbox.projects.project import Project
 from sandbox.realtime import monotonic_seconds
 
@@ -31,15 +31,21 @@ class Courier:
 
     def attach(self, project: Project) -> None:
         """Carry this project's outbox from now on."""
-        project.outbox.carry = lambda: self._threads.run(lambda: self._carry(project))
+
+        def serve(outbox: Outbox) -> None:
+            outbox.carry = lambda: self._threads.run(lambda: self._carry(project, outbox))
+            outbox.deliver = lambda errand: self._deliver(project, errand)
+
+        project.serve_outbox = serve
+        serve(project.outbox)
 
     def stop(self) -> None:
         """Take no more work; what is on its way is abandoned with the process."""
         self._threads.stop()
 
-    def _carry(self, project: Project) -> None:
+    def _carry(self, project: Project, outbox: Outbox) -> None:
         """Deliver one errand after the other until the outbox is empty."""
-        while (errand := project.outbox.take()) is not None:
+        while (errand := outbox.take()) is not None:
             try:
                 self._deliver(project, errand)
             except Exception:
@@ -54,59 +60,79 @@ class Courier:
         if departure.reply is not None:
             arrive(project, departure, departure.reply)
         else:
-            for reply in self._send(departure.parcel, departure.copies):
-                arrive(project, departure, reply)
-        release_swapped(project)
+            for copy, reply in enumerate(self._send(departure.parcel, departure.copies)):
+                arrive(project, departure, reply, is_copy=copy > 0)
+        project.release_swapped()
 
     def _post_in_time(self, parcel: Parcel, copies: int) -> list[Reply]:
         """Post all copies at once, on other threads.
 
         So the limit also holds for a receiver that answers byte by byte.
         """
-        begun_seconds = monotonic_seconds()
-        answers = [self._posted(parcel) for _ in range(copies)]
-        return [_in_time(answer, begun_seconds) for answer in answers]
+        postings = [self._posted(parcel) for _ in range(copies)]
+        return [posting.wait() for posting in postings]
 
-    def _posted(self, parcel: Parcel) -> "Future[Reply]":
-        answer: Future[Reply] = Future()
-        self._threads.run(lambda: answer.set_result(post(parcel)))
-        return answer
-
-
-def _in_time(answer: "Future[Reply]", begun_seconds: float) -> Reply:
-    try:
-        return answer.result(begun_seconds + TIMEOUT_SECONDS - monotonic_seconds())
-    except FutureTimeout:
-        duration_ms = (monotonic_seconds() - begun_seconds) * 1000
-        return Reply(duration_ms, error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
+    def _posted(self, parcel: Parcel) -> "Posting":
+        posting = Posting(parcel)
+        self._threads.run(posting.run)
+        return posting
 
 
-def post(parcel: Parcel) -> Reply:
-    """POST a webhook: no redirect followed, no proxy or credentials taken from the environment."""
-    import requests  # here, because starting up is faster without it
+class Posting:
+    """One POST under way: what its head said counts, whatever becomes of its body."""
 
-    begun_seconds = monotonic_seconds()
-    try:
+    def __init__(self, parcel: Parcel) -> None:
+        self._parcel = parcel
+        self._answer: Future[Reply] = Future()
+        self._begun_seconds = monotonic_seconds()
+        self._status: int | None = None
+        self._warning: str | None = None
+
+    def run(self) -> None:
+        """Do it; whatever a receiver does, it is a failed delivery and not a lost one."""
+        try:
+            body = self._post()
+        except Exception as error:
+            if self._status is None:
+                self._answer.set_result(self._reply(error=f"{type(error).__name__}: {error}"[:500]))
+                return
+            body, self._warning = b"", f"the body did not come whole: {type(error).__name__}"
+        self._answer.set_result(self._reply(body.decode(errors="replace")))
+
+    def wait(self) -> Reply:
+        """The reply, or that there was none in time."""
+        try:
+            return self._answer.result(self._begun_seconds + TIMEOUT_SECONDS - monotonic_seconds())
+        except FutureTimeout:
+            if self._status is not None:
+                self._warning = "the body did not end in time"
+                return self._reply()
+            return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
+
+    def _post(self) -> bytes:
+        """POST it: no redirect followed, no proxy or credentials taken from the environment."""
+        import requests  # here, because starting up is faster without it
+
         with requests.Session() as session:
             session.trust_env = False
             session.headers.clear()
             with session.post(
-                parcel.url,
-                data=parcel.body,
-                headers=parcel.headers,
+                self._parcel.url,
+                data=self._parcel.body,
+                headers=self._parcel.headers,
                 timeout=TIMEOUT_SECONDS,
                 allow_redirects=False,
                 stream=True,
             ) as response:
-                body = response.raw.read(BODY_KEPT_BYTES, decode_content=True)
-                duration_ms = (monotonic_seconds() - begun_seconds) * 1000
-                warning = "redirects are not followed" if response.is_redirect else None
-                return Reply(
-                    duration_ms, response.status_code, body.decode(errors="replace"), warning=warning
-                )
-    except Exception as error:  # whatever a receiver does, it is a failed delivery and not a lost one
-        duration_ms = (monotonic_seconds() - begun_seconds) * 1000
-        return Reply(duration_ms, error=f"{type(error).__name__}: {error}"[:500])
+                self._warning = "redirects are not followed" if response.is_redirect else None
+                self._status = response.status_code
+                body: bytes = response.raw.read(BODY_KEPT_BYTES, decode_content=True)
+                return body
+
+    def _reply(self, body: str = "", error: str | None = None) -> Reply:
+        duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
+        status = self._status if error is None else None
+        return Reply(duration_ms, status, body, error=error, warning=self._warning)
 
 
 class Threads:

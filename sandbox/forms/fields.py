@@ -28,6 +28,8 @@ class Text(fields.String):
     default_error_messages = {**COMMON, "invalid": "must be a text", "invalid_utf8": "must be UTF-8"}
 
     def __init__(self, *, pattern: str | None = None, expected: str = "", **options: Any) -> None:
+        if pattern is not None:  # for the description in the dialect of JSON Schema, which knows no \\Z
+            options = _described(options, pattern=f"^(?:{pattern})$")
         super().__init__(**options)
         if pattern is not None:
             self.validators.append(

@@ -32,7 +32,7 @@ class BankRedirectNl(PageMethod):
             "issuer_id": attempt.asked["issuer_id"],
             "issuer_authentication_url": PAYMENT_PAGE,
             "status": "Open",
-            "transaction_id": terms.ids.digits("bank-transaction", 16),
+            "transaction_id": "0" + terms.ids.digits("bank-transaction", 15),
         }
         return [Reveal(details), *super().begin(attempt, terms)]
 

@@ -40,7 +40,7 @@ class BankTransfer:
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Say where to pay to, and wait."""
         details = {
-            "reference": terms.ids.digits("reference", 16),
+            "reference": "9" + terms.ids.digits("reference", 15),
             **CREDITOR,
             "creditor_iban": dutch_iban(CREDITOR["creditor_bic"], terms.ids),
             "consumer_bic": None,

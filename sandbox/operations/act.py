@@ -72,7 +72,12 @@ def possible_actions(edit: Edit, order: Order) -> list[str]:
     """The names of all actions that the order allows now."""
     attempt = order.last_transaction
     names = list(behaviour_of(attempt).actions(attempt, edit.terms)) if attempt is not None else []
-    page_open = order.is_hosted and order.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
+    page_open = (
+        order.is_hosted
+        and order.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
+        and order.expires_at is not None
+        and order.expires_at > edit.now
+    )
     if page_open and CHOOSE not in names:
         names += [CHOOSE] if attempt is not None else [VISIT, CHOOSE]
     return names

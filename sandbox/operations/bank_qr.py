@@ -130,5 +130,5 @@ def _order(edit: Edit, request: QrRequest, amount_cents: Cents) -> Order:
         merchant_order_id=request.merchant_order_id,
         return_url=request.return_url,
         webhook_url=request.webhook_url,
-        extra={"bankqr_id": request.id},
+        bankqr_id=request.id,
     )

@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sandbox.kernel.periods import Period
 from sandbox.operations.perform import PERFORMER
 from sandbox.orders.refusals import Invalid, Violation
-from sandbox.projects.advance import EVENTS_MAX, Advance, advance
+from sandbox.projects.advance import EVENTS_MAX, Advance, Aim, advance, run_due
 from sandbox.projects.clock import FROZEN
 from sandbox.projects.project import Project
+
+PUT_FORWARD_EVENTS_MAX: Final = 10_000_000  # it has no answer that could say where it stopped
 
 
 def advance_clock(project: Project, aim: Mapping[str, Any], events_max: int = EVENTS_MAX) -> Advance:
@@ -19,14 +21,17 @@ def advance_clock(project: Project, aim: Mapping[str, Any], events_max: int = EV
         Invalid: a time before now.
         ClockBusy: another advance is under way.
     """
-    if aim.get("until") == "next":
-        return advance(project, PERFORMER, until=None, next_only=True, events_max=events_max)
-    if aim.get("until") == "idle":
-        return advance(project, PERFORMER, until=None, events_max=events_max)
-    until = (
-        Period.parse(aim["by"]).after(project.now()) if "by" in aim else _forward(project, aim["to"], "to")
-    )
-    return advance(project, PERFORMER, until=until, events_max=events_max)
+    if "until" in aim:
+        return advance(project, PERFORMER, None, next_only=aim["until"] == "next", events_max=events_max)
+    if "by" in aim:
+        return advance(project, PERFORMER, Period.parse(aim["by"]).after, events_max=events_max)
+    return advance(project, PERFORMER, _to(aim["to"], "to"), events_max=events_max)
+
+
+def catch_up(project: Project) -> None:
+    """Do what a running clock has made due before the next request looks, however fast it runs."""
+    if project.clock.running and not project.advancing:
+        run_due(project, PERFORMER)
 
 
 def change_clock(
@@ -39,8 +44,8 @@ def change_clock(
         ClockBusy: an advance is under way.
     """
     # The advance also does what is due by now, so that a change of mode skips nothing.
-    until = project.now() if now is None else _forward(project, now, "now")
-    advance(project, PERFORMER, until=until)
+    aim = _to(now, "now") if now is not None else _stay
+    advance(project, PERFORMER, aim, events_max=PUT_FORWARD_EVENTS_MAX)
     with project.state_lock:
         running = project.clock.running if mode is None else mode != FROZEN
         at = project.now()
@@ -49,8 +54,14 @@ def change_clock(
     project.wake(project)
 
 
-def _forward(project: Project, moment: datetime, path: str) -> datetime:
-    now = project.now()
-    if moment < now:
-        raise Invalid([Violation(path, f"is before now, {now.isoformat()}: time only goes forward")])
-    return moment
+def _stay(now: datetime) -> datetime:
+    return now
+
+
+def _to(moment: datetime, path: str) -> Aim:
+    def forward(now: datetime) -> datetime:
+        if moment < now:
+            raise Invalid([Violation(path, f"is before now, {now.isoformat()}: time only goes forward")])
+        return moment
+
+    return forward

@@ -54,8 +54,8 @@ def depart(project: Project, errand: Errand) -> Departure | None:
         )
 
 
-def arrive(project: Project, departure: Departure, reply: Reply) -> None:
-    """Record an attempt, and put the next one on the agenda if one is owed.
+def arrive(project: Project, departure: Departure, reply: Reply, *, is_copy: bool = False) -> None:
+    """Record an attempt, and put the next one on the agenda if one is owed; a copy owes none.
 
     A result of before a reset is discarded: its delivery is not this project's any more.
     """
@@ -63,8 +63,9 @@ def arrive(project: Project, departure: Departure, reply: Reply) -> None:
     with project.state_lock:
         if project.store.delivery(delivery.id) is not delivery:
             return
-        number = delivery.next_number
-        next_at = delivery.record(Attempt(number, departure.at, departure.real_at, departure.parcel, reply))
+        number = delivery.next_number - is_copy
+        attempt = Attempt(number, departure.at, departure.real_at, departure.parcel, reply)
+        next_at = delivery.record(attempt, is_copy=is_copy)
         event = _event(delivery, number, departure.at, reply)
         if project.advance_log is not None:
             project.advance_log.append(event)
@@ -85,19 +86,11 @@ def _postponed(project: Project, delivery: Delivery, effect: Mapping[str, Any]) 
             at = Period.parse(effect["delay"]).after(edit.now)
             edit.schedule(at, AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number))
         return True
-    if effect.get("swap"):
+    if effect.get("swap") and not project.swapped:
         delivery.postponed = True
         project.swapped.append(Errand(delivery.id))
         return True
     return False
-
-
-def release_swapped(project: Project) -> None:
-    """Send what waited for another delivery to go first."""
-    with project.state_lock:
-        waiting, project.swapped = project.swapped, []
-    for errand in waiting:
-        project.outbox.put(errand)
 
 
 def _decided(effect: Mapping[str, Any]) -> Reply | None:

@@ -7,7 +7,7 @@ from typing import Any
 from sandbox.methods import behaviour_of
 from sandbox.operations.act import act_on_attempt
 from sandbox.operations.authorizations import follow_ledger
-from sandbox.operations.steps import move_both
+from sandbox.operations.steps import move_both, page_is_over
 from sandbox.orders.authorization import Authorization
 from sandbox.orders.commands import (
     AttemptDelivery,
@@ -69,14 +69,8 @@ def _expire_attempt(project: Project, command: ExpireAttempt, at: datetime) -> N
         attempt = order.transaction(command.transaction_id)
         assert attempt is not None, "it applies"
         edit.move_transaction(attempt, Trigger.EXPIRE)
-        if _ends_with_attempt(order, attempt, at):
+        if not order.is_hosted or (attempt is order.last_transaction and page_is_over(order, at)):
             edit.move_order(order, Trigger.EXPIRE)
-
-
-def _ends_with_attempt(order: Order, attempt: Transaction, at: datetime) -> bool:
-    if not order.is_hosted:
-        return True
-    return attempt is order.last_transaction and order.expires_at is not None and order.expires_at <= at
 
 
 def _authorized(edit: Edit, command: Any) -> tuple[Order, Transaction, Authorization]:

@@ -9,7 +9,7 @@ from sandbox.projects.project import Project
 def redeliver(project: Project, delivery_id: str) -> Delivery:
     """Make one more attempt now, also when the delivery is over (CTL-22).
 
-    It waits for the answer, but for the case that it is called by the handler of a webhook on its way.
+    It goes past the queue and waits for the answer.
 
     Raises:
         Unknown: there is no such delivery here.
@@ -19,5 +19,5 @@ def redeliver(project: Project, delivery_id: str) -> Delivery:
         raise Unknown(f"there is no webhook {delivery_id!r} in this project")
     key = project.outbox.hold()
     project.outbox.put(Errand(delivery_id, forced=True))
-    project.outbox.release_and_settle(key)
+    project.outbox.release_now(key)
     return delivery

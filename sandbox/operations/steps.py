@@ -1,6 +1,7 @@
 """Doing what a payment method decided: its steps, applied to an order under edit."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from sandbox.kernel.periods import Period
@@ -41,6 +42,11 @@ def move_both(edit: Edit, order: Order, attempt: Transaction, trigger: Trigger) 
         edit.move_order(order, trigger)
 
 
+def page_is_over(order: Order, now: datetime) -> bool:
+    """Whether a hosted order that is still open has no page any more on which to try again."""
+    return order.expires_at is not None and order.expires_at <= now and can_move(order, Trigger.EXPIRE)
+
+
 def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     trigger = step.trigger
     if trigger is Trigger.AUTHORIZE and edit.settings.authorized_status == "accepted":
@@ -49,11 +55,12 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     attempt.reason = step.reason or attempt.reason
     attempt.customer_message = step.customer_message or attempt.customer_message
     # A hosted order waits for a success: after a failure the customer can choose again.
-    follows = trigger in SUCCESSES if order.is_hosted else can_move(order, trigger)
-    if follows:
+    if can_move(order, trigger) and (trigger in SUCCESSES or not order.is_hosted):
         edit.move_order(order, trigger)
         if trigger is Trigger.FAIL:
             order.reason = step.customer_message or step.reason
+    elif order.is_hosted and not attempt.is_open and page_is_over(order, edit.now):
+        edit.move_order(order, Trigger.EXPIRE)
     if trigger in (Trigger.AUTHORIZE, Trigger.ACCEPT):
         _authorize(edit, order, attempt)
 

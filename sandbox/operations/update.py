@@ -13,6 +13,7 @@ from sandbox.projects.edit import Edit
 from sandbox.projects.project import IfMatch, Project
 
 ALWAYS: Final = ("description", "merchant_order_id", "return_url", "webhook_url", "customer", "extra")
+PAYABILITY: Final = ("amount_cents", "order_lines", "customer")
 
 
 def update(
@@ -31,7 +32,9 @@ def update(
     with project.edit() as edit:
         project.require_match(order_id, if_match)
         order = edit.order(order_id)
-        changed = _changes(order, data, reduced_customer=edit.settings.reduced_customer)
+        wrong = {violation.path.replace("[", ".").partition(".")[0] for violation in found}
+        usable = {key: value for key, value in data.items() if key not in wrong}
+        changed = _changes(order, usable, reduced_customer=edit.settings.reduced_customer)
         violations = [*found, *_check(edit, order, changed, found)]
         if violations:
             raise Invalid(violations)
@@ -61,10 +64,8 @@ def _check(
     edit: Edit, order: Order, changed: Mapping[str, Any], found: Sequence[Violation]
 ) -> list[Violation]:
     """The order as it would be must still be payable by its method."""
-    if not order.transactions:
-        return []
-    attempt = order.transactions[-1]
-    if not attempt.is_open:
+    attempt = order.last_transaction
+    if attempt is None or order.is_refund or not attempt.is_open or changed.keys().isdisjoint(PAYABILITY):
         return []
     data = {
         "amount": changed.get("amount_cents", order.amount_cents),
@@ -78,9 +79,13 @@ def _check(
 
 
 def _refuse_acted(order: Order) -> None:
-    if order.customer_acted or order.status not in (OrderStatus.NEW, OrderStatus.PROCESSING):
+    if (
+        order.is_refund
+        or order.customer_acted
+        or order.status not in (OrderStatus.NEW, OrderStatus.PROCESSING)
+    ):
         raise OrderNotUpdatable(
-            f"order {order.id} is {order.status} and its customer has acted: "
+            f"order {order.id} is {order.status} and its customer has acted or its money is on its way: "
             "amount and order_lines cannot change any more",
             list(ALWAYS),
         )

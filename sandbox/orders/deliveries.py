@@ -69,18 +69,19 @@ class Delivery:
     @property
     def next_number(self) -> int:
         """The number of the attempt to come, from 1."""
-        return len(self.attempts) + 1
+        return self.attempts[-1].number + 1 if self.attempts else 1
 
-    def record(self, attempt: Attempt) -> datetime | None:
+    def record(self, attempt: Attempt, *, is_copy: bool = False) -> datetime | None:
         """Keep an attempt; returns when the next one is due, or None when it is over.
 
-        An attempt asked for by hand after the end is recorded too, and can still deliver.
+        An attempt asked for by hand after the end is recorded too, and can still deliver. A copy that
+        a scenario sent along has its original's number and counts for nothing else.
         """
         self.attempts.append(attempt)
         if attempt.reply.is_delivered:
             self.state = DeliveryState.DELIVERED
-        elif self.state is DeliveryState.PENDING:
-            if len(self.attempts) >= DELIVERIES_MAX:
+        elif self.state is DeliveryState.PENDING and not is_copy:
+            if attempt.number >= DELIVERIES_MAX:
                 self.state = DeliveryState.FAILED
             else:
                 return RETRY_AFTER.after(attempt.at)

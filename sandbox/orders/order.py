@@ -43,7 +43,8 @@ class Order:
     customer: dict[str, Any] | None = None
     order_lines: tuple[OrderLine, ...] = ()
     transactions: tuple[Transaction, ...] = ()
-    extra: dict[str, Any] | None = None
+    extra: dict[str, Any] | None = None  # the merchant's own
+    bankqr_id: str | None = None  # the QR request whose scan made it
     reason: str | None = None
     page_visited: bool = False
     refunds: tuple[RefundEntry, ...] = ()
@@ -93,7 +94,7 @@ class Order:
         held = {
             "is-test": self.is_test,
             "is-refund": self.is_refund,
-            "from-bankqr": bool(self.extra and "bankqr_id" in self.extra),
+            "from-bankqr": self.bankqr_id is not None,
             "has-captures": any(a.captured_cents for a in authorized),
             "has-voids": any(a.voided_cents for a in authorized),
             "has-refunds": any(not refund.failed for refund in self.refunds),

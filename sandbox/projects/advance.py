@@ -1,17 +1,20 @@
 """Moving a project's clock: event by event, each at its own time, its webhooks delivered before the next."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
 
-from sandbox.kernel.timeline import Due
+from sandbox.kernel.timeline import Due, Timeline
 from sandbox.orders.commands import Command
 from sandbox.orders.refusals import ClockBusy
 from sandbox.projects.project import Project
 
 EVENTS_MAX: Final = 10_000
+
+Aim = Callable[[datetime], datetime]
+"""Where an advance goes, from the time at which it begins."""
 
 
 class Performer(Protocol):
@@ -55,38 +58,39 @@ def agenda(project: Project, performer: Performer) -> list[dict[str, Any]]:
 def advance(
     project: Project,
     performer: Performer,
+    aim: Aim | None,
     *,
-    until: datetime | None,
     next_only: bool = False,
     events_max: int = EVENTS_MAX,
 ) -> Advance:
-    """Run everything due up to ``until``, and end there; None: until nothing is due any more.
+    """Run everything due up to where ``aim`` leads from now, and end there; None: until nothing is due.
 
     With ``next_only`` it ends at the next due event's time instead.
 
     Raises:
         ClockBusy: another advance is under way.
     """
-    with _advancing(project):
+    with _advancing(project) as timeline:
         log: list[dict[str, Any]] = []
         project.advance_log = log
-        timeline = project.timeline
+        outbox = project.outbox
         result = Advance(timeline.now, timeline.now, log)
-        project.outbox.settle()
+        until = aim(timeline.now) if aim is not None else None
+        outbox.settle()
         if next_only:
             head = _live_head(project, performer)
             until = timeline.now if head is None else max(head.at, timeline.now)
-        while timeline is project.timeline:  # a reset meanwhile ends the advance
-            if len(log) >= events_max:
-                head = _live_head(project, performer)
-                result.stopped = head is not None and (until is None or head.at <= until)
+        while True:
+            if len(log) >= events_max and _is_due(project, performer, until):
+                result.stopped = True
                 break
-            if not _step(project, performer, until, log):
+            if not _step(project, performer, until, log, timeline) and not _flush(project, until):
                 break
-            project.outbox.settle()
+            outbox.settle()
+        result.stopped = result.stopped or timeline is not project.timeline  # a reset ended it
         if until is not None and not result.stopped:
             timeline.move_to(until)
-        result.ended = timeline.now
+        result.ended = project.now()
         return result
 
 
@@ -98,7 +102,8 @@ def run_due(project: Project, performer: Performer) -> None:
     more = True
     while more:
         with project.state_lock:
-            more = not project.advancing and _step(project, performer, project.now(), None)
+            timeline, until = project.timeline, project.now()
+            more = not project.advancing and _step(project, performer, until, None, timeline)
 
 
 def is_something_due(project: Project, performer: Performer) -> bool:
@@ -111,22 +116,36 @@ def is_something_due(project: Project, performer: Performer) -> bool:
 
 
 @contextmanager
-def _advancing(project: Project) -> Iterator[None]:
-    if not project.advance_lock.acquire(blocking=False):
+def _advancing(project: Project) -> Iterator[Timeline[Command]]:
+    """Hold the clock; after a reset meanwhile, what is left of this advance touches nothing."""
+    lock = project.advance_lock
+    if not lock.acquire(blocking=False):
         raise ClockBusy("another advance of this project's clock is under way; wait for its answer")
+    with project.state_lock:
+        timeline = project.timeline
+        timeline.move_to(project.now())
+        project.advancing = True
     try:
-        with project.state_lock:
-            project.timeline.move_to(project.now())
-            project.advancing = True
-        yield
+        yield timeline
     finally:
         with project.state_lock:
-            project.clock.set(project.timeline.now)
-            project.advancing = False
-            project.advance_log = None
-        project.advance_lock.release()
+            if project.timeline is timeline:
+                project.clock.set(timeline.now)
+                project.advancing = False
+                project.advance_log = None
+        lock.release()
         project.feed.publish("clock", now=project.now().isoformat(timespec="microseconds"))
         project.wake(project)
+
+
+def _is_due(project: Project, performer: Performer, until: datetime | None) -> bool:
+    head = _live_head(project, performer)
+    return head is not None and (until is None or head.at <= until)
+
+
+def _flush(project: Project, until: datetime | None) -> bool:
+    """Until idle means that no webhook waits for another one any more, either."""
+    return until is None and project.release_swapped()
 
 
 def _live_head(project: Project, performer: Performer) -> Due[Command] | None:
@@ -139,13 +158,19 @@ def _live_head(project: Project, performer: Performer) -> Due[Command] | None:
 
 
 def _step(
-    project: Project, performer: Performer, until: datetime | None, log: list[dict[str, Any]] | None
+    project: Project,
+    performer: Performer,
+    until: datetime | None,
+    log: list[dict[str, Any]] | None,
+    timeline: Timeline[Command],
 ) -> bool:
     with project.state_lock:
+        if project.timeline is not timeline:
+            return False
         head = _live_head(project, performer)
         if head is None or (until is not None and head.at > until):
             return False
-        due = project.timeline.step(head.at)
+        due = timeline.step(head.at)
         assert due is not None, "the head was there a moment ago, and the lock is held"
         if log is not None and due.item.kind != "webhook":  # attempts log themselves, with their answer
             log.append(event(due))

@@ -35,6 +35,7 @@ class Outbox:
         self._holds: dict[int, _Hold] = {}
         self._is_carried = False
         self.on_idle: Callable[[], None] = lambda: None
+        self.deliver: Callable[[Errand], None] | None = None  # the courier's: one errand, at once
         self.carry: Callable[[], None] | None = None  # the courier's: start a carrier for this outbox
 
     def put(self, errand: Errand) -> None:
@@ -74,17 +75,19 @@ class Outbox:
         for callback in hold.callbacks:
             callback()
 
-    def release_and_settle(self, key: int) -> None:
-        """Queue what was held and wait until it is delivered.
+    def release_now(self, key: int) -> None:
+        """Deliver what was held on this very thread, past the queue, and return when it is answered.
 
-        Where a carrier is on its way already it does not wait: that carrier's receiver may be
-        waiting for the very request that would wait here.
+        It waits for nobody else: a receiver of the carrier's may be waiting for the request that waits here.
         """
-        was_carried = self._is_carried
+        with self._changed:
+            hold = self._holds.get(key)
+            errands = list(hold.errands) if hold is not None else []
+        if hold is not None and self.deliver is not None:
+            for errand in errands:
+                self.deliver(errand)
+            hold.errands.clear()
         self.release(key)
-        if not was_carried:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._is_carried)
 
     def take(self) -> Errand | None:
         """The carrier's next errand; with None the carrier is dismissed."""

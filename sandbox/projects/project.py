@@ -49,19 +49,24 @@ class Project:
         self.base_settings = settings
         self.real = real
         self.start = ClockStart(start.mode, start.at or (real.wall_now() if start.mode == "frozen" else None))
-        self.advance_lock = Lock()
         self.state_lock = RLock()
-        self.outbox = Outbox()
         self.feed = Feed()
-        self.outbox.on_idle = lambda: self.feed.publish("idle")
+        self.serve_outbox: Callable[[Outbox], None] = lambda outbox: None  # the courier's
+        self.resets = -1
         self.wake: Callable[[Project], None] = lambda project: None  # the pacer's
         self.on_order: Callable[[], None] | None = None  # the server counts orders, for the collector
         self.is_deleted = False
-        self.advancing = False
         self._begin()
 
     def _begin(self) -> None:
+        """A fresh epoch; who still works for the one before holds its locks, outbox and timeline."""
         at = self.start.at or self.real.wall_now()
+        self.resets += 1
+        self.advance_lock = Lock()
+        self.advancing = False
+        self.outbox = Outbox()
+        self.outbox.on_idle = lambda: self.feed.publish("idle")
+        self.serve_outbox(self.outbox)
         self.clock = Clock(self.real, at, self.start.mode)
         self.timeline: Timeline[Command] = Timeline(at)
         self.ids = Ids(self.base_settings.seed)
@@ -141,7 +146,8 @@ class Project:
 
     def etag(self, order: Order) -> str:
         """What names a version of an order: it changes with every edit, and with how answers look."""
-        return f"{order.id[:8]}-{order.version}{self.settings.presentation}"
+        epoch = f".{self.resets}" if self.resets else ""  # a reset makes the same ids anew
+        return f"{order.id[:8]}-{order.version}{self.settings.presentation}{epoch}"
 
     @contextmanager
     def edit(self, now: datetime | None = None) -> Iterator[Edit]:
@@ -180,6 +186,14 @@ class Project:
                 f"order {order_id} has changed since: its ETag is now {self.etag(order)!r}, read it again"
             )
         return order
+
+    def release_swapped(self) -> bool:
+        """Send what waited for another webhook to go first; says whether there was any."""
+        with self.state_lock:
+            waiting, self.swapped = self.swapped, []
+        for errand in waiting:
+            self.outbox.put(errand)
+        return bool(waiting)
 
     def _wake(self) -> None:
         if not self.outbox.on_release(lambda: self.wake(self)):

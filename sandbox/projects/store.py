@@ -11,6 +11,7 @@ from sandbox.orders.qr import QrRequest
 from sandbox.orders.vault import Credential
 
 DELIVERIES_KEPT_MAX = 10_000
+DELIVERIES_DROPPED_AT_ONCE = 1000
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ class MemoryStore:
             self._qr_requests[request.id] = request
         for delivery in change.deliveries:
             self._deliveries[delivery.id] = delivery
-        if len(self._deliveries) > DELIVERIES_KEPT_MAX:
+        if len(self._deliveries) > DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE:
             self._drop_oldest()
 
     def order_ids(self) -> list[str]:
@@ -94,7 +95,8 @@ class MemoryStore:
         return list(self._deliveries.values())
 
     def _drop_oldest(self) -> None:
-        for delivery in list(self._deliveries.values())[:1000]:
-            if delivery.state != "pending":
-                del self._deliveries[delivery.id]
-                self.deliveries_dropped += 1
+        """What is over goes first, oldest first; if all are still owed, the oldest of them go."""
+        by_use = sorted(self._deliveries.values(), key=lambda delivery: delivery.state == "pending")
+        for delivery in by_use[:DELIVERIES_DROPPED_AT_ONCE]:
+            del self._deliveries[delivery.id]
+        self.deliveries_dropped += DELIVERIES_DROPPED_AT_ONCE

@@ -16,6 +16,7 @@ PAGES: Final = [
     "wallet-apple",
     "wallet-google",
 ]
+WITH_PAGE: Final = [*PAGES, "pay-later-a"]
 SCREENED: Final = ["pay-later-a", "invoice-later-b"]
 
 
@@ -36,9 +37,9 @@ DOCUMENT: Final[dict[str, Any]] = {
         _by_customer("needs-time", ["pay-later-a"], {"screening": "needs-time"}),
         _by_customer("needs-time-declined", ["pay-later-a"], {"screening": "needs-time", "then": "declined"}),
         _by_customer("error", ["pay-later-a"], {"screening": "error"}),
-        _by_customer("pays", [*PAGES, "pay-later-a"], {"customer": "pays", "after": "PT10S"}),
-        _by_customer("fails", PAGES, {"customer": "fails", "after": "PT10S", "reason": "Do not honour"}),
-        _by_customer("cancels", PAGES, {"customer": "cancels", "after": "PT10S"}),
+        _by_customer("pays", WITH_PAGE, {"customer": "pays", "after": "PT10S"}),
+        _by_customer("fails", WITH_PAGE, {"customer": "fails", "after": "PT10S", "reason": "Do not honour"}),
+        _by_customer("cancels", WITH_PAGE, {"customer": "cancels", "after": "PT10S"}),
         _by_customer("transfers", ["bank-transfer"], {"credit": {"after": "P2D"}}),
         _by_amount(66601, SCREENED, {"screening": "declined"}),
         _by_amount(66602, ["pay-later-a"], {"screening": "needs-time"}),

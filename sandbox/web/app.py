@@ -4,6 +4,7 @@ from flask import Flask, Response, current_app
 
 from sandbox.projects.registry import Registry
 from sandbox.web import errors
+from sandbox.web.api.exchange import stray
 from sandbox.web.api.views import api
 from sandbox.web.control.projects import health, projects
 from sandbox.web.control.views import control
@@ -25,6 +26,7 @@ def make_app(registry: Registry, *, public_url: str, control_token: str | None =
     app.extensions["registry"] = registry
     app.extensions["public_url"] = public_url
     app.extensions["control_token"] = control_token
+    app.extensions["stray"] = stray
     errors.install(app)
     app.register_blueprint(api)
     app.register_blueprint(control)

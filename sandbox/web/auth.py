@@ -33,6 +33,11 @@ def _api_key(header: str | None) -> str | None:
     return authorization.username
 
 
+def known_project() -> Project | None:
+    """The project of this request's API key, if it has one."""
+    return registry().find(_api_key(request.headers.get("Authorization")) or "")
+
+
 def require_project() -> None:
     """Find the request's project by its API key, the user name of HTTP Basic (AUTH-01, AUTH-02).
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
-from flask import Flask, Response, g, json
+from flask import Flask, Response, current_app, g, json
 from werkzeug.exceptions import HTTPException
 
 from sandbox.operations.wait import WaitedInVain
@@ -115,7 +115,9 @@ def _on_http(error: HTTPException) -> Response:
         value = "there is nothing at this path"
     elif status == 405:
         value = f"this path does not take that method; it takes {headers.get('Allow', 'others')}"
-    return _answer(error_body(status, kind, value), headers)
+    answer = _answer(error_body(status, kind, value), headers)
+    current_app.extensions["stray"](status, answer.get_data())
+    return answer
 
 
 def _on_crash(error: Exception) -> Response:

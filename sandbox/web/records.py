@@ -11,7 +11,7 @@ from typing import Any, Final
 from sandbox.orders.amounts import Cents, decimal_text
 from sandbox.orders.authorization import Taken
 from sandbox.orders.customers import reduced
-from sandbox.orders.lines import OrderLine
+from sandbox.orders.lines import OrderLine, merged
 from sandbox.orders.order import Order
 from sandbox.orders.qr import QrRequest
 from sandbox.orders.statuses import TransactionStatus
@@ -59,7 +59,7 @@ def order_record(project: Project, order: Order) -> dict[str, Any]:
         order_lines=[line_record(line) for line in order.order_lines] or None,
         transactions=[transaction_record(project, order, attempt) for attempt in order.transactions],
         client=order.client,
-        extra=order.extra,
+        extra=_extra(order),
         flags=order.flags,
         reason=order.reason,
         order_url=addresses.order_url(project, order) if order.has_page else None,
@@ -69,6 +69,13 @@ def order_record(project: Project, order: Order) -> dict[str, Any]:
         completed=timestamp(order.completed),
         last_transaction_added=timestamp(order.last_transaction_added),
     )
+
+
+def _extra(order: Order) -> dict[str, Any] | None:
+    """The merchant's own, and on QR orders the request's id."""
+    if order.bankqr_id is None:
+        return order.extra
+    return {**(order.extra or {}), "bankqr_id": order.bankqr_id}
 
 
 def line_record(line: OrderLine) -> dict[str, Any]:
@@ -177,9 +184,16 @@ def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
         if attempt.captured_cents:
             yield "captured", {index: line.quantity for index, line in enumerate(order.order_lines)}
         return
-    yield "authorized", authorization.remaining_quantities()
-    yield "captured", authorization.quantities(Taken.CAPTURED)
-    yield "voided", authorization.quantities(Taken.VOIDED)
+    captured, voided = authorization.quantities(Taken.CAPTURED), authorization.quantities(Taken.VOIDED)
+    rest = authorization.remaining_quantities()
+    if authorization.remaining_cents and not authorization.is_over:
+        yield "authorized", rest
+    elif not authorization.remaining_cents and authorization.captured_cents:
+        captured = merged((tuple(captured.items()), tuple(rest.items())))  # an amount took them (A41)
+    elif not authorization.remaining_cents:
+        voided = merged((tuple(voided.items()), tuple(rest.items())))
+    yield "captured", captured
+    yield "voided", voided
 
 
 def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:

@@ -1,18 +1,23 @@
 """What surrounds every request of the merchant API: sender, webhooks, headers, journal entry."""
 
+from typing import Any
+
 from flask import Response, g, request
 
-from sandbox.projects.journal import JournalEntry, masked
+from sandbox.operations.clock import catch_up
+from sandbox.projects.journal import BODY_KEPT_BYTES, JournalEntry, masked, unescaped
 from sandbox.projects.project import Project
 from sandbox.web.after import hold_webhooks, release_webhooks
 from sandbox.web.api.faulty import strike_after, strike_before
 from sandbox.web.api.reading import name_ignored
-from sandbox.web.auth import require_project
+from sandbox.web.auth import known_project, require_project
+from sandbox.web.bodies import BODY_BYTES_MAX
 
 
 def begin() -> Response | None:
     """Find the project; what only reads owes no webhooks."""
     require_project()
+    catch_up(g.project)
     if request.method != "GET":
         hold_webhooks()
     return strike_before(g.project)
@@ -26,24 +31,51 @@ def finish(response: Response) -> Response:
     name_ignored(response, kept.get("ignored", ()), kept.get("warnings", ()))
     project: Project | None = kept.get("project")
     if project is not None:
-        project.journal.add(
-            JournalEntry(
-                at=project.now(),
-                method=request.method,
-                path=request.path,
-                query=request.query_string.decode(errors="replace"),
-                status=response.status_code,
-                request=masked(request.get_data()) if "body" in kept else b"",
-                response=b"" if response.is_streamed else response.get_data(),
-                ignored=kept.get("ignored", ()),
-                rule=kept.get("rule"),
-                fault=kept.get("fault"),
-                order_id=kept.get("order_id") or (request.view_args or {}).get("order_id"),
-            )
-        )
+        _keep(project, response, kept)
         if project.feed.watchers:
             _tell(project, response.status_code)
     return release_webhooks(response)
+
+
+def stray(status: int, answer: bytes) -> None:
+    """Keep a request of a known merchant that fits no route."""
+    project = known_project()
+    if project is not None and request.path.startswith("/v1"):
+        project.journal.add(
+            JournalEntry(
+                project.now(), request.method, request.path, _query(), status, _request_body(None), answer
+            )
+        )
+
+
+def _keep(project: Project, response: Response, kept: Any) -> None:
+    answer = b"" if response.is_streamed else response.get_data()
+    project.journal.add(
+        JournalEntry(
+            at=project.now(),
+            method=request.method,
+            path=request.path,
+            query=_query(),
+            status=response.status_code,
+            request=_request_body(kept.get("body")),
+            response=answer[:BODY_KEPT_BYTES],
+            ignored=kept.get("ignored", ()),
+            rule=kept.get("rule"),
+            fault=kept.get("fault"),
+            order_id=kept.get("order_id") or (request.view_args or {}).get("order_id"),
+        )
+    )
+
+
+def _query() -> str:
+    return request.query_string.decode(errors="replace")
+
+
+def _request_body(data: Any) -> bytes:
+    if not request.content_length or request.content_length > BODY_BYTES_MAX:
+        return b""
+    body = request.get_data()
+    return masked(unescaped(body, data) if data is not None else body)
 
 
 def _tell(project: Project, status: int) -> None:

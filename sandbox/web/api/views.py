@@ -41,6 +41,7 @@ REFUND = forms.RefundForm()
 QR = forms.QrForm()
 EXTRA_BLOCKS = {DETAILS: order_line_details, AMOUNTS: amount_details}
 READ_ONLY = ORDER_KEYS - UPDATE.fields.keys()
+COMPARED = READ_ONLY - EXTRA_BLOCKS.keys()
 
 TRANSACTION = "/orders/<order_id>/transactions/<transaction_id>"
 
@@ -81,7 +82,7 @@ def put_order(order_id: str) -> Response:
     shown = order_record(project(), project().find_order(order_id))
     data, violations = read_partly(project(), UPDATE, also_known=READ_ONLY)
     note_ignored(
-        *(key for key, value in json_object().items() if key in READ_ONLY and value != shown.get(key))
+        *(key for key, value in json_object().items() if key in COMPARED and value != shown.get(key))
     )
     return order_answer(project(), update(project(), order_id, data, violations, if_match()))
 

@@ -1,12 +1,13 @@
 """What tests get to see of a project."""
 
-import json
 from typing import Any
 
 from sandbox.orders.deliveries import Attempt, Delivery
 from sandbox.projects.advance import Advance
-from sandbox.projects.journal import JournalEntry
+from sandbox.projects.journal import JournalEntry, masked
 from sandbox.projects.project import Project
+from sandbox.web.bodies import parse
+from sandbox.web.errors import RequestRefused
 
 
 def clock_record(project: Project) -> dict[str, Any]:
@@ -64,13 +65,17 @@ def _attempt_record(attempt: Attempt) -> dict[str, Any]:
     }
 
 
+def _shown(text: str) -> str:
+    return masked(text.encode(errors="replace")).decode()
+
+
 def _body(body: bytes) -> Any:
     """What a body said; as text where it is no JSON, None where there was none."""
     if not body:
         return None
     try:
-        return json.loads(body)
-    except ValueError:
+        return parse(body)
+    except RequestRefused:
         return body.decode(errors="replace")
 
 
@@ -79,13 +84,13 @@ def journal_record(entry: JournalEntry) -> dict[str, Any]:
     return {
         "at": entry.at.isoformat(timespec="microseconds"),
         "method": entry.method,
-        "path": entry.path,
-        "query": entry.query,
+        "path": _shown(entry.path),
+        "query": _shown(entry.query),
         "status": entry.status,
         "request": _body(entry.request),
-        "response": _body(entry.response),
+        "response": _body(masked(entry.response)),
         "ignored": list(entry.ignored),
         "rule": entry.rule,
         "fault": entry.fault,
-        "order_id": entry.order_id,
+        "order_id": _shown(entry.order_id) if entry.order_id is not None else None,
     }

@@ -10,6 +10,7 @@ from sandbox.operations import clock as clocks
 from sandbox.operations.act import act
 from sandbox.operations.bank_qr import scan
 from sandbox.operations.choose_scenario import choose_scenario
+from sandbox.operations.clock import catch_up
 from sandbox.operations.perform import PERFORMER
 from sandbox.operations.redeliver import redeliver
 from sandbox.orders.actions import Action
@@ -144,6 +145,7 @@ def delete_scenario() -> Response:
 def post_act(order_id: str) -> Response:
     """Let somebody act on an order (CTL-20)."""
     data = read(ACT, json_body())
+    catch_up(project())
     hold_webhooks()
     action = Action(amount_cents=data.pop("amount", None), **data)
     return order_answer(project(), act(project(), order_id, action))
@@ -153,6 +155,7 @@ def post_act(order_id: str) -> Response:
 def post_scan(qr_id: str) -> Response:
     """Let a payer scan a QR code."""
     data = read(SCAN, json_body(empty_is={}))
+    catch_up(project())
     hold_webhooks()
     order = scan(project(), qr_id, data.get("amount"), data.get("issuer_id"))
     return order_answer(project(), order, 201)

@@ -1,0 +1,259 @@
+"""Where two things meet that each work alone."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+import requests
+
+from tests.driver import CUSTOMER, LINES, LINES_TOTAL, START, Sandbox, by, card, details, refused, violations
+from tests.fakes.shop import Received, Shop
+
+
+def test_a_refunds_amount_stands(sandbox: Sandbox) -> None:
+    """A refund on its way cannot be rewritten; its description can."""
+    order = sandbox.pay(sandbox.place(by("bank-redirect-nl")))
+    record = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100}).json()
+    path = f"/v1/orders/{record['id']}/"
+    refused(sandbox.put(path, {"amount": 999}), 409, "OrderNotUpdatable")
+    assert sandbox.put(path, {"description": "x"}).json()["amount"] == 100
+
+
+@pytest.mark.parametrize("lines", [[{}], [{"amount": 1}], ["x"], [[]], [{"a": 1}]])
+def test_wrong_lines_in_an_update_are_named(sandbox: Sandbox, lines: Any) -> None:
+    """As on creation."""
+    order = sandbox.place(card())
+    found = violations(sandbox.put(f"/v1/orders/{order['id']}/", {"order_lines": lines, "description": 5}))
+    assert "description" in found
+    assert any(path.startswith("order_lines[0]") for path in found)
+
+
+def test_texts_can_change_whatever_became_of_the_method(sandbox: Sandbox) -> None:
+    """Only what the method needs is looked at again, and only when it changes."""
+    order = sandbox.place(by("wallet-web"))
+    sandbox.settings(payment_methods=["credit-card"])
+    path = f"/v1/orders/{order['id']}/"
+    assert sandbox.put(path, {"description": "x"}).status_code == 200
+    assert "not enabled" in str(violations(sandbox.put(path, {"amount": 7})))
+
+
+def test_a_late_credit_finds_an_order_paid_otherwise(live: Sandbox) -> None:
+    """The transfer completes, the order stays completed, and both sums can go back."""
+    live.scenario({"when": {"payment_method": "bank-transfer"}, "then": {"credit": {"after": "P40D"}}})
+    order = live.place(expiration_period="P60D")
+    live.acted(order, "customer choose", payment_method="bank-transfer")
+    live.advance("P35D")
+    live.acted(order, "customer choose", payment_method="credit-card")
+    live.pay(order)
+    live.advance("P10D")
+    found = live.read(order)
+    assert (found["status"], [t["status"] for t in found["transactions"]]) == ("completed", ["completed"] * 2)
+    assert live.post(f"/v1/orders/{order['id']}/refunds/", {}).json()["amount"] == 2000
+
+
+@pytest.mark.parametrize("answer", ["declined", "error", "passed"])
+def test_a_hosted_order_ends_when_its_page_is_over(sandbox: Sandbox, answer: str) -> None:
+    """Whatever the screening says after the page has closed, the order does not stay open for ever."""
+    sandbox.scenario({"then": {"screening": "needs-time", "then": answer, "after": "PT10M"}})
+    order = sandbox.place(expiration_period="PT5M", amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
+    sandbox.acted(order, "customer choose", payment_method="pay-later-a")
+    sandbox.advance("PT6M")
+    refused(sandbox.act(order, "customer choose", payment_method="credit-card"), 409, "ActionNotPossible")
+    sandbox.advance(until="idle")
+    assert sandbox.read(order)["status"] == "expired"
+
+
+@pytest.mark.parametrize("local", ["pays", "fails", "cancels"])
+def test_a_customers_plan_is_none_of_a_stored_cards(sandbox: Sandbox, local: str) -> None:
+    """One-click completes at once whatever the customer does on pages."""
+    first = sandbox.pay(sandbox.place(details(one_click_type="first")))
+    token = first["transactions"][0]["payment_method_details"]["vault_token"]
+    order = sandbox.place(
+        details(one_click_type="one-click", vault_token=token, cvc="123"),
+        customer={"email_address": f"{local}@example.com"},
+    )
+    assert order["status"] == "completed"
+
+
+def test_a_reset_frees_the_clock_at_once(watched: Sandbox, shop: Shop) -> None:
+    """Though a receiver of before still thinks, the next advance and the next webhook go their way."""
+    arrived, go_on = Event(), Event()
+
+    def think(received: Received) -> int:
+        if len(shop.received) == 1:
+            arrived.set()
+            go_on.wait(4)
+        return 200
+
+    shop.answer = think
+    watched.place(card())
+    other = Sandbox.__new__(Sandbox)
+    other.__dict__.update(watched.__dict__, http=requests.Session())
+    with ThreadPoolExecutor(1) as thread:
+        advance = thread.submit(other.post, "/control/clock/advance/", {"by": "PT1H"})
+        assert arrived.wait(4)
+        watched.post("/control/reset/")
+        watched.place(by("bank-transfer"))
+        watched.advance("PT1M")
+        assert len(shop.received) == 2
+        go_on.set()
+        assert advance.result().json()["stopped"] is True
+    assert watched.now() == "2026-03-01T12:01:00.000000+00:00"
+    other.http.close()
+
+
+def test_before_the_response_holds_for_many_at_once(project: Callable[..., Sandbox], shop: Shop) -> None:
+    """Each of forty creations by eight clients finds its webhook answered, though handlers call back."""
+    sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
+
+    def read_back(received: Received) -> int:
+        answer = requests.get(
+            f"{sandbox.url}/v1/orders/{received.body['order_id']}/", auth=(sandbox.key, ""), timeout=4
+        )
+        return answer.status_code
+
+    shop.answer = read_back
+
+    def create(_: int) -> bool:
+        body = {"currency": "EUR", "amount": 1, "transactions": [by("bank-transfer")]}
+        answer = requests.post(f"{sandbox.url}/v1/orders/", json=body, auth=(sandbox.key, ""), timeout=20)
+        return answer.json()["id"] in shop.orders()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(create, range(40))) == [True] * 40
+
+
+def test_an_etag_of_before_a_reset_is_no_etag_of_after(project: Callable[..., Sandbox]) -> None:
+    """Though the order has the same id and version."""
+    sandbox = project(seed=5)
+    before = sandbox.create(amount=100)
+    sandbox.post("/control/reset/")
+    after = sandbox.create(amount=200)
+    assert after.json()["id"] == before.json()["id"]
+    path = f"/v1/orders/{after.json()['id']}/"
+    assert sandbox.get(path, headers={"If-None-Match": before.headers["ETag"]}).status_code == 200
+
+
+def test_only_a_scan_makes_a_qr_order(sandbox: Sandbox) -> None:
+    """A merchant's extra cannot pretend, and cannot take the mark away."""
+    pretended = sandbox.place(extra={"bankqr_id": "zz"})
+    assert (pretended["flags"], pretended["extra"]) == (["is-test"], {"bankqr_id": "zz"})
+    request = sandbox.post("/v1/bankqr/", {"amount": 5}).json()
+    order = sandbox.post(f"/control/bankqr/{request['id']}/scan/", {}).json()
+    updated = sandbox.put(f"/v1/orders/{order['id']}/", {"extra": {"a": 1}}).json()
+    assert updated["extra"] == {"a": 1, "bankqr_id": request["id"]}
+    assert "from-bankqr" in updated["flags"]
+
+
+def test_swapping_all_webhooks_starves_none(watched: Sandbox, shop: Shop) -> None:
+    """Each second one goes first; a last one without a successor goes when all is idle."""
+    watched.scenario(webhooks=[{"then": {"swap": True}}])
+    orders = []
+    for _ in range(3):
+        orders.append(watched.place(by("bank-transfer"))["id"])
+        watched.settle()
+    assert shop.orders() == [orders[1], orders[0]]
+    watched.advance(until="idle")
+    assert {item["state"] for item in watched.webhooks()} == {"delivered"}
+
+
+def test_copies_of_a_webhook_count_once(watched: Sandbox, shop: Shop) -> None:
+    """Ten deliveries in eighteen minutes, each sent twice."""
+    shop.answer = lambda received: 500
+    watched.scenario(webhooks=[{"then": {"duplicate": 2}}])
+    watched.place(by("bank-transfer"))
+    watched.advance("PT16M")
+    assert watched.webhooks()[0]["state"] == "pending"
+    watched.advance("PT1H")
+    (failed,) = watched.webhooks(state="failed")
+    assert [attempt["number"] for attempt in failed["attempts"]] == sorted([*range(1, 11)] * 2)
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Content-Length": "500"}, {"Content-Encoding": "gzip", "Content-Length": "5"}]
+)
+def test_a_webhook_is_taken_by_its_status(watched: Sandbox, shop: Shop, headers: dict[str, str]) -> None:
+    """Whatever becomes of the answer's body."""
+    shop.answer = lambda received: (200, headers)
+    watched.place(by("bank-transfer"))
+    watched.settle()
+    (delivery,) = watched.webhooks(state="delivered")
+    assert "body" in delivery["attempts"][0]["warning"]
+
+
+def test_lines_never_contradict_the_amounts(sandbox: Sandbox) -> None:
+    """After all was captured or voided by amount, or has expired, no line is authorized any more."""
+    captured, voided, expired = (sandbox.authorized() for _ in range(3))
+    sandbox.take(captured, "captures/amount", {"amount": LINES_TOTAL})
+    sandbox.take(voided, "voids/amount", {"amount": LINES_TOTAL})
+    sandbox.advance("P1D")
+    assert [
+        {entry["status"] for entry in sandbox.read(order, "order_line_details")["order_line_details"]}
+        for order in (captured, voided, expired)
+    ] == [{"captured"}, {"voided"}, set()]
+
+
+def test_a_late_customer_is_late_on_a_fast_clock(project: Callable[..., Sandbox]) -> None:
+    """What came due meanwhile is done before the next request looks."""
+    sandbox = project(clock="running")
+    order = sandbox.place(card(expiration_period="PT1S"))
+    sandbox.patch("/control/clock/", {"mode": "running", "rate": 1_000_000})
+    sandbox.get("/control/clock/")
+    refused(sandbox.act(order, "customer pay"), 409, "ActionNotPossible")
+
+
+def test_an_advance_by_a_period_takes_exactly_that(project: Callable[..., Sandbox]) -> None:
+    """On a running clock, too."""
+    answer = project(clock="running").post("/control/clock/advance/", {"by": "PT1H"}).json()
+    assert (answer["from"][14:], answer["from"][:10]) == (answer["to"][14:], answer["from"][:10])
+
+
+@pytest.mark.rule("CTL-29")
+def test_no_secret_gets_into_the_journal(sandbox: Sandbox) -> None:
+    """Escaped, in lists, in paths, in echoes."""
+    raw = (
+        b'{"currency": "EUR", "amount": 1, "description": "card 4111 1111 1111 1111", "transactions": '
+        b'[{"payment_method": "credit-card", "payment_method_details": {"\\u0063vc": "654", "n": "5555555555554444"}}]}'
+    )
+    sandbox.post("/v1/orders/", data=raw, headers={"Content-Type": "application/json"})
+    sandbox.create(details(cvc=["123", "456"]))
+    sandbox.get("/v1/orders/4111111111111111/?x=4111111111111111")
+    sandbox.get("/v1/nowhere/")
+    journal = sandbox.get("/control/journal/").text
+    for secret in ("4111 1111 1111 1111", "4111111111111111", "5555555555554444", '"654"', '"456"'):
+        assert secret not in journal
+
+
+def test_the_journal_keeps_strays_and_broken_bodies(sandbox: Sandbox) -> None:
+    """Unknown paths, wrong methods and what was no JSON: just when a developer needs it."""
+    sandbox.get("/v1/nowhere/")
+    sandbox.patch("/v1/orders/", {})
+    sandbox.post("/v1/orders/", data=b'{"amount": NaN', headers={"Content-Type": "application/json"})
+    items = sandbox.get("/control/journal/").json()["items"]
+    assert [(item["path"], item["status"]) for item in items] == [
+        ("/v1/nowhere/", 404), ("/v1/orders/", 405), ("/v1/orders/", 400)
+    ]  # fmt: skip
+    assert items[2]["request"] == '{"amount": NaN'
+
+
+def test_putting_the_clock_forward_goes_all_the_way(sandbox: Sandbox) -> None:
+    """However much is due on the way: a half-done jump could not be told."""
+    for _ in range(3):
+        sandbox.place(card())
+    assert sandbox.patch("/control/clock/", {"now": "2027-03-01T12:00:00Z"}).json()["now"] > START
+    assert sandbox.agenda() == []
+
+
+@pytest.mark.parametrize("name", [[], {}, 5, None])
+def test_a_scenarios_name_is_a_text(sandbox: Sandbox, name: Any) -> None:
+    """Anything else is a violation."""
+    assert set(violations(sandbox.put("/control/scenario/", {"name": name}))) == {"name"}
+
+
+def test_patterns_are_in_json_schemas_dialect(sandbox: Sandbox) -> None:
+    """Anchored at both ends, without what only Python knows."""
+    described = sandbox.get("/openapi.json").text
+    assert "\\\\Z" not in described
+    assert '"pattern": "^(?:[0-9]{3,4})$"' in described
