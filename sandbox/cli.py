@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import click
 
 from sandbox import __version__
-from sandbox.orders.refusals import Invalid
+from sandbox.orders.refusals import Invalid, Violation
 from sandbox.projects.clock import ClockStart
 from sandbox.projects.registry import FIRST_API_KEY
 
@@ -42,6 +42,15 @@ def main() -> None:
     help="running, frozen or frozen@<time>, for every project.",
 )
 @click.option("--seed", type=click.IntRange(0), help="Makes identifiers and keys the same in every run.")
+@click.option(
+    "--scenarios",
+    "scenario_folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A folder of scenario files; may be given several times.",
+)
+@click.option("--scenario", help="The scenario of the first project.")
+@click.option("--allow-host", "allow_hosts", multiple=True, help="A further name of this server.")
 @click.option("--public-url", help="Where merchants and payers reach this server, if not where it listens.")
 @click.option("--control-token", envvar="SANDBOX_CONTROL_TOKEN", help="What making projects asks for.")
 @click.option(
@@ -51,22 +60,19 @@ def main() -> None:
 def serve(
     host: str,
     port: int,
-    clock: str,
-    seed: int | None,
-    public_url: str | None,
-    control_token: str | None,
     ready_file: Path | None,
     log_format: str,
+    **options: Any,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM."""
-    _check(clock, public_url)
-    if host not in LOOPBACK and control_token is None:
-        control_token = secrets.token_urlsafe(24)
+    _check(options["clock"], options["public_url"])
+    if host not in LOOPBACK and options["control_token"] is None:
+        options["control_token"] = secrets.token_urlsafe(24)
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    server = _start(host, port, seed=seed, clock=clock, public_url=public_url, control_token=control_token)
-    _announce(server, control_token if host not in LOOPBACK else None, log_format)
+    server = _start(host, port, **options)
+    _announce(server, options["control_token"] if host not in LOOPBACK else None, log_format)
     if ready_file is not None:
         _write_ready(ready_file, server)
     stopped.wait()
@@ -81,6 +87,8 @@ def _start(host: str, port: int, **options: Any) -> "Server":
         server = Server(host, port, freeze_memory=True, **options)
     except PortTaken as taken:
         _fail(str(taken))
+    except Invalid as invalid:
+        _fail("\npayment-sandbox: ".join(_line(violation) for violation in invalid.violations))
     gc.freeze()
     gc.enable()
     server.start()
@@ -123,6 +131,30 @@ def _write_ready(path: Path, server: "Server") -> None:
     except OSError as error:
         server.stop()
         _fail(f"--ready-file: cannot write {path}: {error.strerror}")
+
+
+@main.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+def check(files: tuple[Path, ...]) -> None:
+    """Check scenario files; prints every mistake of every file."""
+    from sandbox.methods import NAMES
+    from sandbox.projects.settings import check_scenario_settings
+    from sandbox.scenarios.catalogue import load_file
+
+    wrong = 0
+    for file in files:
+        try:
+            scenario = load_file(file, NAMES, check_scenario_settings)
+            print(f"{file}: {scenario.name} is fine, {len(scenario.rules)} rules")
+        except Invalid as invalid:
+            wrong += 1
+            print("\n".join(_line(violation) for violation in invalid.violations))
+    sys.exit(1 if wrong else 0)
+
+
+def _line(violation: Violation) -> str:
+    place = ":".join(str(part) for part in (violation.file, violation.line, violation.column) if part)
+    return " ".join(filter(None, [f"{place}:" if place else "", violation.path, violation.message]))
 
 
 def _fail(sentence: str) -> NoReturn:

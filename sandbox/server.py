@@ -107,6 +107,7 @@ class Server:
         clock: str = "running",
         public_url: str | None = None,
         control_token: str | None = None,
+        allow_hosts: Sequence[str] = (),
         freeze_memory: bool = False,
         scenario_folders: Sequence[Path] = (),
         scenario: str | None = None,
@@ -117,21 +118,22 @@ class Server:
             PortTaken: the address is in use, or not this host's.
             Invalid: ``clock`` is none, a scenario file is wrong, or ``scenario`` is not there.
         """
-        self._socket = _bind(host, port)
-        bound_port = self._socket.getsockname()[1]
-        shown_host = f"[{host}]" if ":" in host else host
-        self.url = (public_url or f"http://{shown_host}:{bound_port}").rstrip("/")
         self.courier = Courier()
         self.pacer = Pacer()
+        self._orders = count(1)
+        self._freeze_memory = freeze_memory
         real = RealTime(wall_now, monotonic_seconds)
         self.registry = Registry(real, seed=seed, clock=clock, scenario_folders=scenario_folders)
         self.registry.on_created = self._attach
-        self._orders = count(1)
-        self._freeze_memory = freeze_memory
         self.first_project = self.registry.create({"name": "sandbox"}, api_key=FIRST_API_KEY)
         if scenario is not None:
             self.first_project.activate(self.registry.catalogue.find(scenario))
-        self.app = make_app(self.registry, public_url=self.url, control_token=control_token)
+        self._socket = _bind(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = (public_url or _url(host, self.port)).rstrip("/")
+        self.app = make_app(
+            self.registry, public_url=self.url, control_token=control_token, allow_hosts=(host, *allow_hosts)
+        )
         self._map: dict[int, Any] = {}
         self._http: Any = None
         self._loop = Thread(target=self._run, name="server", daemon=True)
@@ -189,6 +191,10 @@ class Server:
         """Let the collector forget settled orders: with 100,000 it would stall everybody by half a second."""
         if next(self._orders) % ORDERS_PER_FREEZE == 0:
             gc.freeze()
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _bind(host: str, port: int) -> socket.socket:

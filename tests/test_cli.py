@@ -189,3 +189,38 @@ def test_starting_up_imports_nothing_that_can_wait() -> None:
         env=environment,
     )
     assert ran.stdout.strip() == "[]"
+
+
+def test_scenarios_of_a_folder_are_served(serve: Serve, tmp_path: Path) -> None:
+    """The first project begins with the one that was named."""
+    (tmp_path / "mine.yaml").write_text("name: mine\nrules:\n  - then: {customer: pays}\n")
+    _, first = serve("--scenarios", str(tmp_path), "--scenario", "mine", "--log-format", "json")
+    url = json.loads(first)["url"]
+    shown = requests.get(f"{url}/control/scenario/", auth=("sandbox-key", ""), timeout=5).json()
+    assert shown["name"] == "mine"
+
+
+def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
+    """With file, line and column of every mistake."""
+    (tmp_path / "bad.yaml").write_text("name: bad\nrulez: []\nrules: 5\n")
+    ran = run("serve", "--port", "0", "--scenarios", str(tmp_path))
+    assert ran.returncode == 2
+    assert "bad.yaml:2:1: rulez is not a known key; did you mean 'rules'?" in ran.stderr
+    assert "bad.yaml:3:1: rules must be a list" in ran.stderr
+    unknown = run("serve", "--port", "0", "--scenario", "no-such")
+    assert (unknown.returncode, "name is no known scenario" in unknown.stderr) == (2, True)
+
+
+def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
+    """And says which files are fine."""
+    ready = Path(__file__).parent.parent / "scenarios" / "webhook-lost.yaml"
+    bad, worse = tmp_path / "bad.yaml", tmp_path / "worse.json"
+    bad.write_text("name: bad\nrulez: []\n")
+    worse.write_text('{"name": "worse",\n "rules": [{}]}')
+    assert run("check", str(ready)).returncode == 0
+    ran = run("check", str(ready), str(bad), str(worse))
+    assert ran.returncode == 1
+    lines = ran.stdout.splitlines()
+    assert "webhook-lost is fine" in lines[0]
+    assert lines[1].startswith(f"{bad}:2:1: rulez")
+    assert lines[2].startswith(f"{worse}:2:12: rules[0].then is required")

@@ -1,5 +1,7 @@
 """The WSGI application: every face of the sandbox on one server."""
 
+from collections.abc import Iterable
+
 from flask import Flask, Response, current_app
 
 from sandbox.projects.registry import Registry
@@ -9,14 +11,22 @@ from sandbox.web.api.views import api
 from sandbox.web.control.projects import health, projects
 from sandbox.web.control.views import control
 from sandbox.web.control.watching import watching
+from sandbox.web.guard import known_hosts
 from sandbox.web.pages.views import pages
 
 
-def make_app(registry: Registry, *, public_url: str, control_token: str | None = None) -> Flask:
+def make_app(
+    registry: Registry,
+    *,
+    public_url: str,
+    control_token: str | None = None,
+    allow_hosts: Iterable[str] = (),
+) -> Flask:
     """Build the application.
 
     ``public_url`` is where merchants and payers reach it, scheme included and without a final slash;
-    with a ``control_token``, making and listing projects asks for it.
+    with a ``control_token``, making and listing projects asks for it; ``allow_hosts`` are further names
+    under which the control API may be called.
     """
     app = Flask("sandbox", static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # no CORS: what is not a route is a 405
@@ -26,6 +36,7 @@ def make_app(registry: Registry, *, public_url: str, control_token: str | None =
     app.extensions["registry"] = registry
     app.extensions["public_url"] = public_url
     app.extensions["control_token"] = control_token
+    app.extensions["hosts"] = known_hosts(public_url, allow_hosts)
     app.extensions["stray"] = stray
     errors.install(app)
     app.register_blueprint(api)

@@ -21,6 +21,7 @@ TYPE_OF: Final = {
 TYPE_OF_STATUS: Final = {
     400: "BadRequest",
     401: "Unauthorized",
+    403: "Forbidden",
     404: "NotFound",
     405: "MethodNotAllowed",
     408: "RequestTimeout",

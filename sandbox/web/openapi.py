@@ -20,6 +20,7 @@ from sandbox.web.errors import error_body
 ERRORS: Final = {
     400: "Malformed, or it breaks rules: all violations are listed",
     401: "No API key, or one that nobody has",
+    403: "Called under a foreign name, or by a page of another site",
     404: "Unknown here",
     408: "The time is over, and something else is true",
     409: "A rule refuses it in this state",
@@ -71,7 +72,8 @@ def _operations(app: Flask, rule: Rule, described: Described) -> dict[str, Any]:
         "parameters": _parameters(rule, described),
         "responses": {str(described.status): _answer(described, summary)},
     }
-    for status in described.errors:
+    guarded = (403,) if rule.rule.startswith("/control/") else ()
+    for status in (*described.errors, *guarded):
         operation["responses"][str(status)] = _error(status)
     if described.request is not None:
         content = {"schema": described.request, "example": described.example}

@@ -12,6 +12,7 @@ from sandbox.web.bodies import json_body
 from sandbox.web.control.answers import json_answer, list_answer
 from sandbox.web.control.records import project_record
 from sandbox.web.errors import RequestRefused
+from sandbox.web.guard import refuse_strangers
 
 health = Blueprint("health", __name__)
 projects = Blueprint("projects", __name__, url_prefix="/control")
@@ -21,6 +22,9 @@ projects = Blueprint("projects", __name__, url_prefix="/control")
 def get_health() -> Response:
     """Say that all that was asked for at start is there (CTL-05)."""
     return json_answer({"status": "ok", "version": __version__})
+
+
+projects.before_request(refuse_strangers)
 
 
 @projects.before_request

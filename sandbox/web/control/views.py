@@ -28,6 +28,7 @@ from sandbox.web.control.records import (
     delivery_record,
     project_record,
 )
+from sandbox.web.guard import refuse_strangers
 from sandbox.web.orders import order_answer
 
 ACT = ActForm()
@@ -36,6 +37,7 @@ CLOCK = ClockForm()
 ADVANCE = AdvanceForm()
 
 control = Blueprint("control", __name__, url_prefix="/control")
+control.before_request(refuse_strangers)
 control.before_request(require_project)
 control.after_request(release_webhooks)
 

@@ -13,12 +13,14 @@ from sandbox.orders.statuses import OrderStatus
 from sandbox.projects.project import Project
 from sandbox.web.auth import project, require_project
 from sandbox.web.control.answers import json_answer
+from sandbox.web.guard import refuse_strangers
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
 HEARTBEAT_SECONDS: Final = 15.0
 
 watching = Blueprint("watching", __name__, url_prefix="/control")
+watching.before_request(refuse_strangers)
 watching.before_request(require_project)
 
 

@@ -1,0 +1,47 @@
+"""No web page in the developer's browser can drive the sandbox."""
+
+import pytest
+
+from sandbox.server import Server
+from tests.driver import Sandbox, refused
+
+PATHS = ["/control/clock/", "/control/projects/", "/control/wait/?idle=1"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", ""])
+def test_a_foreign_host_is_refused(sandbox: Sandbox, path: str, host: str) -> None:
+    """As a page's own name would be after DNS rebinding; health answers to everybody."""
+    refused(sandbox.get(path, headers={"Host": host}), 403, "Forbidden")
+    assert sandbox.get("/health/", headers={"Host": "evil.example"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
+def test_a_foreign_origin_is_refused(sandbox: Sandbox, path: str, origin: str) -> None:
+    """Even of another port of this machine; the server's own pages may."""
+    refused(sandbox.get(path, headers={"Origin": origin}), 403, "Forbidden")
+    assert sandbox.get(path, headers={"Origin": sandbox.url}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "[::1]:8080", "127.0.0.1"])
+def test_loopback_has_many_names(sandbox: Sandbox, host: str) -> None:
+    """All of them are this server's."""
+    assert sandbox.get("/control/clock/", headers={"Host": host}).status_code == 200
+
+
+def test_further_names_can_be_allowed() -> None:
+    """That of the public URL, and those that were given."""
+    with Server(public_url="https://pay.example:8443/", allow_hosts=["sandbox.ci"]) as server:
+        server.url = f"http://127.0.0.1:{server.port}"
+        sandbox = Sandbox(server)
+        for host in ("pay.example", "sandbox.ci:8080"):
+            assert sandbox.get("/control/clock/", headers={"Host": host}).status_code == 200
+        assert sandbox.get("/control/clock/", headers={"Host": "other.ci"}).status_code == 403
+        sandbox.http.close()
+
+
+def test_no_answer_speaks_of_other_origins(sandbox: Sandbox) -> None:
+    """No CORS headers, whoever asks."""
+    answer = sandbox.get("/v1/bank-redirect-nl/issuers/", headers={"Origin": "https://shop.example"})
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
