@@ -8,8 +8,8 @@ from sandbox.methods import BY_NAME, REFUND
 from sandbox.operations.attempts import play_out
 from sandbox.orders.amounts import Cents
 from sandbox.orders.lines import LineQuantity, Quantities
-from sandbox.orders.order import Order
-from sandbox.orders.refunds import RefundEntry, plan_refund
+from sandbox.orders.order import Order, RefundEntry
+from sandbox.orders.refunds import plan_refund
 from sandbox.orders.refusals import Invalid, NothingToRefund, Violation
 from sandbox.orders.transaction import Transaction
 from sandbox.projects.edit import Edit

@@ -3,13 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from sandbox.orders.amounts import Cents
-from sandbox.orders.lines import OrderLine
-from sandbox.orders.refunds import RefundEntry
+from sandbox.orders.lines import OrderLine, Quantities
 from sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, Trigger
 from sandbox.orders.transaction import Transaction
+
+
+class RefundEntry(NamedTuple):
+    """A refund as its order remembers it; a failed one gives its sum back."""
+
+    refund_id: str
+    amount_cents: Cents
+    quantities: Quantities
+    failed: bool = False
 
 
 @dataclass(slots=True)

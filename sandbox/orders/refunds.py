@@ -1,7 +1,6 @@
 """How much of an order can still be refunded, and by which lines."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
 
 from sandbox.orders.amounts import Cents
 from sandbox.orders.authorization import Taken
@@ -13,27 +12,16 @@ from sandbox.orders.lines import (
     quantities_total_cents,
     require_known,
 )
+from sandbox.orders.order import Order
 from sandbox.orders.refusals import Invalid, NothingToRefund, RefundExceedsCaptured, Violation
 
-if TYPE_CHECKING:
-    from sandbox.orders.order import Order
 
-
-class RefundEntry(NamedTuple):
-    """A refund as its order remembers it; a failed one gives its sum back."""
-
-    refund_id: str
-    amount_cents: Cents
-    quantities: Quantities
-    failed: bool = False
-
-
-def refundable_cents(order: "Order") -> Cents:
+def refundable_cents(order: Order) -> Cents:
     """What was captured or completed, less the refunds that did not fail."""
     return order.captured_cents - sum(refund.amount_cents for refund in order.refunds if not refund.failed)
 
 
-def refundable_quantities(order: "Order") -> dict[int, int]:
+def refundable_quantities(order: Order) -> dict[int, int]:
     """What can still be refunded of each line, by its index."""
     refunded = merged(refund.quantities for refund in order.refunds if not refund.failed)
     return {
@@ -41,7 +29,7 @@ def refundable_quantities(order: "Order") -> dict[int, int]:
     }
 
 
-def _captured_quantities(order: "Order") -> dict[int, int]:
+def _captured_quantities(order: Order) -> dict[int, int]:
     """Lines captured; where no capture named lines, every line counts and the sum alone is the bound."""
     authorization = order.last_transaction.authorization if order.last_transaction else None
     if authorization is not None:
@@ -52,7 +40,7 @@ def _captured_quantities(order: "Order") -> dict[int, int]:
 
 
 def plan_refund(
-    order: "Order", amount_cents: Cents | None, asked: Sequence[LineQuantity] | None
+    order: Order, amount_cents: Cents | None, asked: Sequence[LineQuantity] | None
 ) -> tuple[Cents, Quantities]:
     """Decide what a refund takes: an amount, lines, or all that is left (SET-49).
 

@@ -52,6 +52,11 @@ def document_body() -> Document:
         raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is wrong") from None
 
 
+def line(data: Any) -> str:
+    """An answer's JSON; it ends its line, so that a terminal shows one answer after the other."""
+    return json.dumps(data) + "\n"
+
+
 def json_object() -> Mapping[str, Any]:
     """The request's body if it is a JSON object, else an empty one; for looking, not for checking."""
     body = json_body(empty_is={})

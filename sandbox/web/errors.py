@@ -80,7 +80,7 @@ def _violation(violation: Violation) -> dict[str, Any]:
 
 def _answer(body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     return Response(
-        json.dumps(body), status=body["error"]["status"], mimetype="application/json", headers=headers
+        f"{json.dumps(body)}\n", status=body["error"]["status"], mimetype="application/json", headers=headers
     )
 
 

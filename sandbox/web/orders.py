@@ -1,12 +1,12 @@
 """Answers that carry an order: dumped once per version, with its ETag."""
 
-import json
 from typing import Any
 
 from flask import Response, g, request
 
 from sandbox.orders.order import Order
 from sandbox.projects.project import IfMatch, Project
+from sandbox.web.bodies import line
 from sandbox.web.records import order_record
 
 JSON = "application/json"
@@ -14,7 +14,7 @@ JSON = "application/json"
 
 def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Any other answer."""
-    return Response(json.dumps(data), status=status, mimetype=JSON, headers=headers)
+    return Response(line(data), status=status, mimetype=JSON, headers=headers)
 
 
 def order_answer(project: Project, order: Order, status: int = 200) -> Response:
@@ -30,7 +30,7 @@ def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
     kept = project.answers.get(order.id)
     if kept is not None and kept[0] == etag:
         return kept
-    answer = etag, json.dumps(order_record(project, order)).encode()
+    answer = etag, line(order_record(project, order)).encode()
     project.answers[order.id] = answer
     return answer
 

@@ -38,11 +38,7 @@ def paste(server: Server, *blocks: str) -> str:
 def test_the_first_payment_works_as_pasted(server: Server) -> None:
     """The order is created, paid and captured a week later, and its webhook attempts can be seen."""
     printed = paste(server, *PASTED[:-1])
-    decoder, values, at = json.JSONDecoder(), [], 0
-    while at < len(printed.rstrip()):
-        value, at = decoder.raw_decode(printed, at)
-        values.append(value)
-    paid, advanced, read, webhooks = values
+    paid, advanced, read, webhooks = (json.loads(answer) for answer in printed.splitlines())
     assert (paid["status"], read["amount_details"]["captured"]) == ("completed", 1295)
     assert advanced["events"][-1]["kind"] == "delayed-capture"
     assert [len(item["attempts"]) for item in webhooks["items"]] == [10, 10]

@@ -1,7 +1,5 @@
 """The merchant API's routes: each loads, does one operation and answers."""
 
-import json
-
 from flask import Blueprint, Response, request
 
 from sandbox.methods import BY_NAME, WITH_ISSUERS
@@ -19,7 +17,7 @@ from sandbox.web.api import forms
 from sandbox.web.api.exchange import begin, finish
 from sandbox.web.api.reading import note_ignored, read_body, read_partly, warn
 from sandbox.web.auth import project
-from sandbox.web.bodies import json_object
+from sandbox.web.bodies import json_object, line
 from sandbox.web.orders import if_match, is_known, json_answer, order_answer
 from sandbox.web.records import (
     AMOUNTS,
@@ -182,7 +180,7 @@ def _refuse_unknown_blocks(blocks: list[str]) -> None:
 
 def _with_blocks(order: Order, blocks: list[str]) -> str:
     extra = {name: EXTRA_BLOCKS[name](order) for name in blocks}
-    return json.dumps({**order_record(project(), order), **extra})
+    return line({**order_record(project(), order), **extra})
 
 
 def _warn_of_sum(order: Order) -> None:

@@ -1,15 +1,16 @@
 """How the control API answers."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from flask import Response
 
+from sandbox.web.bodies import line
+
 
 def json_answer(data: Any, status: int = 200) -> Response:
     """An object."""
-    return Response(json.dumps(data), status=status, mimetype="application/json")
+    return Response(line(data), status=status, mimetype="application/json")
 
 
 def list_answer(items: Sequence[Any], dropped: int = 0, **more: Any) -> Response:
