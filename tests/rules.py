@@ -40,10 +40,9 @@ def main() -> int:
     """Write the proofs into the ledger, and print the rules without one."""
     PROOFS.write_text(table(), encoding="utf-8")
     proven = {rule for rule, _ in proofs()}
-    why = {"page": "only a page can show it", "later": "its control call does not stand yet"}
     missing = [rule for rule in rules() if rule.id not in proven]
     for rule in missing:
-        note = f"  ({why[rule.shown_by]})" if rule.shown_by in why else ""
+        note = "  (only a page can show it)" if rule.shown_by == "page" else ""
         print(f"{rule.id:8} {rule.text}{note}")
     print(f"{len(rules()) - len(missing)} of {len(rules())} rules are proven.")
     return 0

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """One checkable rule; ``source`` is ``spec``, ``inferred`` or ``choice``."""
+    """One checkable rule, from ``spec``, ``inferred`` or a ``choice``, shown by a call or by a page."""
 
     id: str
     section: str

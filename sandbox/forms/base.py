@@ -86,7 +86,7 @@ def read(form: Form, data: Any) -> dict[str, Any]:
 
 def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
     """Find the keys, at every level, that the form does not know."""
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return
     known = form.load_fields
     for key, value in data.items():
@@ -94,7 +94,7 @@ def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
         field = known.get(key)
         if field is None:
             yield UnknownKey(here, key, list(known))
-        elif isinstance(value, Mapping | list):
+        elif isinstance(value, dict | list):
             yield from _unknown_in(field, value, here)
 
 

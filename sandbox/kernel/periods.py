@@ -3,6 +3,7 @@
 import re
 from calendar import monthrange
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 LAST_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
@@ -30,8 +31,9 @@ class Period(NamedTuple):
     months: int
     rest: timedelta
 
-    @classmethod
-    def parse(cls, spelling: str) -> "Period":
+    @staticmethod
+    @lru_cache(maxsize=1024)  # merchants spell the same few periods again and again
+    def parse(spelling: str) -> "Period":
         """Read a duration such as ``PT30M``, ``P1M`` or ``P2W``.
 
         Raises:
@@ -46,7 +48,7 @@ class Period(NamedTuple):
             rest = timedelta(days=days, weeks=weeks, hours=hours, minutes=minutes, seconds=seconds)
         except OverflowError:
             rest = timedelta.max
-        return cls(spelling, years * 12 + months, rest)
+        return Period(spelling, years * 12 + months, rest)
 
     @property
     def is_zero(self) -> bool:

@@ -1,7 +1,7 @@
 """A clock that goes from one due event to the next, and never backwards."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
@@ -19,20 +19,23 @@ class Due(NamedTuple, Generic[Item]):
 class Timeline(Generic[Item]):
     """Holds what is due when; items that are due together come in the order they were put down."""
 
-    __slots__ = ("_heap", "_sequence", "now")
+    __slots__ = ("_heap", "now", "sequence")
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
-        self._sequence = 0
-        self._heap: list[tuple[datetime, int, Item]] = []
+        self.sequence = sequence  # how many items were put down so far
+        self._heap: list[tuple[datetime, int, Item]] = [
+            (entry.at, entry.sequence, entry.item) for entry in entries
+        ]
+        heapq.heapify(self._heap)
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def schedule(self, at: datetime, item: Item) -> None:
         """Put ``item`` down for ``at``; a moment that has passed already means: now."""
-        self._sequence += 1
-        heapq.heappush(self._heap, (at, self._sequence, item))
+        self.sequence += 1
+        heapq.heappush(self._heap, (at, self.sequence, item))
 
     def head(self) -> Due[Item] | None:
         """Show what is due first and leave it there."""

@@ -50,6 +50,17 @@ class Faults:
                 return rule.then
         return {}
 
+    @property
+    def uses(self) -> tuple[tuple[int, list[datetime]], ...]:
+        """Per rule: how many requests have fitted it, and when the newest of a rate limit came."""
+        return tuple(zip(self._counts, map(list, self._recent), strict=True))
+
+    @uses.setter
+    def uses(self, uses: Sequence[tuple[int, list[datetime]]]) -> None:
+        for index, (count, recent) in enumerate(uses[: len(self._faults)]):
+            self._counts[index] = count
+            self._recent[index] = deque(recent)
+
     def __bool__(self) -> bool:
         return bool(self._faults)
 

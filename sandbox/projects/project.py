@@ -80,10 +80,14 @@ class Project:
 
     def reset(self) -> None:
         """Be as at the start (CTL-09); what is still on its way finds nothing to change."""
+        self.begin_anew()
+        self.feed.publish("reset")
+
+    def begin_anew(self) -> None:
+        """Drop everything and begin a fresh epoch."""
         with self.state_lock:
             self.outbox.clear()
             self._begin()
-        self.feed.publish("reset")
 
     # Settings and scenario
 

@@ -59,6 +59,14 @@ class Store(Protocol):
         """All webhooks, oldest first."""
         ...
 
+    def credentials(self) -> list[Credential]:
+        """All stored cards."""
+        ...
+
+    def qr_requests(self) -> list[QrRequest]:
+        """All QR requests."""
+        ...
+
 
 class MemoryStore:
     """Keeps everything in memory; old webhooks that are over make room for new ones."""
@@ -93,6 +101,14 @@ class MemoryStore:
     def deliveries(self) -> list[Delivery]:
         """All webhooks, oldest first."""
         return list(self._deliveries.values())
+
+    def credentials(self) -> list[Credential]:
+        """All stored cards."""
+        return list(self._credentials.values())
+
+    def qr_requests(self) -> list[QrRequest]:
+        """All QR requests."""
+        return list(self._qr_requests.values())
 
     def _drop_oldest(self) -> None:
         """What is over goes first, oldest first; if all are still owed, the oldest of them go."""

@@ -78,9 +78,9 @@ class Rule(NamedTuple):
     def matches(self, subject: Subject, used: int) -> bool:
         """Whether it decides this attempt: it matches, is not spent, and says something that can be done."""
         return (
-            (self.times is None or used < self.times)
+            self.when.holds(subject)
+            and (self.times is None or used < self.times)
             and any(actor in self.then and actor in subject.outcome_keys for actor in ACTORS)
-            and self.when.holds(subject)
         )
 
 

@@ -18,13 +18,13 @@ YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 _UNPAIRED: Final = re.compile("[\ud800-\udfff\x00]")
 
 
-def json_body(*, empty_is: Any = None) -> Any:
+def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
     """The request's body as JSON; ``empty_is`` stands for an empty one where that is allowed.
 
     Raises:
         RequestRefused: too large (413), not JSON by its type (415), empty or malformed (400).
     """
-    body = raw_body()
+    body = raw_body(bytes_max)
     if not body.strip():
         if empty_is is not None:
             return empty_is
@@ -63,14 +63,14 @@ def json_object() -> Mapping[str, Any]:
     return body if isinstance(body, Mapping) else {}
 
 
-def raw_body() -> bytes:
+def raw_body(bytes_max: int = BODY_BYTES_MAX) -> bytes:
     """The request's body as it came.
 
     Raises:
-        RequestRefused: over 1 MiB.
+        RequestRefused: over ``bytes_max``.
     """
-    if (request.content_length or 0) > BODY_BYTES_MAX:
-        raise RequestRefused(413, f"the body is over {BODY_BYTES_MAX} bytes (1 MiB)")
+    if (request.content_length or 0) > bytes_max:
+        raise RequestRefused(413, f"the body is over {bytes_max} bytes ({bytes_max >> 20} MiB)")
     return request.get_data()
 
 

@@ -120,6 +120,8 @@ DESCRIBED: Final = {
     "control.patch_project": Described(SettingsForm, errors=BODY_ERRORS, example={"mode": "live"}),
     "control.delete_project": Described(),
     "control.post_reset": Described(),
+    "control.get_state": Described(),
+    "control.put_state": Described(errors=BODY_ERRORS),
     "control.get_clock": Described(),
     "control.patch_clock": Described(
         control.ClockForm, errors=(*BODY_ERRORS, 409), example={"mode": "running", "rate": 3600}

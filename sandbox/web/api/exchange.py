@@ -72,7 +72,7 @@ def _query() -> str:
 
 
 def _request_body(data: Any) -> bytes:
-    if not request.content_length or request.content_length > BODY_BYTES_MAX:
+    if request.method == "GET" or not request.content_length or request.content_length > BODY_BYTES_MAX:
         return b""
     body = request.get_data()
     return masked(unescaped(body, data) if data is not None else body)

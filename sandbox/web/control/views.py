@@ -14,6 +14,7 @@ from sandbox.operations.clock import catch_up
 from sandbox.operations.perform import PERFORMER
 from sandbox.operations.redeliver import redeliver
 from sandbox.orders.actions import Action
+from sandbox.projects import snapshot
 from sandbox.projects.advance import EVENTS_MAX, agenda
 from sandbox.scenarios.default import default_scenario
 from sandbox.web.after import hold_webhooks, release_webhooks
@@ -35,6 +36,7 @@ ACT = ActForm()
 SCAN = ScanForm()
 CLOCK = ClockForm()
 ADVANCE = AdvanceForm()
+STATE_BYTES_MAX = 256 << 20
 
 control = Blueprint("control", __name__, url_prefix="/control")
 control.before_request(refuse_strangers)
@@ -66,6 +68,19 @@ def delete_project() -> Response:
 def post_reset() -> Response:
     """Be as at the start (CTL-09)."""
     project().reset()
+    return json_answer(project_record(project()))
+
+
+@control.get("/state/")
+def get_state() -> Response:
+    """Take a snapshot of the whole project (CTL-10)."""
+    return json_answer(snapshot.take(project()))
+
+
+@control.put("/state/")
+def put_state() -> Response:
+    """Go on from a snapshot, of this project or of another one's (CTL-10, CTL-11)."""
+    snapshot.restore(project(), json_body(bytes_max=STATE_BYTES_MAX))
     return json_answer(project_record(project()))
 
 

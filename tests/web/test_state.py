@@ -1,0 +1,170 @@
+"""Snapshots: a restored project goes on as the original would."""
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from tests.driver import Sandbox, by, card, details, violations
+from tests.fakes.shop import Shop
+
+Change = Callable[[dict[str, Any]], Any]
+
+
+def fill(sandbox: Sandbox) -> None:
+    """Something of everything, much of it under way."""
+    sandbox.pay(sandbox.place(details(recurring_type="first")))
+    order = sandbox.authorized(capture_mode="delayed", expiration_period="P7D")
+    sandbox.take(order, "voids/amount", {"amount": 300})
+    captured = sandbox.authorized()
+    lines = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}]}
+    sandbox.take(captured, "captures/orderlines", lines)
+    sandbox.post(f"/v1/orders/{captured['id']}/refunds/", {"amount": 100})
+    sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False})
+    sandbox.place(card(), customer={"email_address": "pays@example.com"}, extra={"a": [1, None]})
+    sandbox.place_with_lines("pay-later-a", amount=66602)
+    sandbox.place(payment_methods=["wallet-qr"])
+    sandbox.place(by("bank-transfer"))
+    sandbox.put("/control/faults/", {"faults": [{"when": {"nth": 1000}, "then": {"status": 500}}]})
+    sandbox.settle()
+
+
+def go_on(sandbox: Sandbox) -> str:
+    """What happens from here on, as the merchant and the control API show it, without the project's ids."""
+    token = sandbox.get("/control/state/").json()["credentials"][0]["vault_token"]
+    seen = [sandbox.create(details(recurring_type="recurring", vault_token=token))]
+    seen.append(sandbox.post("/control/clock/advance/", {"by": "P8D"}))
+    seen.append(sandbox.create(by("bank-transfer"), by="x"))
+    seen += [
+        sandbox.get(f"/v1/orders/{item['id']}/") for item in sandbox.get("/control/state/").json()["orders"]
+    ]
+    seen.append(sandbox.get("/control/agenda/"))
+    text = "".join(answer.text + str(answer.headers.get("ETag")) for answer in seen)
+    return text.replace(sandbox.project["project_id"], "P").replace(sandbox.project["merchant_id"], "M")
+
+
+@pytest.mark.rule("CTL-10")
+def test_a_restored_project_goes_on_byte_for_byte(project: Callable[..., Sandbox], shop: Shop) -> None:
+    """Agenda, pending webhooks, vault and random state included; under its own ids and key."""
+    shop.answer = lambda received: 500
+    original, receiver = project(webhook_url=shop.url), project(mode="live")
+    fill(original)
+    state = original.get("/control/state/").json()
+    answer = receiver.put("/control/state/", state)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["project_id"] == receiver.project["project_id"]
+    assert receiver.get("/control/state/").json() == state
+    assert go_on(receiver) == go_on(original)
+    assert len(receiver.webhooks(state="failed")) == len(original.webhooks(state="failed")) > 0
+
+
+@pytest.mark.rule("CTL-10")
+def test_a_snapshot_can_be_gone_back_to(sandbox: Sandbox) -> None:
+    """As often as one likes; what came after it never was."""
+    order = sandbox.place(card())
+    state = sandbox.get("/control/state/").json()
+    for _ in range(2):
+        sandbox.pay(order)
+        later = sandbox.place(card())
+        sandbox.put("/control/state/", state)
+        assert sandbox.read(order)["status"] == "new"
+        assert sandbox.get(f"/v1/orders/{later['id']}/").status_code == 404
+
+
+@pytest.mark.rule("CTL-10")
+def test_a_webhook_owed_at_once_is_sent_after_the_restore(watched: Sandbox, shop: Shop) -> None:
+    """One that was never tried is tried."""
+    watched.place(by("bank-transfer"))
+    watched.settle()
+    state = watched.get("/control/state/").json()
+    state["deliveries"][0] |= {"state": "pending", "attempts": []}
+    watched.put("/control/state/", state)
+    watched.settle()
+    assert len(shop.received) == 2
+
+
+def test_a_snapshot_holds_no_secret(sandbox: Sandbox) -> None:
+    """Neither the key nor a CVC."""
+    first = sandbox.pay(sandbox.place(details(one_click_type="first")))
+    token = first["transactions"][0]["payment_method_details"]["vault_token"]
+    sandbox.place(details(one_click_type="one-click", vault_token=token, cvc="9173"))
+    text = sandbox.get("/control/state/").text
+    assert sandbox.key not in text
+    assert "9173" not in text
+
+
+def drop(key: str) -> Change:
+    """Take a key away."""
+    return lambda state: state.pop(key)
+
+
+def put(*path: Any) -> Change:
+    """Put the last of ``path`` where the others lead."""
+    *way, key, value = path
+
+    def change(state: dict[str, Any]) -> None:
+        for step in way:
+            state = state[step]
+        state[key] = value
+
+    return change
+
+
+@pytest.mark.rule("CTL-11")
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        (drop("orders"), "state"),
+        (put("more", 1), "state"),
+        (put("format", "another/2"), "state.format"),
+        (put("now", "yesterday"), "state.now"),
+        (put("now", 5), "state.now"),
+        (put("clock_mode", "stopped"), "state.clock_mode"),
+        (put("clock_rate", 0), "state.clock_mode"),
+        (put("sequence", True), "state.sequence"),
+        (put("settings", {"mode": "demo"}), "state.settings.mode"),
+        (put("scenario", {"name": "x", "rules": 5}), "rules"),
+        (put("faults", {"faults": 5}), "faults"),
+        (put("orders", 0, "status", "lost"), "state.orders[0].status"),
+        (put("orders", 0, "amount_cents", "5"), "state.orders[0].amount_cents"),
+        (put("orders", 0, "transactions", 0, "method", "cash"), "state.orders[0].transactions"),
+        (put("orders", 0, "transactions", 0, "status", "lost"), "state.orders[0].transactions"),
+        (put("orders", 0, "transactions", 0, "events", 0, []), "state.orders[0].transactions[0].events[0]"),
+        (
+            put("orders", 0, "transactions", 0, "authorization", "original_cents", 1),
+            "state.orders[0].transactions",
+        ),
+        (put("agenda", 0, "command", "kind", "party"), "state.agenda[0].command"),
+        (put("agenda", 0, "command", "order_id", None), "state.agenda[0].command.order_id"),
+        (put("rule_uses", [[1]]), "state.rule_uses[0]"),
+        (put("deliveries", [{}]), "state.deliveries[0]"),
+    ],
+)
+def test_a_bad_snapshot_is_refused_whole(sandbox: Sandbox, change: Change, path: str) -> None:
+    """By the path of what is wrong; the project is as before."""
+    order = sandbox.authorized()
+    sandbox.take(order, "captures/amount", {"amount": 5})
+    state = sandbox.get("/control/state/").json()
+    bad = deepcopy(state)
+    change(bad)
+    assert path in violations(sandbox.put("/control/state/", bad))
+    assert sandbox.get("/control/state/").json() == state
+
+
+@pytest.mark.parametrize("body", ["[]", "5", "null", '"state"'])
+def test_what_is_no_snapshot_at_all_is_refused(sandbox: Sandbox, body: str) -> None:
+    """Whatever else it is."""
+    answer = sandbox.put("/control/state/", data=body, headers={"Content-Type": "application/json"})
+    assert list(violations(answer)) == ["state"]
+
+
+def test_a_snapshot_may_be_over_a_mebibyte(sandbox: Sandbox) -> None:
+    """Up to 256 of them, while every other body ends at one."""
+    order = sandbox.place(description="x" * 900_000)
+    state = sandbox.get("/control/state/").json()
+    state["orders"][0]["description"] = "y" * 3_000_000
+    assert sandbox.put("/control/state/", state).status_code == 200
+    assert len(sandbox.read(order)["description"]) == 3_000_000
+    assert sandbox.put("/control/scenario/", data=json.dumps(state)).status_code == 413
