@@ -17,6 +17,7 @@ from sandbox import __version__
 from sandbox.orders.refusals import Invalid, Violation
 from sandbox.projects.clock import ClockStart
 from sandbox.projects.registry import FIRST_API_KEY
+from sandbox.remote import COMMANDS
 
 if TYPE_CHECKING:
     from sandbox.server import Server
@@ -150,6 +151,18 @@ def check(files: tuple[Path, ...]) -> None:
             wrong += 1
             print("\n".join(_line(violation) for violation in invalid.violations))
     sys.exit(1 if wrong else 0)
+
+
+@main.command()
+def openapi() -> None:
+    """Print the description of both APIs, without a server."""
+    from sandbox.server import description
+
+    print(description())
+
+
+for _command in COMMANDS:
+    main.add_command(_command)
 
 
 def _line(violation: Violation) -> str:

@@ -193,6 +193,14 @@ class Server:
             gc.freeze()
 
 
+def description() -> str:
+    """The description of both APIs, OpenAPI 3.1 as JSON text."""
+    from sandbox.web.openapi import document  # here, because starting up is faster without it
+
+    app = make_app(Registry(RealTime(wall_now, monotonic_seconds)), public_url="http://127.0.0.1:8080")
+    return document(app)
+
+
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

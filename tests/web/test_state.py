@@ -35,8 +35,10 @@ def go_on(sandbox: Sandbox) -> str:
     """What happens from here on, as the merchant and the control API show it, without the project's ids."""
     token = sandbox.get("/control/state/").json()["credentials"][0]["vault_token"]
     seen = [sandbox.create(details(recurring_type="recurring", vault_token=token))]
+    sandbox.settle()  # whether an attempt ends before the advance begins or in it is nobody's promise
     seen.append(sandbox.post("/control/clock/advance/", {"by": "P8D"}))
     seen.append(sandbox.create(by("bank-transfer"), by="x"))
+    sandbox.settle()
     seen += [
         sandbox.get(f"/v1/orders/{item['id']}/") for item in sandbox.get("/control/state/").json()["orders"]
     ]

@@ -1,0 +1,110 @@
+"""The commands that speak to a running server."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.driver import Sandbox, card
+from tests.fakes.shop import Shop
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(watched: Sandbox) -> Run:
+    """Runs a command against a project."""
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
+        return subprocess.run(
+            [sys.executable, "-m", "sandbox", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=20,
+            env=environment,
+            check=False,
+        )
+
+    return command
+
+
+def test_a_person_can_play_an_order_through(run: Run, watched: Sandbox, shop: Shop) -> None:
+    """Act, move the clock, look at the webhooks, start anew."""
+    order = watched.place(card(capture_mode="delayed"))
+    assert (
+        run("act", order["id"], "customer", "pay", "--card", "challenge").stdout
+        == f"order {order['id']} is completed\n"
+    )
+    advanced = run("clock", "--by", "PT30M").stdout
+    assert f"delayed capture of {order['id']}" in advanced
+    assert "It is 2026-03-01T12:30:00.000000+00:00 now." in advanced
+    assert run("clock").stdout == "2026-03-01T12:30:00.000000+00:00 (frozen)\n"
+    listed = run("webhooks", "--order-id", order["id"], "--state", "delivered").stdout
+    assert listed.count("delivered") == 2
+    assert "  200\n" in listed
+    assert watched.project["project_id"] in run("projects").stdout
+    assert "is fresh" in run("reset").stdout
+    assert run("webhooks").stdout == "no webhooks\n"
+
+
+def test_a_program_gets_json(run: Run, watched: Sandbox) -> None:
+    """The answer as the server gave it."""
+    assert json.loads(run("health", "--json").stdout)["status"] == "ok"
+    assert json.loads(run("clock", "--rate", "60", "--json").stdout)["rate"] == 60
+    assert json.loads(run("clock", "--freeze", "--json").stdout)["mode"] == "frozen"
+    assert json.loads(run("openapi").stdout) == watched.get("/openapi.json").json()
+
+
+def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
+    """By name or by file."""
+    assert run("scenario").stdout.startswith("default:")
+    assert "webhook-twice" in run("scenario", "--list").stdout
+    assert run("scenario", "webhook-twice").stdout.startswith("webhook-twice: Every webhook")
+    own = tmp_path / "own.yaml"
+    own.write_text("name: own\nrules:\n  - then: {customer: pays}\n")
+    assert run("scenario", str(own)).stdout == "own: no description\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["act", "nothing", "customer", "pay"], "404: there is no order 'nothing'"),
+        (["clock", "--to", "2001-01-01T00:00:00Z"], "is before now"),
+        (["scenario", "no-such"], "no known scenario"),
+        (["scenario", "no-such.yaml"], "cannot read no-such.yaml"),
+        (["health", "http://127.0.0.1:9"], "no sandbox answers at http://127.0.0.1:9"),
+        (["act", "x", "shop", "pay"], "shop"),
+    ],
+)
+def test_a_refusal_is_one_clear_line(run: Run, arguments: list[str], says: str) -> None:
+    """And exit code 2."""
+    ran = run(*arguments)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
+    """Live, a line each."""
+    environment = {**os.environ, "SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
+    with subprocess.Popen(
+        [sys.executable, "-m", "sandbox", "watch"], stdout=subprocess.PIPE, text=True, env=environment
+    ) as watching:
+        assert watching.stdout is not None
+        project = next(found for found in watched.server.registry.all() if found.api_key == watched.key)
+        while not project.feed.watchers:
+            assert watching.poll() is None
+        order = watched.place(card())
+        watched.acted(order, "customer visit")
+        watched.settle()
+        lines: list[str] = []
+        while not lines or not lines[-1].startswith("clock"):
+            lines.append(watching.stdout.readline())
+        watching.terminate()
+    assert f"status   {order['id']}  new  processing" in "".join(lines)
+    assert any(line.startswith("webhook") and "answered 200" in line for line in lines)
