@@ -77,6 +77,7 @@ def possible_actions(edit: Edit, order: Order) -> list[str]:
         and order.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
         and order.expires_at is not None
         and order.expires_at > edit.now
+        and (attempt is None or not attempt.credited_cents)  # money that came in is not given up
     )
     if page_open and CHOOSE not in names:
         names += [CHOOSE] if attempt is not None else [VISIT, CHOOSE]

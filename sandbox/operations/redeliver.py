@@ -17,7 +17,8 @@ def redeliver(project: Project, delivery_id: str) -> Delivery:
     delivery = project.store.delivery(delivery_id)
     if delivery is None:
         raise Unknown(f"there is no webhook {delivery_id!r} in this project")
-    key = project.outbox.hold()
-    project.outbox.put(Errand(delivery_id, forced=True))
-    project.outbox.release_now(key)
+    outbox = project.outbox
+    key = outbox.hold()
+    outbox.put(Errand(delivery_id, forced=True))
+    outbox.release_now(key)
     return delivery

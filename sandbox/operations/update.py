@@ -65,16 +65,18 @@ def _check(
 ) -> list[Violation]:
     """The order as it would be must still be payable by its method."""
     attempt = order.last_transaction
-    if attempt is None or order.is_refund or not attempt.is_open or changed.keys().isdisjoint(PAYABILITY):
+    if order.is_refund or changed.keys().isdisjoint(PAYABILITY):
         return []
-    data = {
+    data: dict[str, Any] = {
         "amount": changed.get("amount_cents", order.amount_cents),
         "order_lines": changed.get("order_lines", order.order_lines),
         "customer": changed.get("customer", order.customer),
-        "transactions": [
-            {"payment_method": attempt.payment_method, "payment_method_details": {**attempt.asked, "cvc": ""}}
-        ],
     }
+    if order.payment_methods is not None and attempt is None:
+        data["payment_methods"] = order.payment_methods
+    if attempt is not None and attempt.is_open:
+        asked = {**attempt.asked, "cvc": ""}  # it was there at creation, and nobody kept it
+        data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": asked}]
     return check_order(data, found, edit.settings, edit.terms)
 
 

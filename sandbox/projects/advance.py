@@ -84,7 +84,7 @@ def advance(
             if len(log) >= events_max and _is_due(project, performer, until):
                 result.stopped = True
                 break
-            if not _step(project, performer, until, log, timeline) and not _flush(project, until):
+            if not _step(project, performer, until, log, timeline) and not _flush(project, until, timeline):
                 break
             outbox.settle()
         result.stopped = result.stopped or timeline is not project.timeline  # a reset ended it
@@ -99,11 +99,14 @@ def run_due(project: Project, performer: Performer) -> None:
 
     It takes the state lock only, event by event, so that it never makes an advance find the clock busy.
     """
-    more = True
+    steps, more = 0, True
     while more:
         with project.state_lock:
             timeline, until = project.timeline, project.now()
             more = not project.advancing and _step(project, performer, until, None, timeline)
+            steps += more
+    if steps:
+        project.feed.publish("due", steps=steps)
 
 
 def is_something_due(project: Project, performer: Performer) -> bool:
@@ -122,9 +125,13 @@ def _advancing(project: Project) -> Iterator[Timeline[Command]]:
     if not lock.acquire(blocking=False):
         raise ClockBusy("another advance of this project's clock is under way; wait for its answer")
     with project.state_lock:
-        timeline = project.timeline
-        timeline.move_to(project.now())
-        project.advancing = True
+        timeline, is_current = project.timeline, project.advance_lock is lock
+        if is_current:
+            timeline.move_to(project.now())
+            project.advancing = True
+    if not is_current:  # a reset came between
+        lock.release()
+        raise ClockBusy("the project was reset just now; try again")
     try:
         yield timeline
     finally:
@@ -143,9 +150,9 @@ def _is_due(project: Project, performer: Performer, until: datetime | None) -> b
     return head is not None and (until is None or head.at <= until)
 
 
-def _flush(project: Project, until: datetime | None) -> bool:
+def _flush(project: Project, until: datetime | None, timeline: Timeline[Command]) -> bool:
     """Until idle means that no webhook waits for another one any more, either."""
-    return until is None and project.release_swapped()
+    return until is None and project.timeline is timeline and project.release_swapped()
 
 
 def _live_head(project: Project, performer: Performer) -> Due[Command] | None:

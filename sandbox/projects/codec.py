@@ -73,7 +73,9 @@ def decode(hint: Any, data: Any, path: str) -> Any:
     if origin in (tuple, list):
         return _sequence(hint, origin, data, path)
     if origin in (dict, Mapping):
-        return _expect(data, dict, path)
+        inner = get_args(hint)[1]
+        found = _expect(data, dict, path)
+        return {key: decode(inner, value, f"{path}.{key}") for key, value in found.items()}
     return _value(hint, data, path)
 
 

@@ -51,8 +51,11 @@ class Outbox:
     def hold(self) -> int:
         """Keep back what this thread puts until ``release``; returns the key for it."""
         key = get_ident()
+        self.release(
+            key
+        )  # nobody holds twice: what is still here, a response left behind that was never closed
         with self._changed:
-            self._holds.setdefault(key, _Hold())
+            self._holds[key] = _Hold()
         return key
 
     def on_release(self, callback: Callable[[], None]) -> bool:

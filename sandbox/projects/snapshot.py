@@ -48,7 +48,7 @@ class Snapshot(NamedTuple):
     faults: dict[str, Any]
     fault_uses: tuple[tuple[int, list[datetime]], ...]
     seed: int
-    id_counts: dict[str, Any]
+    id_counts: dict[str, int]
     resets: int
     sequence: int
     agenda: tuple[AgendaEntry, ...]
@@ -107,6 +107,7 @@ def restore(project: Project, document: Any) -> None:
     faults = read_faults(snapshot.faults)
     store = _store(snapshot)
     with project.state_lock:
+        is_fresh = not project.resets and not project.store.order_ids()
         project.begin_anew()
         project.base_settings = settings
         project.activate(scenario)
@@ -116,7 +117,8 @@ def restore(project: Project, document: Any) -> None:
         faults.uses = snapshot.fault_uses
         project.store = store
         project.ids = Ids(snapshot.seed, snapshot.id_counts)
-        project.resets = snapshot.resets
+        # A fresh project goes on byte for byte; one with a past of its own must not repeat its ETags.
+        project.resets = snapshot.resets if is_fresh else max(project.resets, snapshot.resets + 1)
         project.swapped = list(snapshot.swapped)
         entries = [Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda]
         project.timeline = Timeline(snapshot.now, snapshot.sequence, entries)
@@ -162,6 +164,10 @@ def _refuse_unsound(snapshot: Snapshot) -> None:
         found.append(Violation("state.format", f"must be {FORMAT!r}", [FORMAT]))
     if snapshot.clock_mode not in (RUNNING, FROZEN) or not 0 < snapshot.clock_rate <= RATE_MAX:
         found.append(Violation("state.clock_mode", "is no clock's mode and rate", [RUNNING, FROZEN]))
+    if min(snapshot.id_counts.values(), default=0) < 0 or (
+        snapshot.id_counts.get("order", 0) < len(snapshot.orders)
+    ):
+        found.append(Violation("state.id_counts", "would give the identifiers of orders that there are"))
     for index, order in enumerate(snapshot.orders):
         path = f"state.orders[{index}]"
         if order.status not in ORDER_TRANSITIONS:

@@ -27,6 +27,8 @@ def project() -> Project:
 @lru_cache(maxsize=1024)
 def _api_key(header: str | None) -> str | None:
     """The user name in a Basic header; clients send the same header again and again."""
+    if header is None or not header.isascii():
+        return None
     authorization = Authorization.from_header(header)
     if authorization is None or authorization.type != "basic":
         return None

@@ -154,7 +154,9 @@ DESCRIBED: Final = {
         query=("order_id", "status", "webhook", "idle", "timeout"), errors=(400, 401, 404, 408)
     ),
     "watching.get_events": Described(media_type="text/event-stream"),
-    "control.get_journal": Described(query=("method", "path", "status", "order_id", "count")),
+    "control.get_journal": Described(
+        query=("method", "path", "status", "order_id", "count"), errors=(400, 401)
+    ),
     "control.get_fidelity": Described(),
     "pages.get_qr_image": Described(errors=(404,), media_type="image/png"),
 }

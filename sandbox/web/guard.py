@@ -24,11 +24,19 @@ def refuse_strangers() -> None:
         RequestRefused: 403.
     """
     hosts: frozenset[str] = current_app.extensions["hosts"]
-    host = urlsplit(f"//{request.host}").hostname if request.host else None
+    host = _part("hostname", f"//{request.host}")
     if host not in hosts:
         raise RequestRefused(
             403, f"this server is not called {host!r}; if it is, start it with --allow-host {host or 'NAME'}"
         )
     origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != request.host.lower():
+    if origin is not None and _part("netloc", origin).lower() != request.host.lower():
         raise RequestRefused(403, f"pages of {origin!r} may not drive this server")
+
+
+def _part(name: str, address: str) -> str:
+    """A part of an address; empty when it is none."""
+    try:
+        return getattr(urlsplit(address), name) or ""
+    except ValueError:
+        return ""

@@ -257,3 +257,26 @@ def test_patterns_are_in_json_schemas_dialect(sandbox: Sandbox) -> None:
     described = sandbox.get("/openapi.json").text
     assert "\\\\Z" not in described
     assert '"pattern": "^(?:[0-9]{3,4})$"' in described
+
+
+def test_an_update_leaves_a_method_that_can_pay(sandbox: Sandbox) -> None:
+    """An allow list that only lines make usable keeps its lines."""
+    order = sandbox.place(amount=LINES_TOTAL, order_lines=LINES, payment_methods=["pay-later-a"])
+    path = f"/v1/orders/{order['id']}/"
+    assert set(violations(sandbox.put(path, {"order_lines": []}))) == {"payment_methods"}
+    assert sandbox.put(path, {"amount": 1}).status_code == 200
+
+
+def test_money_that_came_in_is_not_given_up(live: Sandbox) -> None:
+    """With a part of a transfer paid, no other method can be chosen; the rest can come."""
+    order = live.place(amount=1000)
+    live.acted(order, "customer choose", payment_method="bank-transfer")
+    live.acted(order, "bank credit", amount=400)
+    refused(live.act(order, "customer choose", payment_method="credit-card"), 409, "ActionNotPossible")
+    assert live.acted(order, "bank credit", amount=600)["status"] == "completed"
+
+
+@pytest.mark.parametrize("query", ["status=abc", "count=0", "count=yes"])
+def test_a_wrong_filter_of_the_journal_is_refused(sandbox: Sandbox, query: str) -> None:
+    """No request of that kind would be the wrong answer to a typing error."""
+    assert set(violations(sandbox.get(f"/control/journal/?{query}"))) == {query.partition("=")[0]}

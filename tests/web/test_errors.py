@@ -167,6 +167,7 @@ def test_answers_are_json(sandbox: Sandbox) -> None:
         "Basic " + base64.b64encode(b"wrong-key:").decode(),
         "Basic " + base64.b64encode(b":sandbox-key").decode(),
         "Basic " + base64.b64encode(b"\xff\xfe:").decode(),
+        "Basic \xff\xff",
         "Bearer sandbox-key",
         "sandbox-key",
     ],

@@ -1,12 +1,14 @@
 """Faults: requests that are refused, late, cut off, or done and unanswered."""
 
+import contextlib
 from time import perf_counter
 from typing import Any
 
 import pytest
 import requests
 
-from tests.driver import Sandbox, card, refused, violations
+from tests.driver import Sandbox, by, card, refused, violations
+from tests.fakes.shop import Shop
 
 
 def faults(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
@@ -111,3 +113,15 @@ def test_wrong_faults_are_refused(sandbox: Sandbox, document: dict[str, Any], pa
     """By path, and none of them strikes."""
     assert set(violations(sandbox.put("/control/faults/", document))) == paths
     assert sandbox.create().status_code == 201
+
+
+@pytest.mark.parametrize(
+    "then", [{"truncate": True}, {"reset": True, "phase": "after"}, {"status": 500, "phase": "after"}]
+)
+def test_a_lost_answer_loses_no_webhook(watched: Sandbox, shop: Shop, then: dict[str, Any]) -> None:
+    """What was done is told, however its answer ended; and the clock goes on."""
+    faults(watched, then, nth=1)
+    with contextlib.suppress(requests.RequestException):
+        watched.create(by("bank-transfer"))
+    watched.settle()
+    assert len(shop.received) == 1

@@ -9,7 +9,9 @@ PATHS = ["/control/clock/", "/control/projects/", "/control/wait/?idle=1"]
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1"]
+)
 def test_a_foreign_host_is_refused(sandbox: Sandbox, path: str, host: str) -> None:
     """As a page's own name would be after DNS rebinding; health answers to everybody."""
     refused(sandbox.get(path, headers={"Host": host}), 403, "Forbidden")
@@ -17,7 +19,9 @@ def test_a_foreign_host_is_refused(sandbox: Sandbox, path: str, host: str) -> No
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://[", "", "http://127.0.0.1:1", "http://localhost"]
+)
 def test_a_foreign_origin_is_refused(sandbox: Sandbox, path: str, origin: str) -> None:
     """Even of another port of this machine; the server's own pages may."""
     refused(sandbox.get(path, headers={"Origin": origin}), 403, "Forbidden")

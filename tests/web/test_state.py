@@ -141,6 +141,10 @@ def put(*path: Any) -> Change:
         (put("agenda", 0, "command", "kind", "party"), "state.agenda[0].command"),
         (put("agenda", 0, "command", "order_id", None), "state.agenda[0].command.order_id"),
         (put("rule_uses", [[1]]), "state.rule_uses[0]"),
+        (put("id_counts", "order", None), "state.id_counts.order"),
+        (put("id_counts", "order", "x"), "state.id_counts.order"),
+        (put("id_counts", "event", -1), "state.id_counts"),
+        (put("id_counts", "order", 0), "state.id_counts"),
         (put("deliveries", [{}]), "state.deliveries[0]"),
     ],
 )
@@ -170,3 +174,15 @@ def test_a_snapshot_may_be_over_a_mebibyte(sandbox: Sandbox) -> None:
     assert sandbox.put("/control/state/", state).status_code == 200
     assert len(sandbox.read(order)["description"]) == 3_000_000
     assert sandbox.put("/control/scenario/", data=json.dumps(state)).status_code == 413
+
+
+def test_a_project_with_a_past_repeats_no_etag(sandbox: Sandbox) -> None:
+    """Two futures of one snapshot are told apart."""
+    order = sandbox.place()
+    path = f"/v1/orders/{order['id']}/"
+    state = sandbox.get("/control/state/").json()
+    tags = set()
+    for text in ("one", "two", "three"):
+        sandbox.put("/control/state/", state)
+        tags.add(sandbox.put(path, {"description": text}).headers["ETag"])
+    assert len(tags) == 3

@@ -71,6 +71,6 @@ def _truncated(response: Response) -> Response:
         yield body[: len(body) // 2]
         cut_off()
 
-    short = Response(half(), status=response.status_code, headers=response.headers, direct_passthrough=True)
+    short = Response(half(), status=response.status_code, headers=response.headers)
     short.headers["Content-Length"] = str(len(body))
     return short

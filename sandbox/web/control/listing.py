@@ -30,7 +30,15 @@ def webhooks(project: Project, order_id: str | None, state: str | None) -> tuple
 
 
 def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
-    """Requests and their answers, oldest first, and how many were dropped."""
+    """Requests and their answers, oldest first, and how many were dropped.
+
+    Raises:
+        Invalid: a status that is no number, or a count that is not 1.
+    """
+    if not query.get("status", "0").isdigit():
+        raise Invalid([Violation("status", "must be a number such as 201")])
+    if query.get("count", "1") != "1":
+        raise Invalid([Violation("count", "must be 1", ["1"])])
     wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
     items = [
         shown

@@ -8,6 +8,7 @@ from flask import Blueprint, Response, request
 
 from sandbox.forms import Choice, Form, Text, read
 from sandbox.operations import wait as waiting
+from sandbox.operations.clock import catch_up
 from sandbox.orders.refusals import Invalid, Violation
 from sandbox.orders.statuses import OrderStatus
 from sandbox.projects.project import Project
@@ -52,6 +53,7 @@ def get_wait() -> Response:
         violations.append(Violation("timeout", "must be at most 60 seconds"))
     if violations:
         raise Invalid(violations)
+    catch_up(project())
     return json_answer(waiting.wait(project(), conditions, timeout_seconds))
 
 
