@@ -43,6 +43,7 @@ class Capabilities(NamedTuple):
     refunds_by_lines: bool = False
     authorizes: bool = False
     default_capture_mode: str | None = None
+    needs_feature: str | None = None
 
 
 class AttemptDraft(NamedTuple):

@@ -52,7 +52,9 @@ class CreditCard(PageMethod):
     """Payment cards of five families."""
 
     name = "credit-card"
-    capabilities = Capabilities(default_expiration="PT30M", authorizes=True, brand="card")
+    capabilities = Capabilities(
+        default_expiration="PT30M", authorizes=True, brand="card", needs_feature="cards_approved"
+    )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
         """The words of an outcome that mean something to this attempt."""
@@ -61,7 +63,7 @@ class CreditCard(PageMethod):
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Features the merchant must have, and what a stored card needs (CARD-09 to CARD-14)."""
         details, path = draft.details, f"{draft.path}.payment_method_details"
-        violations = self._features(details, path, terms)
+        violations = self._features(details, path, f"{draft.path}.payment_method", terms)
         if "one_click_type" in details and "recurring_type" in details:
             violations.append(Violation(f"{path}.recurring_type", "cannot stand beside one_click_type"))
             return violations
@@ -70,13 +72,21 @@ class CreditCard(PageMethod):
             violations += self._stored(use, draft, path, terms)
         return violations
 
-    def _features(self, details: Mapping[str, Any], path: str, terms: Terms) -> list[Violation]:
+    def _features(
+        self, details: Mapping[str, Any], path: str, method_path: str, terms: Terms
+    ) -> list[Violation]:
         needed = {
             "dynamic_descriptor": ("dynamic_descriptor_enabled",),
             "one_click_type": ("cards_approved", "one_click_enabled"),
             "recurring_type": ("cards_approved", "recurring_enabled"),
         }
-        return [
+        approval = "cards_approved"
+        refused = (
+            []
+            if approval in terms.features
+            else [Violation(method_path, f"this merchant is not approved for cards: {approval} is off")]
+        )
+        return refused + [
             Violation(f"{path}.{key}", f"this merchant is not approved for it: {feature} is off")
             for key, features in needed.items()
             if key in details

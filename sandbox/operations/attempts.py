@@ -48,6 +48,7 @@ def offered(settings: Settings, order: Order) -> list[str]:
         name
         for name in dict.fromkeys(names)
         if why_unavailable(settings, name) is None
+        and BY_NAME[settings.method(name) or ""].capabilities.needs_feature in (None, *settings.features)
         and suits(
             BY_NAME[settings.method(name) or ""],
             has_lines=bool(order.order_lines),

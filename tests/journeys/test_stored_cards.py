@@ -200,7 +200,8 @@ def test_features_are_for_merchants_that_have_them(
     """With the setting off, the key that asks for the feature is refused; with it on, it is taken."""
     (key,) = wanted
     found = violations(project(**{setting: False}).create(details(**wanted)))
-    assert set(found) == {f"{PATH}.{key}"}
+    method = {"transactions[0].payment_method"} if setting == "cards_approved" else set()
+    assert set(found) == {f"{PATH}.{key}"} | method
     assert setting in found[f"{PATH}.{key}"]
     shown = project().place(details(**wanted))["transactions"][0]["payment_method_details"]
     assert shown[key] == wanted[key]
@@ -235,3 +236,12 @@ def test_a_scenario_decides_stored_cards(
     assert order["status"] == first
     sandbox.advance("PT5M")
     assert sandbox.read(order)["status"] == later
+
+
+def test_a_merchant_without_approval_takes_no_card_at_all(project: Callable[..., Sandbox]) -> None:
+    """Neither by transaction nor on the page; other methods are not touched."""
+    sandbox = project(cards_approved=False)
+    assert set(violations(sandbox.create(card()))) == {"transactions[0].payment_method"}
+    answer = sandbox.act(sandbox.place(), "customer choose", payment_method="credit-card")
+    assert "credit-card" not in answer.json()["error"]["violations"][0]["allowed"]
+    assert sandbox.create({"payment_method": "wallet-web"}).status_code == 201
