@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from sandbox import __version__
 from sandbox.kernel.periods import Period
+from sandbox.kernel.timestamps import timestamp
 from sandbox.orders.commands import AttemptDelivery
 from sandbox.orders.deliveries import Attempt, Delivery, DeliveryState, Parcel, Reply
 from sandbox.projects.outbox import Errand
@@ -106,7 +107,7 @@ def _decided(effect: Mapping[str, Any]) -> Reply | None:
 def _event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:
     outcome = reply.error or (f"answered {reply.status}" if reply.status else reply.warning)
     return {
-        "at": at.isoformat(timespec="microseconds"),
+        "at": timestamp(at),
         "kind": "webhook",
         "order_id": delivery.order_id,
         "label": f"webhook attempt {number} for {delivery.order_id}: {outcome}",

@@ -1,7 +1,7 @@
 """What is due later: plain data that ``operations.perform`` knows how to do."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from sandbox.orders.actions import Action
 
@@ -76,3 +76,13 @@ class AttemptDelivery(Command):
     def label(self) -> str:
         """What the agenda shows."""
         return f"webhook attempt {self.number} for {self.order_id}"
+
+
+ALL: Final[tuple[type[Command], ...]] = (
+    ExpirePage,
+    ExpireAttempt,
+    ExpireAuthorization,
+    CaptureDelayed,
+    Perform,
+    AttemptDelivery,
+)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from sandbox.kernel.timeline import Due, Timeline
+from sandbox.kernel.timestamps import timestamp
 from sandbox.orders.commands import Command
 from sandbox.orders.refusals import ClockBusy
 from sandbox.projects.project import Project
@@ -42,7 +43,7 @@ class Advance:
 def event(due: Due[Command]) -> dict[str, Any]:
     """An agenda entry as answers show it."""
     return {
-        "at": due.at.isoformat(timespec="microseconds"),
+        "at": timestamp(due.at),
         "kind": due.item.kind,
         "order_id": due.item.order_id,
         "label": due.item.label,
@@ -141,7 +142,7 @@ def _advancing(project: Project) -> Iterator[Timeline[Command]]:
                 project.advancing = False
                 project.advance_log = None
         lock.release()
-        project.feed.publish("clock", now=project.now().isoformat(timespec="microseconds"))
+        project.feed.publish("clock", now=timestamp(project.now()))
         project.wake(project)
 
 

@@ -9,28 +9,16 @@ from functools import cache
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from sandbox.kernel.periods import Period, PeriodError
-from sandbox.orders.commands import (
-    AttemptDelivery,
-    CaptureDelayed,
-    Command,
-    ExpireAttempt,
-    ExpireAuthorization,
-    ExpirePage,
-    Perform,
-)
+from sandbox.kernel.timestamps import timestamp
+from sandbox.orders.commands import ALL, Command
 from sandbox.orders.refusals import Invalid, Violation
 
-COMMANDS: dict[str, type[Command]] = {
-    command.kind: command
-    for command in (ExpirePage, ExpireAttempt, ExpireAuthorization, CaptureDelayed, Perform, AttemptDelivery)
-}
-
-
+COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
 NAMES = {dict: "an object", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
 PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (StrEnum, str),
     ((bool, int, float, str), lambda value: value),
-    (datetime, lambda value: value.isoformat(timespec="microseconds")),
+    (datetime, timestamp),
     (Period, lambda value: value.spelling),
     (bytes, bytes.decode),
 )

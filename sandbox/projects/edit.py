@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from sandbox.kernel.ids import Ids
+from sandbox.kernel.timestamps import timestamp
 from sandbox.methods.base import Terms
 from sandbox.orders.commands import Command
 from sandbox.orders.deliveries import Delivery
@@ -106,7 +107,7 @@ class Edit:
     @property
     def moved(self) -> Iterator[dict[str, str | None]]:
         """The statuses that orders have reached, for those who watch."""
-        at = self.now.isoformat(timespec="microseconds")
+        at = timestamp(self.now)
         for order_id in self._created:
             status = self.change.orders[order_id].status
             yield {"order_id": order_id, "before": None, "after": status, "at": at}

@@ -51,9 +51,8 @@ class Outbox:
     def hold(self) -> int:
         """Keep back what this thread puts until ``release``; returns the key for it."""
         key = get_ident()
-        self.release(
-            key
-        )  # nobody holds twice: what is still here, a response left behind that was never closed
+        # Nobody holds twice: what is still held here belongs to a response that was never closed.
+        self.release(key)
         with self._changed:
             self._holds[key] = _Hold()
         return key

@@ -17,6 +17,13 @@ OUTCOMES = ("passed", "declined", "error")
 RULES_MAX = 1000
 
 
+def _listed(data: Any, key: str, kind: type) -> Any:
+    """One value stands for a list of it."""
+    if isinstance(data, dict) and isinstance(data.get(key), kind):
+        return {**data, key: [data[key]]}
+    return data
+
+
 class AmountForm(Form):
     """Bounds for an amount, in cents."""
 
@@ -46,9 +53,7 @@ class WhenForm(Form):
     @pre_load
     def one_or_many(self, data: Any, **options: Any) -> Any:
         """One method may stand without a list."""
-        if isinstance(data, dict) and isinstance(data.get("payment_method"), str):
-            return {**data, "payment_method": [data["payment_method"]]}
-        return data
+        return _listed(data, "payment_method", str)
 
 
 class CreditField(Part):
@@ -135,9 +140,7 @@ class FaultWhenForm(Form):
     @pre_load
     def one_or_many(self, data: Any, **options: Any) -> Any:
         """One number may stand without a list."""
-        if isinstance(data, dict) and isinstance(data.get("nth"), int):
-            return {**data, "nth": [data["nth"]]}
-        return data
+        return _listed(data, "nth", int)
 
 
 class FaultThenForm(Form):

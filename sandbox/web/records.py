@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from sandbox.kernel.timestamps import timestamp
 from sandbox.orders.amounts import Cents, decimal_text
 from sandbox.orders.authorization import Taken
 from sandbox.orders.customers import reduced
@@ -29,11 +30,6 @@ ORDER_KEYS: Final = frozenset(
 BENEFICIARY: Final = "Sandbox Merchant"
 MSC_RATE_PER_MILLE: Final = 18
 MSC_FIXED_CENTS: Final = 5
-
-
-def timestamp(moment: datetime | None) -> str | None:
-    """ISO 8601 with microseconds and +00:00 (SET-19)."""
-    return moment.isoformat(timespec="microseconds") if moment is not None else None
 
 
 def order_record(project: Project, order: Order) -> dict[str, Any]:
@@ -66,8 +62,8 @@ def order_record(project: Project, order: Order) -> dict[str, Any]:
         refund_of_order_id=order.refund_of_order_id,
         created=timestamp(order.created),
         modified=timestamp(order.modified),
-        completed=timestamp(order.completed),
-        last_transaction_added=timestamp(order.last_transaction_added),
+        completed=_optional(order.completed),
+        last_transaction_added=_optional(order.last_transaction_added),
     )
 
 
@@ -128,7 +124,7 @@ def transaction_record(project: Project, order: Order, attempt: Transaction) -> 
         ],
         created=timestamp(attempt.created),
         modified=timestamp(attempt.modified),
-        completed=timestamp(attempt.completed),
+        completed=_optional(attempt.completed),
         **_service_charge(order, attempt),
     )
 
@@ -218,6 +214,10 @@ def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:
         webhook_url=request.webhook_url,
         qr_url=addresses.qr_image_url(project, request),
     )
+
+
+def _optional(moment: datetime | None) -> str | None:
+    return timestamp(moment) if moment is not None else None
 
 
 def _present(**values: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sandbox.kernel.timestamps import timestamp
 from sandbox.orders.deliveries import Attempt, Delivery
 from sandbox.projects.advance import Advance
 from sandbox.projects.journal import JournalEntry, masked
@@ -13,7 +14,7 @@ from sandbox.web.errors import RequestRefused
 def clock_record(project: Project) -> dict[str, Any]:
     """The clock (CTL-12)."""
     return {
-        "now": project.now().isoformat(timespec="microseconds"),
+        "now": timestamp(project.now()),
         "mode": project.clock.mode,
         "rate": project.clock.rate,
     }
@@ -22,8 +23,8 @@ def clock_record(project: Project) -> dict[str, Any]:
 def advance_record(advance: Advance) -> dict[str, Any]:
     """What an advance did (CTL-13, CTL-16)."""
     shown: dict[str, Any] = {
-        "from": advance.begun.isoformat(timespec="microseconds"),
-        "to": advance.ended.isoformat(timespec="microseconds"),
+        "from": timestamp(advance.begun),
+        "to": timestamp(advance.ended),
         "events": advance.events,
     }
     return {**shown, "stopped": True} if advance.stopped else shown
@@ -55,8 +56,8 @@ def _attempt_record(attempt: Attempt) -> dict[str, Any]:
     reply = attempt.reply
     return {
         "number": attempt.number,
-        "at": attempt.at.isoformat(timespec="microseconds"),
-        "real_at": attempt.real_at.isoformat(timespec="microseconds"),
+        "at": timestamp(attempt.at),
+        "real_at": timestamp(attempt.real_at),
         "request": {"headers": dict(attempt.parcel.headers), "body": attempt.parcel.body.decode()},
         "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
         "error": reply.error,
@@ -82,7 +83,7 @@ def _body(body: bytes) -> Any:
 def journal_record(entry: JournalEntry) -> dict[str, Any]:
     """A request and its answer (CTL-25)."""
     return {
-        "at": entry.at.isoformat(timespec="microseconds"),
+        "at": timestamp(entry.at),
         "method": entry.method,
         "path": _shown(entry.path),
         "query": _shown(entry.query),
