@@ -276,7 +276,7 @@ def test_money_that_came_in_is_not_given_up(live: Sandbox) -> None:
     assert live.acted(order, "bank credit", amount=600)["status"] == "completed"
 
 
-@pytest.mark.parametrize("query", ["status=abc", "count=0", "count=yes"])
+@pytest.mark.parametrize("query", ["status=abc", "status=%C2%B2", "count=0", "count=yes"])
 def test_a_wrong_filter_of_the_journal_is_refused(sandbox: Sandbox, query: str) -> None:
     """No request of that kind would be the wrong answer to a typing error."""
     assert set(violations(sandbox.get(f"/control/journal/?{query}"))) == {query.partition("=")[0]}

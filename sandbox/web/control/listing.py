@@ -35,7 +35,7 @@ def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, 
     Raises:
         Invalid: a status that is no number, or a count that is not 1.
     """
-    if not query.get("status", "0").isdigit():
+    if not query.get("status", "0").isdecimal():
         raise Invalid([Violation("status", "must be a number such as 201")])
     if query.get("count", "1") != "1":
         raise Invalid([Violation("count", "must be 1", ["1"])])
