@@ -161,6 +161,14 @@ def openapi() -> None:
     print(description())
 
 
+@main.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from sandbox.operations.choose_scenario import file_schema
+
+    print(json.dumps(file_schema(), indent=2))
+
+
 for _command in COMMANDS:
     main.add_command(_command)
 

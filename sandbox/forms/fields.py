@@ -154,6 +154,17 @@ class Items(fields.List[Any]):
         return " and ".join(filter(None, [least, most]))
 
 
+class OneOrMany(Items):
+    """A list of at least one item; one item may stand without its list."""
+
+    def __init__(self, inner: Any, **options: Any) -> None:
+        super().__init__(inner, least=1, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
+        listed = value if isinstance(value, list | dict) else [value]
+        return super()._deserialize(listed, attr, data, **options)
+
+
 class Part(fields.Nested):
     """An object with a form of its own."""
 

@@ -1,9 +1,14 @@
 """Choosing what shall happen in a project."""
 
+from typing import Any
+
+from sandbox.methods import NAMES
 from sandbox.projects.project import Project
+from sandbox.projects.settings import SettingsForm
 from sandbox.scenarios.catalogue import Catalogue
 from sandbox.scenarios.documents import Document
 from sandbox.scenarios.loader import load_scenario
+from sandbox.scenarios.schema import scenario_schema
 
 
 def choose_scenario(project: Project, document: Document, catalogue: Catalogue) -> None:
@@ -21,3 +26,8 @@ def choose_scenario(project: Project, document: Document, catalogue: Catalogue) 
         else:
             scenario = load_scenario(data, project.settings.method_names)
         project.activate(scenario)
+
+
+def file_schema() -> dict[str, Any]:
+    """The JSON Schema of scenario files, for editors."""
+    return scenario_schema(NAMES, SettingsForm)

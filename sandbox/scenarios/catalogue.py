@@ -11,6 +11,7 @@ from sandbox.scenarios.loader import CheckSettings, load_text
 from sandbox.scenarios.model import Scenario
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
+SCHEMA_SUFFIX: Final = ".schema.json"  # for editors, beside the scenarios it describes
 
 
 def ready_folder() -> Path:
@@ -29,7 +30,7 @@ def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSetti
         raise Invalid([Violation("", "is no folder", file=str(folder))])
     found: dict[str, Scenario] = {}
     violations: list[Violation] = []
-    for path in sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES):
+    for path in scenario_files(folder):
         try:
             scenario = load_file(path, methods, check_settings)
             found[scenario.name] = scenario
@@ -38,6 +39,13 @@ def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSetti
     if violations:
         raise Invalid(violations)
     return found
+
+
+def scenario_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold scenarios, by name."""
+    return sorted(
+        path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.endswith(SCHEMA_SUFFIX)
+    )
 
 
 def load_file(path: Path, methods: Sequence[str], check_settings: CheckSettings) -> Scenario:

@@ -1,27 +1,22 @@
 """How a scenario document is written; the forms check it and give the model."""
 
-from typing import Any
+from typing import Any, ClassVar
 
-from marshmallow import ValidationError, pre_load, validates_schema
+from marshmallow import ValidationError, validates_schema
 
 from sandbox.forms import Cents, Choice, Flag, Form, Items, Part, PeriodText, Text, Whole
 from sandbox.forms.base import Problem
-from sandbox.forms.fields import Anything, Seconds
+from sandbox.forms.fields import Anything, OneOrMany, Seconds
 from sandbox.kernel.periods import Period, PeriodError
+from sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
 from sandbox.orders.deliveries import DELIVERIES_MAX
 from sandbox.orders.statuses import OrderStatus
 from sandbox.scenarios.model import ACTORS
 
 OUTCOMES = ("passed", "declined", "error")
+EFFECTS = ("status", "hang", "reset", "truncate", "rate_limit")
 RULES_MAX = 1000
-
-
-def _listed(data: Any, key: str, kind: type) -> Any:
-    """One value stands for a list of it."""
-    if isinstance(data, dict) and isinstance(data.get(key), kind):
-        return {**data, key: [data[key]]}
-    return data
 
 
 class AmountForm(Form):
@@ -32,32 +27,33 @@ class AmountForm(Form):
     lte = Cents(low=0)
     lt = Cents(low=0)
 
-    @pre_load
-    def exact(self, data: Any, **options: Any) -> Any:
-        """One number stands for exactly that amount."""
-        if isinstance(data, int) and not isinstance(data, bool):
-            return {"gte": data, "lte": data}
-        return data
+
+class AmountField(Part):
+    """Bounds, or one number that stands for exactly that amount."""
+
+    instead: ClassVar[dict[str, Any]] = {"type": "integer", "minimum": 0, "maximum": AMOUNT_CENTS_MAX}
+
+    def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = {"gte": value, "lte": value}
+        return super()._deserialize(value, *context, **options)
 
 
 class WhenForm(Form):
     """Conditions of a rule; all must hold."""
 
-    payment_method = Items(Text(), least=1)
-    amount = Part(AmountForm)
+    payment_method = OneOrMany(Text())
+    amount = AmountField(AmountForm)
     customer = Anything(keys=Text(), values=Text())
     merchant_order_id = Text()
     attempt = Whole(low=1)
     refund = Flag()
 
-    @pre_load
-    def one_or_many(self, data: Any, **options: Any) -> Any:
-        """One method may stand without a list."""
-        return _listed(data, "payment_method", str)
-
 
 class CreditField(Part):
     """The bank's credit, or the word never."""
+
+    instead: ClassVar[dict[str, Any]] = {"const": "never"}
 
     def _deserialize(self, value: Any, *context: Any, **options: Any) -> Any:
         return value if value == "never" else super()._deserialize(value, *context, **options)
@@ -72,6 +68,8 @@ class CreditForm(Form):
 
 class ThenForm(Form):
     """What happens to an attempt."""
+
+    also_required: ClassVar[dict[str, Any]] = {"anyOf": [{"required": [actor]} for actor in ACTORS]}
 
     customer = Choice(("waits", "pays", "fails", "cancels", "abandons"))
     after = PeriodText(zero=True)
@@ -108,6 +106,8 @@ class WebhookWhenForm(Form):
 class WebhookThenForm(Form):
     """How a delivery fares instead of going to the merchant, or besides."""
 
+    also_required: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
+
     answer = Whole(low=100, high=599)
     timeout = Flag()
     drop = Flag()
@@ -135,16 +135,15 @@ class FaultWhenForm(Form):
 
     method = Choice(("GET", "POST", "PUT", "DELETE"))
     path = Text(pattern="/.*", expected="a path such as /v1/orders/ (* stands for anything)")
-    nth = Items(Whole(low=1), least=1)
-
-    @pre_load
-    def one_or_many(self, data: Any, **options: Any) -> Any:
-        """One number may stand without a list."""
-        return _listed(data, "nth", int)
+    nth = OneOrMany(Whole(low=1))
 
 
 class FaultThenForm(Form):
     """What goes wrong."""
+
+    also_required: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"required": [effect]} for effect in (*EFFECTS, "latency")]
+    }
 
     status = Whole(low=400, high=599)
     phase = Choice(("before", "after"))
@@ -157,9 +156,8 @@ class FaultThenForm(Form):
     @validates_schema(skip_on_field_errors=True)
     def one_thing(self, data: dict[str, Any], **options: Any) -> None:
         """One effect per rule; a latency may stand beside it."""
-        effects = ("status", "hang", "reset", "truncate", "rate_limit")
-        if sum(bool(data.get(effect)) for effect in effects) > 1 or not data.keys() - {"phase"}:
-            known = ("latency", *effects)
+        if sum(bool(data.get(effect)) for effect in EFFECTS) > 1 or not data.keys() - {"phase"}:
+            known = ("latency", *EFFECTS)
             raise ValidationError(Problem(f"must hold exactly one of: {', '.join(known)}", known))
         if "rate_limit" in data:
             _refuse_no_period(data["rate_limit"])

@@ -134,6 +134,7 @@ DESCRIBED: Final = {
     "control.put_scenario": Described(ScenarioForm, errors=BODY_ERRORS, example=SCENARIO_EXAMPLE),
     "control.delete_scenario": Described(),
     "control.get_scenarios": Described(),
+    "control.get_scenario_schema": Described(),
     "control.get_faults": Described(),
     "control.put_faults": Described(FaultsForm, errors=BODY_ERRORS, example=FAULTS_EXAMPLE),
     "control.delete_faults": Described(),

@@ -6,13 +6,11 @@ from inspect import getdoc
 from typing import Any, Final
 
 from apispec import APISpec
-from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Flask
 from werkzeug.routing import Rule
 
 from sandbox import __version__
-from sandbox.forms.fields import NumberOrText
-from sandbox.scenarios.forms import CreditField
+from sandbox.forms.schemas import plugin, prepare
 from sandbox.web.api.shapes import ErrorAnswerShape
 from sandbox.web.described import DESCRIBED, Described
 from sandbox.web.errors import error_body
@@ -33,17 +31,15 @@ TAGS: Final = {"api": "merchant API", "pages": "pages", "health": "server"}
 
 def document(app: Flask) -> str:
     """The whole description as JSON text."""
-    plugin = MarshmallowPlugin(schema_name_resolver=_schema_name)
+    forms = plugin()
     spec = APISpec(
         title="Payment orders sandbox",
         version=__version__,
         openapi_version="3.1.0",
-        plugins=[plugin],
+        plugins=[forms],
         info={"description": "The merchant API (/v1/) and the control API (/control/) of the sandbox."},
     )
-    assert plugin.converter is not None, "the spec has initialised its plugins"
-    for either in (NumberOrText, CreditField):
-        plugin.converter.field_mapping[either] = (None, None)
+    prepare(forms)
     spec.components.security_scheme(
         "apiKey", {"type": "http", "scheme": "basic", "description": "The API key as user name"}
     )
@@ -53,12 +49,6 @@ def document(app: Flask) -> str:
             path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
             spec.path(path=path, operations=_operations(app, rule, described))
     return json.dumps(spec.to_dict())
-
-
-def _schema_name(schema: Any) -> str:
-    """Requests and answers are named for what they describe."""
-    name: str = (schema if isinstance(schema, type) else type(schema)).__name__
-    return name.replace("Form", "Request").removesuffix("Shape")
 
 
 def _operations(app: Flask, rule: Rule, described: Described) -> dict[str, Any]:

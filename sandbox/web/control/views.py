@@ -9,7 +9,7 @@ from sandbox.forms import read
 from sandbox.operations import clock as clocks
 from sandbox.operations.act import act
 from sandbox.operations.bank_qr import scan
-from sandbox.operations.choose_scenario import choose_scenario
+from sandbox.operations.choose_scenario import choose_scenario, file_schema
 from sandbox.operations.clock import catch_up
 from sandbox.operations.perform import PERFORMER
 from sandbox.operations.redeliver import redeliver
@@ -129,6 +129,12 @@ def get_scenarios() -> Response:
     """List the scenarios that are there by name (CTL-18)."""
     known = registry().catalogue.scenarios.values()
     return list_answer([{"name": found.name, "description": found.description} for found in known])
+
+
+@control.get("/scenarios/schema/")
+def get_scenario_schema() -> Response:
+    """Describe scenario files, as JSON Schema for editors."""
+    return json_answer(file_schema())
 
 
 @control.get("/faults/")

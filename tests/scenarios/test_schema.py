@@ -1,0 +1,129 @@
+"""The JSON Schema of scenario files says what the reader does."""
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from sandbox.methods import NAMES
+from sandbox.operations.choose_scenario import file_schema
+from sandbox.orders.refusals import Invalid
+from sandbox.projects.settings import check_scenario_settings
+from sandbox.scenarios.catalogue import SCHEMA_SUFFIX, ready_folder, scenario_files
+from sandbox.scenarios.default import DOCUMENT
+from sandbox.scenarios.documents import parse_yaml
+from sandbox.scenarios.loader import load_scenario
+from tests.driver import Sandbox
+from tests.scenarios.test_files import WRONG
+
+SCHEMA = file_schema()
+VALIDATOR = Draft202012Validator(SCHEMA)
+NO_SCHEMA_CAN_SAY = {
+    "YAML",
+    "duplicate",
+    "alias",
+    "document",
+    "file's name",
+    "did you mean 'credit-card'?",
+    "duration",  # a format, which validators only note
+}
+EVERYTHING: dict[str, Any] = {
+    "name": "everything",
+    "description": "Every key once.",
+    "settings": {"mode": "live", "aliases": {"my-card": "credit-card"}, "webhook_url": None},
+    "rules": [
+        {
+            "when": {
+                "payment_method": ["credit-card", "my-card"],
+                "amount": {"gte": 1, "lt": 500},
+                "customer": {"email_address": "*@example.com"},
+                "merchant_order_id": "a-*",
+                "attempt": 2,
+            },
+            "times": 3,
+            "then": {"customer": "pays", "card": "challenge", "after": "PT1M", "reason": "x"},
+        },
+        {"when": {"payment_method": "wallet-google", "amount": 0}, "then": {"customer": "waits"}},
+        {"then": {"credit": {"after": "P2D", "amount": 5}}},
+        {"then": {"credit": "never"}},
+        {"then": {"screening": "needs-time", "then": "declined"}},
+        {"when": {"refund": True}, "then": {"processor": "fails"}},
+    ],
+    "webhooks": [{"when": {"status": "completed", "attempt": 1}, "then": {"delay": "PT10M"}}],
+    "faults": [
+        {
+            "when": {"method": "POST", "path": "/v1/*", "nth": [1, 3]},
+            "then": {"status": 503, "phase": "after"},
+        },
+        {"when": {"nth": 2}, "then": {"latency": 0.5, "rate_limit": "10/PT1S"}},
+    ],
+}
+
+
+def accepts(document: Any) -> bool:
+    """Whether the reader takes a document."""
+    try:
+        scenario = load_scenario(document, [*NAMES, "my-card"])
+        check_scenario_settings(scenario.settings)
+    except Invalid:
+        return False
+    return True
+
+
+def test_the_schema_is_one_and_lies_beside_the_scenarios() -> None:
+    """Made anew with ``payment-sandbox schema``."""
+    Draft202012Validator.check_schema(SCHEMA)
+    file = ready_folder() / f"scenario{SCHEMA_SUFFIX}"
+    assert json.loads(file.read_text()) == SCHEMA, "run: payment-sandbox schema > that file"
+    assert file not in scenario_files(ready_folder())
+
+
+def test_it_is_served(sandbox: Sandbox) -> None:
+    """Under the scenarios it describes."""
+    assert sandbox.get("/control/scenarios/schema/").json() == SCHEMA
+
+
+def test_every_scenario_there_is_fits_it() -> None:
+    """The ready ones, the default and one with every key."""
+    ready = [parse_yaml(path.read_text()).data for path in scenario_files(ready_folder())]
+    for document in (*ready, DOCUMENT, EVERYTHING):
+        VALIDATOR.validate(document)
+        assert accepts(document)
+
+
+@pytest.mark.parametrize("text", [text for text, *_, says in WRONG if says not in NO_SCHEMA_CAN_SAY])
+def test_what_a_schema_can_say_is_refused_by_it(text: str) -> None:
+    """Every wrong file whose fault is not one of YAML, of meaning or of format."""
+    assert not VALIDATOR.is_valid(parse_yaml(text).data)
+
+
+def spots(node: Any) -> Iterator[tuple[Any, Any]]:
+    """Every place in a document where something can be put."""
+    keys: Any = node.keys() if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+    for key in keys:
+        yield node, key
+        yield from spots(node[key])
+
+
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, False, 0, 1, -1, 700, 2**53, 1.5, "", "pays", "never", "PT1S", "/v1/", [], [1], {}, [{}]]
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(data=st.data(), value=VALUES)
+def test_what_the_reader_takes_the_schema_takes(data: st.DataObject, value: Any) -> None:
+    """No editor marks a scenario as wrong that works: any one value or key changed for any other."""
+    document = copy.deepcopy(EVERYTHING)
+    node, key = data.draw(st.sampled_from(list(spots(document))))
+    if isinstance(node, dict) and data.draw(st.booleans()):
+        node[data.draw(st.sampled_from(["extra", "", "status", "reset"]))] = value
+    else:
+        node[key] = value
+    if accepts(document):
+        VALIDATOR.validate(document)
