@@ -137,16 +137,15 @@ def _write_ready(path: Path, server: "Server") -> None:
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def check(files: tuple[Path, ...]) -> None:
-    """Check scenario files; prints every mistake of every file."""
-    from sandbox.methods import NAMES
-    from sandbox.projects.settings import check_scenario_settings
-    from sandbox.scenarios.catalogue import load_file
+    """Check scenario files; prints every mistake of every file, and what is said in vain."""
+    from sandbox.operations.review_scenario import check_file
 
     wrong = 0
     for file in files:
         try:
-            scenario = load_file(file, NAMES, check_scenario_settings)
-            print(f"{file}: {scenario.name} is fine, {len(scenario.rules)} rules")
+            scenario, warnings = check_file(file)
+            lines = [_line(warning._replace(message=f"warning: {warning.message}")) for warning in warnings]
+            print("\n".join([*lines, f"{file}: {scenario.name} is fine, rules: {len(scenario.rules)}"]))
         except Invalid as invalid:
             wrong += 1
             print("\n".join(_line(violation) for violation in invalid.violations))

@@ -211,6 +211,23 @@ def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
     assert (unknown.returncode, "name is no known scenario" in unknown.stderr) == (2, True)
 
 
+def test_check_warns_of_what_is_said_in_vain(tmp_path: Path) -> None:
+    """With line and column; the file is fine all the same."""
+    file = tmp_path / "x.yaml"
+    rule = "  - when: {payment_method: wallet-apple}\n    then: {customer: pays}\n"
+    file.write_text(f"name: x\nrules:\n{rule}")
+    ran = run("check", str(file))
+    assert ran.returncode == 0
+    warning, fine = ran.stdout.splitlines()
+    assert warning.startswith(f"{file}:3:12: rules[0].when.payment_method warning: asks test mode")
+    assert fine == f"{file}: x is fine, rules: 1"
+
+
+def test_schema_prints_what_editors_need() -> None:
+    """The JSON Schema of scenario files."""
+    assert json.loads(run("schema").stdout)["title"] == "Scenario"
+
+
 def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
     """And says which files are fine."""
     ready = Path(__file__).parent.parent / "scenarios" / "webhook-lost.yaml"

@@ -27,11 +27,16 @@ class BankTransfer:
     """Pending until the bank credits the sum; test mode never does (SEPA-01, SEPA-04)."""
 
     name = "bank-transfer"
-    capabilities = Capabilities(default_expiration="P30D", completes_in_test=False, brand="sepa")
+    capabilities = Capabilities(
+        default_expiration="P30D",
+        completes_in_test=False,
+        brand="sepa",
+        outcomes=(frozenset({"credit"}),),
+    )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
         """The words of an outcome that mean something to this attempt."""
-        return frozenset({"credit"})
+        return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """A transfer needs no details (SEPA-05)."""

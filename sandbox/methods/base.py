@@ -13,6 +13,7 @@ from sandbox.orders.statuses import Trigger
 from sandbox.orders.transaction import Transaction
 from sandbox.orders.vault import Credential
 
+PAGE_KEYS: Final = frozenset({"customer", "after", "reason"})
 PROCESSOR_KEYS: Final = frozenset({"processor", "after", "reason"})
 AT_ONCE: Final = "PT0S"
 PAYMENT_PAGE: Final = "{payment_page}"
@@ -44,6 +45,7 @@ class Capabilities(NamedTuple):
     authorizes: bool = False
     default_capture_mode: str | None = None
     needs_feature: str | None = None
+    outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
 
 
 class AttemptDraft(NamedTuple):

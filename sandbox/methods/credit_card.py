@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from sandbox.kernel.periods import Period
 from sandbox.methods.base import (
+    PAGE_KEYS,
     PROCESSOR_KEYS,
     REJECT,
     SETTLE,
@@ -19,7 +20,7 @@ from sandbox.methods.base import (
     planned_after,
     succeeded,
 )
-from sandbox.methods.page import CUSTOMER_MESSAGE, PAGE_KEYS, PageMethod
+from sandbox.methods.page import CUSTOMER_MESSAGE, PageMethod
 from sandbox.orders.actions import PROCESSOR, Action
 from sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS
 from sandbox.orders.refusals import Violation
@@ -53,12 +54,17 @@ class CreditCard(PageMethod):
 
     name = "credit-card"
     capabilities = Capabilities(
-        default_expiration="PT30M", authorizes=True, brand="card", needs_feature="cards_approved"
+        default_expiration="PT30M",
+        authorizes=True,
+        brand="card",
+        needs_feature="cards_approved",
+        outcomes=(PAGE_KEYS | {"card"}, PROCESSOR_KEYS),
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
         """The words of an outcome that mean something to this attempt."""
-        return PAGE_KEYS | {"card"} if stored_use(attempt.asked) is None else PROCESSOR_KEYS
+        by_customer, stored = self.capabilities.outcomes
+        return by_customer if stored_use(attempt.asked) is None else stored
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Features the merchant must have, and what a stored card needs (CARD-09 to CARD-14)."""

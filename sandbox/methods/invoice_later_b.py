@@ -22,11 +22,12 @@ class InvoiceLaterB:
         authorizes=True,
         default_capture_mode="manual",
         brand="invoice-later-b",
+        outcomes=(frozenset({"screening", "reason"}),),
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
         """The words of an outcome that mean something to this attempt."""
-        return frozenset({"screening", "reason"})
+        return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Nothing to check beyond lines and customer, which the capabilities ask for."""

@@ -27,7 +27,6 @@ from sandbox.orders.transaction import Transaction
 
 CUSTOMER_MESSAGE: Final = "The payment failed. Please try again or choose another payment method."
 
-PAGE_KEYS: Final = frozenset({"customer", "after", "reason"})
 PLANNED_ACTIONS: Final = {"pays": "pay", "fails": "fail", "cancels": "cancel", "abandons": "visit"}
 
 
@@ -39,7 +38,7 @@ class PageMethod:
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
         """The words of an outcome that mean something to this attempt."""
-        return PAGE_KEYS
+        return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """Nothing to check beyond the form."""

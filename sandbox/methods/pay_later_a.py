@@ -9,6 +9,7 @@ from sandbox.methods.base import (
     AT_ONCE,
     DECLINE,
     ERR,
+    PAGE_KEYS,
     Capabilities,
     Later,
     Move,
@@ -17,7 +18,7 @@ from sandbox.methods.base import (
     Terms,
     planned_after,
 )
-from sandbox.methods.page import PAGE_KEYS, PageMethod
+from sandbox.methods.page import PageMethod
 from sandbox.methods.screening import declined, erred
 from sandbox.orders.actions import SCREENING, Action
 from sandbox.orders.statuses import TransactionStatus, Trigger
@@ -37,11 +38,8 @@ class PayLaterA(PageMethod):
         authorizes=True,
         default_capture_mode="manual",
         brand="pay-later-a",
+        outcomes=(PAGE_KEYS | {"screening", "then"},),
     )
-
-    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The words of an outcome that mean something to this attempt."""
-        return PAGE_KEYS | {"screening", "then"}
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Screen the customer."""

@@ -28,11 +28,11 @@ class Refund:
     """No method of its own: it goes back by the order's method, whichever that was."""
 
     name = "refund"
-    capabilities = Capabilities(default_expiration="P30D", brand="refund")
+    capabilities = Capabilities(default_expiration="P30D", brand="refund", outcomes=(PROCESSOR_KEYS,))
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
         """The words of an outcome that mean something to this attempt."""
-        return PROCESSOR_KEYS
+        return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """The order's ledger checks a refund."""

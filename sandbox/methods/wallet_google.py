@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from sandbox.methods.base import Capabilities, Reveal, Step, Terms, succeeded
-from sandbox.methods.page import PAGE_KEYS, PageMethod
+from sandbox.methods.base import PAGE_KEYS, Capabilities, Reveal, Step, Terms, succeeded
+from sandbox.methods.page import PageMethod
 from sandbox.orders.actions import Action
 from sandbox.orders.cards import AUTHORIZATION_METHODS, CRYPTOGRAM_3DS, NETWORKS, PAN_ONLY
 from sandbox.orders.transaction import Transaction
@@ -13,11 +13,11 @@ class WalletGoogle(PageMethod):
     """With ``PAN_ONLY`` the customer passes a 3-D Secure step, with ``CRYPTOGRAM_3DS`` the device did."""
 
     name = "wallet-google"
-    capabilities = Capabilities(default_expiration="PT30M", brand="wallet-google")
-
-    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The words of an outcome that mean something to this attempt."""
-        return PAGE_KEYS | {"authorization", "card"}
+    capabilities = Capabilities(
+        default_expiration="PT30M",
+        brand="wallet-google",
+        outcomes=(PAGE_KEYS | {"authorization", "card"},),
+    )
 
     def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
         """Show the card and how it was authorized (GPAY-03, GPAY-05)."""

@@ -54,11 +54,19 @@ def load_file(path: Path, methods: Sequence[str], check_settings: CheckSettings)
     Raises:
         Invalid: lists all that is wrong with it.
     """
+    return load_text(read_text(path), methods, check_settings, str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        Invalid: there is none.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid([Violation("", f"cannot be read: {error}", file=str(path))]) from None
-    return load_text(text, methods, check_settings, str(path))
 
 
 class Catalogue:

@@ -1,6 +1,6 @@
 """YAML as people write it: plain data, and where in the text each part of it stands."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
 from typing import Any, Final, NamedTuple
@@ -30,6 +30,10 @@ class Document(NamedTuple):
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return self.places.get(path, Place(1, 1))
 
+    def placed(self, found: Iterable[Violation], file: str | None) -> list[Violation]:
+        """The same with file, line and column."""
+        return [one._replace(file=file, **self.place_of(one.path)._asdict()) for one in found]
+
     @contextmanager
     def placing(self, file: str | None = None) -> Iterator[None]:
         """Give the violations found inside the place where they stand in the text."""
@@ -38,12 +42,7 @@ class Document(NamedTuple):
         except Invalid as invalid:
             if not self.places:
                 raise
-            raise Invalid(
-                [
-                    found._replace(file=file, **self.place_of(found.path)._asdict())
-                    for found in invalid.violations
-                ]
-            ) from None
+            raise Invalid(self.placed(invalid.violations, file)) from None
 
 
 def parse_yaml(text: str, file: str | None = None) -> Document:

@@ -24,7 +24,8 @@ def load_scenario(document: Any, methods: Sequence[str]) -> Scenario:
         Invalid: lists all that is wrong (SCN-01).
     """
     data = read(FORM, document)
-    _refuse_unknown_methods(data, methods)
+    own = data.get("settings", {}).get("aliases")
+    _refuse_unknown_methods(data, [*methods, *own] if isinstance(own, dict) else methods)
     return Scenario(
         name=data["name"],
         document=document,
