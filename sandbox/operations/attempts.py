@@ -95,17 +95,14 @@ def play_out(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str
     """Let the scenario decide an attempt, then let its method begin."""
     behaviour = behaviour_of(attempt)
     edit.record_event(attempt)
-    attempt.plan = dict(
-        edit.decide(
-            Subject(
-                methods=frozenset(names),
-                amount_cents=attempt.amount_cents,
-                customer=order.customer or {},
-                merchant_order_id=order.merchant_order_id,
-                attempt=len(order.transactions),
-                is_refund=order.is_refund,
-                outcome_keys=behaviour.outcome_keys(attempt),
-            )
-        )
+    subject = Subject(
+        methods=frozenset(names),
+        amount_cents=attempt.amount_cents,
+        customer=order.customer or {},
+        merchant_order_id=order.merchant_order_id,
+        attempt=len(order.transactions),
+        is_refund=order.is_refund,
+        outcome_keys=behaviour.outcome_keys(attempt),
     )
+    attempt.plan = edit.decide(attempt.id, subject)
     apply_steps(edit, order, attempt, behaviour.begin(attempt, edit.terms))

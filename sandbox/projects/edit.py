@@ -1,6 +1,6 @@
 """An edit is a unit of work: on a clean exit all of it is so, on an exception none of it ever was."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from sandbox.orders.transaction import Transaction, TransactionEvent
 from sandbox.orders.vault import Credential
 from sandbox.projects.settings import Settings
 from sandbox.projects.store import ChangeSet
-from sandbox.scenarios.model import Subject
+from sandbox.scenarios.model import Decision, Subject
 
 if TYPE_CHECKING:
     from sandbox.projects.project import Project
@@ -29,13 +29,14 @@ class Edit:
     It is made with the project's state lock held, by ``Project.edit``.
     """
 
-    __slots__ = ("_created", "_moves", "_project", "change", "now", "settings")
+    __slots__ = ("_created", "_moves", "_project", "change", "decisions", "now", "settings")
 
     def __init__(self, project: "Project", now: datetime) -> None:
         self._project = project
         self._created: set[str] = set()
         self._moves: list[StatusChanged] = []
         self.change = ChangeSet()
+        self.decisions: dict[str, Decision] = {}  # by transaction
         self.now = now
         self.settings: Settings = project.settings
 
@@ -85,12 +86,13 @@ class Edit:
         event = TransactionEvent(self.ids.uuid("event"), transaction.status, self.now)
         transaction.events = (*transaction.events, event)
 
-    def decide(self, subject: Subject) -> Mapping[str, Any]:
+    def decide(self, transaction_id: str, subject: Subject) -> dict[str, Any]:
         """Ask the scenario for the outcome of an attempt; the use counts once the edit is done."""
-        index, outcome = self._project.scenario.decide(subject, self._project.rule_uses)
-        if index is not None:
-            self.change.rules_used.append(index)
-        return outcome
+        decision = self._project.scenario.decide(subject, self._project.rule_uses)
+        if decision.rule is not None:
+            self.change.rules_used.append(decision.rule)
+        self.decisions[transaction_id] = decision
+        return decision.outcome
 
     def schedule(self, at: datetime, command: Command) -> None:
         """Put a command on the agenda."""

@@ -3,8 +3,11 @@
 import json
 import re
 from collections import deque
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+
+from sandbox.scenarios.model import Decision
 
 ENTRIES_MAX: Final = 10_000
 BODY_KEPT_BYTES: Final = 16_384
@@ -29,6 +32,7 @@ class JournalEntry(NamedTuple):
     rule: str | None = None
     order_id: str | None = None
     fault: dict[str, Any] | None = None
+    transaction_id: str | None = None  # of the attempt that the request made
 
 
 class Journal:
@@ -37,6 +41,13 @@ class Journal:
     def __init__(self) -> None:
         self.entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
         self.dropped = 0
+        self.decisions: dict[str, Decision] = {}  # by transaction
+
+    def note(self, decisions: Mapping[str, Decision]) -> None:
+        """Keep what the scenario decided for attempts; as many as entries."""
+        self.decisions.update(decisions)
+        while len(self.decisions) > ENTRIES_MAX:
+            del self.decisions[next(iter(self.decisions))]
 
     def add(self, entry: JournalEntry) -> None:
         """Keep an entry; a full journal lets its oldest go."""

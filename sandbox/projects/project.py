@@ -22,6 +22,7 @@ from sandbox.projects.settings import Settings, read_settings
 from sandbox.projects.store import MemoryStore, Store
 from sandbox.scenarios.default import default_scenario
 from sandbox.scenarios.model import Scenario
+from sandbox.scenarios.near_misses import explain
 
 IfMatch = Callable[[str], bool]
 """Whether a tag is among those that a request accepts."""
@@ -174,8 +175,17 @@ class Project:
                 self.on_order()
             for delivery in change.deliveries:
                 self.outbox.put(Errand(delivery.id))
-            for moved in edit.moved:
-                self.feed.publish("status", **moved)
+            if edit.decisions:
+                self.journal.note(edit.decisions)
+            self._tell(edit)
+
+    def _tell(self, edit: Edit) -> None:
+        """Let those who watch know."""
+        if self.feed.watchers:
+            for transaction_id, decision in edit.decisions.items():
+                self.feed.publish("decision", transaction_id=transaction_id, **explain(decision))
+        for moved in edit.moved:
+            self.feed.publish("status", **moved)
 
     def require_match(self, order_id: str, if_match: IfMatch | None) -> Order:
         """Refuse to change an order that is not as the merchant read it; to be called within an edit.

@@ -122,12 +122,27 @@ class Scenario(NamedTuple):
     webhooks: Sequence[WebhookRule] = ()
     faults: Sequence[FaultRule] = ()
 
-    def decide(self, subject: Subject, uses: Mapping[int, int]) -> tuple[int | None, Mapping[str, Any]]:
-        """The index of the rule that decides an attempt, and the outcome as plain data.
-
-        ``uses`` says how often each rule has decided. No rule: None and an empty outcome, everybody waits.
-        """
+    def decide(self, subject: Subject, uses: Mapping[int, int]) -> "Decision":
+        """Which rule decides an attempt; ``uses`` says how often each rule has decided."""
         for index, rule in enumerate(self.rules):
             if rule.matches(subject, uses.get(index, 0)):
-                return index, {key: rule.then[key] for key in rule.then if key in subject.outcome_keys}
-        return None, {}
+                return Decision(self, subject, index)
+        spent = {index for index, used in uses.items() if used == self.rules[index].times}
+        return Decision(self, subject, None, frozenset(spent))
+
+
+class Decision(NamedTuple):
+    """What a scenario decided for an attempt: the index of the rule, or None when none matched."""
+
+    scenario: Scenario
+    subject: Subject
+    rule: int | None
+    spent: frozenset[int] = frozenset()  # rules that had no use left; noted when none matched
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """What shall happen, as plain data; no rule: nothing, everybody waits."""
+        if self.rule is None:
+            return {}
+        then = self.scenario.rules[self.rule].then
+        return {key: then[key] for key in then if key in self.subject.outcome_keys}

@@ -10,6 +10,7 @@ from sandbox.web.bodies import line
 from sandbox.web.records import order_record
 
 JSON = "application/json"
+CREATED = 201
 
 
 def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -20,6 +21,8 @@ def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = N
 def order_answer(project: Project, order: Order, status: int = 200) -> Response:
     """An order with its ETag; the bytes are kept for the reads of this version."""
     g.order_id = order.id
+    if status == CREATED and order.transactions:
+        g.transaction_id = order.transactions[-1].id
     etag, body = order_bytes(project, order)
     return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
 

@@ -62,6 +62,7 @@ def _keep(project: Project, response: Response, kept: Any) -> None:
             ignored=kept.get("ignored", ()),
             rule=kept.get("rule"),
             fault=kept.get("fault"),
+            transaction_id=kept.get("transaction_id"),
             order_id=kept.get("order_id") or (request.view_args or {}).get("order_id"),
         )
     )

@@ -40,10 +40,13 @@ def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, 
     if query.get("count", "1") != "1":
         raise Invalid([Violation("count", "must be 1", ["1"])])
     wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
+    decisions = project.journal.decisions
+    records = (
+        journal_record(entry, decisions.get(entry.transaction_id or ""))
+        for entry in list(project.journal.entries)
+    )
     items = [
-        shown
-        for shown in map(journal_record, list(project.journal.entries))
-        if all(_same(key, str(shown[key]), value) for key, value in wanted.items())
+        shown for shown in records if all(_same(key, str(shown[key]), value) for key, value in wanted.items())
     ]
     return items, project.journal.dropped
 

@@ -7,6 +7,8 @@ from sandbox.orders.deliveries import Attempt, Delivery
 from sandbox.projects.advance import Advance
 from sandbox.projects.journal import JournalEntry, masked
 from sandbox.projects.project import Project
+from sandbox.scenarios.model import Decision
+from sandbox.scenarios.near_misses import explain
 from sandbox.web.bodies import parse
 from sandbox.web.errors import RequestRefused
 
@@ -80,8 +82,8 @@ def _body(body: bytes) -> Any:
         return body.decode(errors="replace")
 
 
-def journal_record(entry: JournalEntry) -> dict[str, Any]:
-    """A request and its answer (CTL-25)."""
+def journal_record(entry: JournalEntry, decision: Decision | None) -> dict[str, Any]:
+    """A request and its answer (CTL-25), and what the scenario decided for the attempt that it made."""
     return {
         "at": timestamp(entry.at),
         "method": entry.method,
@@ -93,5 +95,6 @@ def journal_record(entry: JournalEntry) -> dict[str, Any]:
         "ignored": list(entry.ignored),
         "rule": entry.rule,
         "fault": entry.fault,
+        "decision": explain(decision) if decision is not None else None,
         "order_id": _shown(entry.order_id) if entry.order_id is not None else None,
     }
