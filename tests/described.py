@@ -15,6 +15,7 @@ from sandbox.realtime import monotonic_seconds, wall_now
 from sandbox.web.app import make_app
 from sandbox.web.openapi import document
 
+EXPLAINED = re.compile(r"[A-Z]+-\d\d \S.*; possible now: \S.*")
 CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts", "Qr", "Error", "Violation")
 
 
@@ -53,6 +54,8 @@ def check_answer(method: str, path: str, answer: requests.Response) -> None:
     bare = path.partition("?")[0]
     if answer.status_code >= 400:
         assert answer.json().keys() == {"error"}, answer.text
+        is_explained = EXPLAINED.fullmatch(answer.headers.get("Sandbox-Explain", "")) is not None
+        assert is_explained == bare.startswith("/v1"), answer.headers
     for known_method, pattern, by_status in _validators():
         if known_method == method and pattern.fullmatch(bare):
             validator = by_status.get(str(answer.status_code))

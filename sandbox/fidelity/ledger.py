@@ -1,6 +1,7 @@
 """Reads the ledger's tables, which are part of the package."""
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -44,3 +45,9 @@ def rules() -> list[Rule]:
 def assumptions() -> list[Assumption]:
     """Every assumption, in the order of its number."""
     return [Assumption(*row) for row in _rows("assumptions.tsv")]
+
+
+@cache
+def rule_texts() -> dict[str, str]:
+    """What each rule says, by its id."""
+    return {rule.id: rule.text for rule in rules()}

@@ -23,8 +23,10 @@ class BankRedirectNl(PageMethod):
         known = [issuer.id for issuer in ISSUERS]
         if issuer_id in known:
             return []
-        message = "is required for bank-redirect-nl" if issuer_id is None else "is not in the issuers list"
-        return [Violation(f"{draft.path}.payment_method_details.issuer_id", message, known)]
+        path = f"{draft.path}.payment_method_details.issuer_id"
+        if issuer_id is None:
+            return [Violation(path, "is required for bank-redirect-nl", known, rule="IDR-01")]
+        return [Violation(path, "is not in the issuers list", known, rule="IDR-06")]
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """Name the bank, and where the customer authenticates."""

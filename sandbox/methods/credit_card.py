@@ -30,6 +30,8 @@ from sandbox.orders.vault import ONE_CLICK, RECURRING, Credential
 
 SETTLES_AFTER: Final = "PT1M"
 FIRST: Final = "first"
+APPROVED: Final = {"dynamic_descriptor": "CARD-09", "one_click_type": "FLOW-10", "recurring_type": "FLOW-11"}
+TOKEN: Final = {ONE_CLICK: "CARD-12", RECURRING: "CARD-13"}
 USES: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING}
 
 
@@ -71,7 +73,8 @@ class CreditCard(PageMethod):
         details, path = draft.details, f"{draft.path}.payment_method_details"
         violations = self._features(details, path, f"{draft.path}.payment_method", terms)
         if "one_click_type" in details and "recurring_type" in details:
-            violations.append(Violation(f"{path}.recurring_type", "cannot stand beside one_click_type"))
+            problem = "cannot stand beside one_click_type"
+            violations.append(Violation(f"{path}.recurring_type", problem, rule="CARD-11"))
             return violations
         use = stored_use(details)
         if use is not None:
@@ -90,10 +93,16 @@ class CreditCard(PageMethod):
         refused = (
             []
             if approval in terms.features
-            else [Violation(method_path, f"this merchant is not approved for cards: {approval} is off")]
+            else [
+                Violation(
+                    method_path, f"this merchant is not approved for cards: {approval} is off", rule="FLOW-10"
+                )
+            ]
         )
         return refused + [
-            Violation(f"{path}.{key}", f"this merchant is not approved for it: {feature} is off")
+            Violation(
+                f"{path}.{key}", f"this merchant is not approved for it: {feature} is off", rule=APPROVED[key]
+            )
             for key, features in needed.items()
             if key in details
             for feature in features
@@ -103,14 +112,17 @@ class CreditCard(PageMethod):
     def _stored(self, use: str, draft: AttemptDraft, path: str, terms: Terms) -> list[Violation]:
         violations = []
         if use == ONE_CLICK and "cvc" not in draft.details:
-            violations.append(Violation(f"{path}.cvc", "is required for every one-click payment"))
+            problem = "is required for every one-click payment"
+            violations.append(Violation(f"{path}.cvc", problem, rule="CARD-14"))
         token = draft.details.get("vault_token")
         if token is None:
-            violations.append(Violation(f"{path}.vault_token", f"is required for a {use} payment"))
+            problem = f"is required for a {use} payment"
+            violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN[use]))
             return violations
         credential = terms.find_credential(token)
         if credential is None or credential.use != use:
-            violations.append(Violation(f"{path}.vault_token", f"is no token of a first {use} payment here"))
+            problem = f"is no token of a first {use} payment here"
+            violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN[use]))
         elif use == RECURRING and draft.amount_cents not in (None, credential.amount_cents):
             violations.append(
                 Violation(
@@ -118,6 +130,7 @@ class CreditCard(PageMethod):
                     f"is {draft.amount_cents}, but every payment of this recurring series has the amount of "
                     f"its first, {credential.amount_cents}",
                     [str(credential.amount_cents)],
+                    rule="LIM-07",
                 )
             )
         return violations

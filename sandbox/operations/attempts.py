@@ -1,7 +1,7 @@
 """Beginning an attempt: which methods an order can use, and what the scenario decided for it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandbox.kernel.periods import Period
 from sandbox.methods import BY_NAME, behaviour_of
@@ -16,15 +16,22 @@ from sandbox.projects.settings import Settings
 from sandbox.scenarios.model import Subject
 
 
-def why_unavailable(settings: Settings, name: str) -> str | None:
+class Unavailable(NamedTuple):
+    """Why a method cannot be used, and the id of the rule that says so."""
+
+    why: str
+    rule: str
+
+
+def why_unavailable(settings: Settings, name: str) -> Unavailable | None:
     """Why this merchant cannot use a method now; None when it can."""
     identifier = settings.method(name)
     if identifier is None:
-        return f"{name!r} is no payment method"
+        return Unavailable(f"{name!r} is no payment method", "GEN-02")
     if identifier not in settings.payment_methods:
-        return f"{name} is not enabled for this merchant"
+        return Unavailable(f"{name} is not enabled for this merchant", "CTL-03")
     if settings.is_test and not BY_NAME[identifier].capabilities.testable:
-        return f"{name} cannot be used in test mode"
+        return Unavailable(f"{name} cannot be used in test mode", "SET-61")
     return None
 
 

@@ -102,9 +102,9 @@ def scan(project: Project, qr_id: str, amount_cents: Cents | None, issuer_id: st
         raise Invalid([Violation("issuer_id", "is not in the issuers list", known)])
     with project.edit() as edit:
         request = find_qr_request(project, qr_id)
-        why = why_unavailable(edit.settings, SCANNED_BY)
-        if why is not None:
-            raise Invalid([Violation("payment_method", why)])
+        unavailable = why_unavailable(edit.settings, SCANNED_BY)
+        if unavailable is not None:
+            raise Invalid([Violation("payment_method", unavailable.why)])
         request, settled_cents = request.scanned(amount_cents, now=edit.now)
         edit.store_qr_request(request)
         order = edit.add(_order(edit, request, settled_cents))

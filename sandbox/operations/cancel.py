@@ -1,11 +1,15 @@
 """Cancelling an order, as long as no money moved."""
 
+from typing import Final
+
 from sandbox.operations.steps import move_both
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import OrderNotCancellable
 from sandbox.orders.statuses import OrderStatus, Trigger, can_move
 from sandbox.projects.edit import Edit
 from sandbox.projects.project import IfMatch, Project
+
+OPEN: Final = (OrderStatus.NEW, OrderStatus.PROCESSING)
 
 
 def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
@@ -17,27 +21,40 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
     with project.edit() as edit:
         project.require_match(order_id, if_match)
         order = edit.order(order_id)
-        _refuse_moved_money(order)
-        attempt = order.last_transaction
-        if order.status in (OrderStatus.NEW, OrderStatus.PROCESSING):
+        why = why_not_cancellable(order)
+        if why is not None:
+            raise OrderNotCancellable(why)
+        if order.status in OPEN:
             _cancel_open(edit, order)
-        elif attempt is not None and attempt.authorization is not None and not attempt.authorization.is_over:
-            attempt.authorization = attempt.authorization.void_rest(now=edit.now)
-            move_both(edit, order, attempt, Trigger.CANCEL)
         else:
-            raise OrderNotCancellable(f"order {order_id} is {order.status}: there is nothing to cancel")
+            _void(edit, order)
     return order
 
 
-def _refuse_moved_money(order: Order) -> None:
+def why_not_cancellable(order: Order) -> str | None:
+    """Why an order cannot be cancelled; None when it can."""
     if order.is_refund:
-        raise OrderNotCancellable(f"{order.id} is a refund, and refunds cannot be cancelled")
+        return f"{order.id} is a refund, and refunds cannot be cancelled"
     credited_cents = sum(attempt.credited_cents for attempt in order.transactions)
     if order.captured_cents or credited_cents:
-        raise OrderNotCancellable(
+        return (
             f"order {order.id} is {order.status} and {order.captured_cents or credited_cents} cents of it "
             "have moved: refund them instead"
         )
+    attempt = order.last_transaction
+    authorization = attempt.authorization if attempt is not None else None
+    is_held = authorization is not None and not authorization.is_over and authorization.remaining_cents
+    if order.status in OPEN or is_held:
+        return None
+    return f"order {order.id} is {order.status}: there is nothing to cancel"
+
+
+def _void(edit: Edit, order: Order) -> None:
+    attempt = order.last_transaction
+    assert attempt is not None, "it can be cancelled"
+    assert attempt.authorization is not None, "it can be cancelled"
+    attempt.authorization = attempt.authorization.void_rest(now=edit.now)
+    move_both(edit, order, attempt, Trigger.CANCEL)
 
 
 def _cancel_open(edit: Edit, order: Order) -> None:

@@ -1,13 +1,15 @@
 """What a well-formed order must also be: payable by this merchant, with what its method needs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sandbox.methods import BY_NAME
 from sandbox.methods.base import AttemptDraft, Method, Terms
 from sandbox.operations.attempts import available, suits, why_unavailable
 from sandbox.orders.refusals import Violation
 from sandbox.projects.settings import Settings
+
+NEEDS: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
 
 
 def check_order(
@@ -37,17 +39,19 @@ def _check_transaction(
     name = asked.get("payment_method")
     if name is None:
         return []  # the form has said so
-    why = why_unavailable(settings, name)
-    if why is not None:
-        return [Violation(f"{path}.payment_method", why, available(settings))]
+    unavailable = why_unavailable(settings, name)
+    if unavailable is not None:
+        allowed = available(settings)
+        return [Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)]
     method = BY_NAME[settings.method(name) or ""]
     violations = [
-        Violation(key, f"is required for {name}")
+        Violation(key, f"is required for {name}", rule=NEEDS[key])
         for key in _missing(method, data)
         if not _is_wrong(key, found)
     ]
     if "capture_mode" in asked and not method.capabilities.authorizes:
-        violations.append(Violation(f"{path}.capture_mode", f"{name} does not authorize, it is paid at once"))
+        problem = f"{name} does not authorize, it is paid at once"
+        violations.append(Violation(f"{path}.capture_mode", problem, rule="CAP-01"))
     draft = AttemptDraft(
         path, data.get("amount"), asked.get("payment_method_details", {}), asked.get("capture_mode")
     )
@@ -88,4 +92,5 @@ def _check_allow_list(
     ]
     if usable:
         return []
-    return [Violation("payment_methods", "none of these methods can pay this order", available(settings))]
+    problem = "none of these methods can pay this order"
+    return [Violation("payment_methods", problem, available(settings), rule="GEN-04")]

@@ -31,7 +31,8 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
         if paid is None or order.is_refund:
             raise NothingToRefund(f"order {order_id} is {order.status}: nothing was captured")
         if asked is None and BY_NAME[paid.method].capabilities.refunds_by_lines:
-            raise Invalid([Violation("order_lines", f"is required to refund {paid.payment_method}")])
+            problem = f"is required to refund {paid.payment_method}"
+            raise Invalid([Violation("order_lines", problem, rule="END-09")])
         amount_cents, quantities = plan_refund(order, data.get("amount"), asked)
         if data.get("amount", amount_cents) != amount_cents:
             raise Invalid([Violation("amount", f"is not what the lines add up to, {amount_cents} cents")])

@@ -80,12 +80,14 @@ def _check(
     return check_order(data, found, edit.settings, edit.terms)
 
 
+def is_sum_open(order: Order) -> bool:
+    """Whether amount and lines can still change (SET-52)."""
+    is_open = order.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
+    return is_open and not order.is_refund and not order.customer_acted
+
+
 def _refuse_acted(order: Order) -> None:
-    if (
-        order.is_refund
-        or order.customer_acted
-        or order.status not in (OrderStatus.NEW, OrderStatus.PROCESSING)
-    ):
+    if not is_sum_open(order):
         raise OrderNotUpdatable(
             f"order {order.id} is {order.status} and its customer has acted or its money is on its way: "
             "amount and order_lines cannot change any more",

@@ -88,6 +88,12 @@ class Authorization(NamedTuple):
         gone = merged(entry.quantities for entry in self.entries)
         return {index: line.quantity - gone.get(index, 0) for index, line in enumerate(self.lines)}
 
+    @property
+    def capture_style(self) -> "Style | None":
+        """How it was captured so far, where that binds what follows (CAP-08, CAP-09)."""
+        binding = [e.style for e in self.entries if e.taken is Taken.CAPTURED and e.style is not Style.FULL]
+        return binding[0] if binding else None
+
     def capture_rest(self, *, now: datetime) -> "Authorization":
         """Take all that is left (END-11).
 
@@ -171,12 +177,12 @@ class Authorization(NamedTuple):
             )
 
     def _refuse_style(self, style: Style) -> None:
-        for entry in self.entries:
-            if entry.taken is Taken.CAPTURED and entry.style not in (Style.FULL, style):
-                raise CaptureStyleMixed(
-                    f"this transaction was captured {entry.style} before, so it cannot be captured {style}",
-                    [f"capture {entry.style}", "capture in full"],
-                )
+        bound = self.capture_style
+        if bound not in (None, style):
+            raise CaptureStyleMixed(
+                f"this transaction was captured {bound} before, so it cannot be captured {style}",
+                [f"capture {bound}", "capture in full"],
+            )
 
     def _take_rest(self, taken: Taken, now: datetime) -> "Authorization":
         quantities = tuple((index, left) for index, left in self.remaining_quantities().items() if left)

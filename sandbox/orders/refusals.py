@@ -7,7 +7,8 @@ from typing import ClassVar, NamedTuple
 class Violation(NamedTuple):
     """One thing wrong with a request: where, what was expected, and what would have been allowed.
 
-    In a file it has a place, too: ``line`` and ``column`` count from 1.
+    In a file it has a place, too: ``line`` and ``column`` count from 1. ``rule`` is the id of the rule
+    that it breaks, where its path alone does not say so.
     """
 
     path: str
@@ -17,6 +18,7 @@ class Violation(NamedTuple):
     file: str | None = None
     line: int | None = None
     column: int | None = None
+    rule: str | None = None
 
 
 class Invalid(Exception):

@@ -43,6 +43,11 @@ class Store(Protocol):
         """The identifiers of all orders and refunds, oldest first."""
         ...
 
+    @property
+    def newest_order_id(self) -> str | None:
+        """The identifier of the newest order or refund, if there is one."""
+        ...
+
     def credential(self, vault_token: str) -> Credential | None:
         """A stored card."""
         ...
@@ -97,6 +102,11 @@ class MemoryStore:
     def order_ids(self) -> list[str]:
         """The identifiers of all orders and refunds, oldest first."""
         return list(self._orders)
+
+    @property
+    def newest_order_id(self) -> str | None:
+        """The identifier of the newest order or refund, if there is one."""
+        return next(reversed(self._orders), None)
 
     def deliveries(self) -> list[Delivery]:
         """All webhooks, oldest first."""

@@ -85,6 +85,7 @@ def _answer(body: dict[str, Any], headers: dict[str, str] | None = None) -> Resp
 
 
 def _on_invalid(invalid: Invalid) -> Response:
+    g.violations = invalid.violations
     shown = "; ".join(f"{found.path or 'the body'} {found.message}" for found in invalid.violations[:3])
     more = len(invalid.violations) - 3
     value = f"{shown}; and {more} more" if more > 0 else shown
@@ -117,7 +118,7 @@ def _on_http(error: HTTPException) -> Response:
     elif status == 405:
         value = f"this path does not take that method; it takes {headers.get('Allow', 'others')}"
     answer = _answer(error_body(status, kind, value), headers)
-    current_app.extensions["stray"](status, answer.get_data())
+    current_app.extensions["stray"](answer)
     return answer
 
 

@@ -26,6 +26,14 @@ ERRORS: Final = {
     413: "Over 1 MiB",
     415: "Not application/json",
 }
+EXPLAINED: Final = {
+    "headers": {
+        "Sandbox-Explain": {
+            "description": "The rule that refuses it, and what is possible now; the sandbox adds it",
+            "schema": {"type": "string"},
+        }
+    }
+}
 TAGS: Final = {"api": "merchant API", "pages": "pages", "health": "server"}
 
 
@@ -64,7 +72,7 @@ def _operations(app: Flask, rule: Rule, described: Described) -> dict[str, Any]:
     }
     guarded = (403,) if rule.rule.startswith("/control/") else ()
     for status in (*described.errors, *guarded):
-        operation["responses"][str(status)] = _error(status)
+        operation["responses"][str(status)] = _error(status) | (EXPLAINED if room == "api" else {})
     if described.request is not None:
         content = {"schema": described.request, "example": described.example}
         operation["requestBody"] = {

@@ -1,6 +1,6 @@
 """What surrounds every request of the merchant API: sender, webhooks, headers, journal entry."""
 
-from typing import Any
+from typing import Any, Final
 
 from flask import Response, g, request
 
@@ -8,10 +8,13 @@ from sandbox.operations.clock import catch_up
 from sandbox.projects.journal import BODY_KEPT_BYTES, JournalEntry, masked, unescaped
 from sandbox.projects.project import Project
 from sandbox.web.after import hold_webhooks, release_webhooks
+from sandbox.web.api.explained import explain
 from sandbox.web.api.faulty import strike_after, strike_before
 from sandbox.web.api.reading import name_ignored
 from sandbox.web.auth import known_project, require_project
 from sandbox.web.bodies import BODY_BYTES_MAX
+
+REFUSED: Final = 400
 
 
 def begin() -> Response | None:
@@ -30,6 +33,8 @@ def finish(response: Response) -> Response:
         response = strike_after(response)
     name_ignored(response, kept.get("ignored", ()), kept.get("warnings", ()))
     project: Project | None = kept.get("project")
+    if response.status_code >= REFUSED:
+        explain(response, project)
     if project is not None:
         _keep(project, response, kept)
         if project.feed.watchers:
@@ -37,15 +42,14 @@ def finish(response: Response) -> Response:
     return release_webhooks(response)
 
 
-def stray(status: int, answer: bytes) -> None:
-    """Keep a request of a known merchant that fits no route."""
+def stray(response: Response) -> None:
+    """Explain a request that fits no route, and keep it if it is of a known merchant."""
+    if not request.path.startswith("/v1"):
+        return
     project = known_project()
-    if project is not None and request.path.startswith("/v1"):
-        project.journal.add(
-            JournalEntry(
-                project.now(), request.method, request.path, _query(), status, _request_body(None), answer
-            )
-        )
+    explain(response, project)
+    if project is not None:
+        _keep(project, response, g._get_current_object())
 
 
 def _keep(project: Project, response: Response, kept: Any) -> None:

@@ -1,0 +1,244 @@
+"""A refused merchant call says, in a header, which rule refused it and what is possible now."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+from marshmallow import fields
+
+from sandbox.fidelity.ledger import rule_texts
+from sandbox.forms import Form
+from sandbox.orders.refusals import Refusal, Violation
+from sandbox.web.api import explained
+from sandbox.web.described import DESCRIBED
+from tests.driver import LINES, LINES_TOTAL, Sandbox, by, card, details
+
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+def header(answer: requests.Response) -> tuple[str, str]:
+    """The rules and what is possible."""
+    rules, _, possible = answer.headers["Sandbox-Explain"].partition("; possible now: ")
+    return rules, possible
+
+
+WRONG_ORDERS = [
+    ({"amount": 12.95}, "SET-11", "the same with another amount"),
+    ({"currency": "USD"}, "ORD-03", "currency out of EUR"),
+    ({"return_url": "ftp://x"}, "ORD-08", "return_url"),
+    ({"expiration_period": "P0D"}, "ORD-11", "expiration_period"),
+    ({"order_lines": [{"amount": 1, "quantity": 0}]}, "LINE-06", "order_lines[0].quantity"),
+    ({"customer": {"locale": "xx"}}, "ORD-15", "customer.locale out of"),
+    ({"transactions": [card(), card()]}, "SET-17", "transactions"),
+    ({"transactions": [by("carrier-pigeon")]}, "GEN-02", "payment_method out of credit-card"),
+    ({"transactions": [by("wallet-apple")]}, "SET-61", "payment_method out of credit-card"),
+    ({"transactions": [by("pay-later-a")]}, "ORD-16", "order_lines"),
+    ({"transactions": [by("wallet-qr", capture_mode="manual")]}, "CAP-01", "capture_mode"),
+    ({"transactions": [{"payment_method": "bank-redirect-nl"}]}, "IDR-01", "issuer_id out of"),
+    ({"transactions": [details(one_click_type="one-click")]}, "CARD-14", "cvc"),
+    ({"payment_methods": ["pay-later-a"]}, "GEN-04", "payment_methods out of"),
+]
+
+
+@pytest.mark.parametrize(("fields", "rule", "possible"), WRONG_ORDERS)
+def test_a_wrong_order_names_rule_and_choice(
+    sandbox: Sandbox, fields: dict[str, Any], rule: str, possible: str
+) -> None:
+    """The same rule stands in the journal."""
+    answer = sandbox.create(**fields)
+    assert answer.status_code == 400
+    rules, choice = header(answer)
+    assert rules.startswith(f"{rule} {rule_texts()[rule]}")
+    assert possible in choice
+    (entry,) = sandbox.get("/control/journal/").json()["items"]
+    assert entry["rule"] == rule
+
+
+def test_every_violation_names_its_rule(sandbox: Sandbox) -> None:
+    """Each rule once, in the order of the violations."""
+    rules, _ = header(sandbox.create(amount=0, currency="USD", return_url="x", webhook_url="y"))
+    assert re.findall(r"[A-Z]{3}-\d\d", rules) == ["ORD-03", "SET-11", "ORD-08", "ORD-10"]
+
+
+def authorized(sandbox: Sandbox, **more: Any) -> tuple[dict[str, Any], str]:
+    """An order by card, authorized, with lines; and the path of its transaction."""
+    order = sandbox.place(card(**{"capture_mode": "manual", **more}), amount=LINES_TOTAL, order_lines=LINES)
+    sandbox.acted(order, "customer pay")
+    return order, f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
+
+
+UPDATE = "update description, merchant_order_id, return_url, webhook_url, customer, extra"
+
+
+def capture_too_much(sandbox: Sandbox) -> requests.Response:
+    """One cent more than is left."""
+    _, path = authorized(sandbox)
+    sandbox.post(f"{path}/captures/amount/", {"amount": 1500})
+    return sandbox.post(f"{path}/captures/amount/", {"amount": 501})
+
+
+def capture_in_another_style(sandbox: Sandbox) -> requests.Response:
+    """Lines after an amount."""
+    _, path = authorized(sandbox)
+    sandbox.post(f"{path}/captures/amount/", {"amount": 1500})
+    lines = [{"merchant_order_line_id": "socks", "quantity": 1}]
+    return sandbox.post(f"{path}/captures/orderlines/", {"order_lines": lines})
+
+
+def capture_delayed(sandbox: Sandbox) -> requests.Response:
+    """By hand what is captured by itself."""
+    _, path = authorized(sandbox, capture_mode="delayed")
+    return sandbox.post(f"{path}/captures/")
+
+
+def capture_too_late(sandbox: Sandbox) -> requests.Response:
+    """At the end of the period."""
+    _, path = authorized(sandbox, expiration_period="P7D")
+    sandbox.advance("P7D")
+    return sandbox.post(f"{path}/captures/")
+
+
+def refund_nothing(sandbox: Sandbox) -> requests.Response:
+    """Nothing was captured."""
+    order, _ = authorized(sandbox)
+    return sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
+
+
+def refund_too_much(sandbox: Sandbox) -> requests.Response:
+    """One cent more than was paid."""
+    order = sandbox.place(by("wallet-web"))
+    sandbox.acted(order, "customer pay")
+    return sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1001})
+
+
+def cancel_paid(sandbox: Sandbox) -> requests.Response:
+    """The money has moved."""
+    order = sandbox.place(by("wallet-web"))
+    sandbox.acted(order, "customer pay")
+    return sandbox.delete(f"/v1/orders/{order['id']}/")
+
+
+def capture_before_the_customer(sandbox: Sandbox) -> requests.Response:
+    """Nobody has authorized it."""
+    order = sandbox.place(card(capture_mode="manual"))
+    return sandbox.post(f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/")
+
+
+REFUSED = [
+    (capture_too_much, "SET-47", "capture up to 500 by amount, void up to 500, refund up to 1500, update"),
+    (capture_in_another_style, "CAP-08", "capture up to 500 by amount, void up to 500, refund up to 1500"),
+    (capture_delayed, "CAP-06", f"void up to {LINES_TOTAL}, cancel, {UPDATE};"),
+    (capture_too_late, "CAP-04", f"{UPDATE};"),
+    (refund_nothing, "REF-01", f"capture up to {LINES_TOTAL}, void up to {LINES_TOTAL}, cancel, update"),
+    (refund_too_much, "SET-49", "refund up to 1000, update"),
+    (cancel_paid, "SET-50", "refund up to 1000, update"),
+    (capture_before_the_customer, "CAP-02", f"cancel, {UPDATE}, amount, order_lines;"),
+]
+
+
+@pytest.mark.parametrize(("refused", "rule", "possible"), REFUSED)
+def test_a_refusal_names_rule_and_ways_out(
+    sandbox: Sandbox, refused: Callable[[Sandbox], requests.Response], rule: str, possible: str
+) -> None:
+    """What the order's state allows, with its bounds."""
+    answer = refused(sandbox)
+    assert answer.status_code == 409, answer.text
+    rules, choice = header(answer)
+    assert rules == f"{rule} {rule_texts()[rule]}"
+    assert choice.startswith(possible), choice
+
+
+def test_each_way_out_is_one(sandbox: Sandbox) -> None:
+    """What is called possible works, to the cent."""
+    order, path = authorized(sandbox)
+    assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL + 1}).status_code == 409
+    assert sandbox.post(f"{path}/captures/amount/", {"amount": LINES_TOTAL}).status_code == 200
+    answer = sandbox.delete(f"/v1/orders/{order['id']}/")
+    assert header(answer)[1].startswith(f"refund up to {LINES_TOTAL}, update")
+    assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": LINES_TOTAL}).status_code == 201
+
+
+def test_a_stale_tag_is_told_the_new_one(sandbox: Sandbox) -> None:
+    """After what is possible."""
+    order = sandbox.place(card())
+    answer = sandbox.delete(f"/v1/orders/{order['id']}/", headers={"If-Match": '"old"'})
+    etag = sandbox.get(f"/v1/orders/{order['id']}/").headers["ETag"].strip('"')
+    assert header(answer)[0].startswith("SET-33 ")
+    assert header(answer)[1].endswith(f"its ETag is {etag}")
+
+
+def test_strangers_and_strays_are_explained(sandbox: Sandbox) -> None:
+    """No key, another key, no such order, no such path, method or version."""
+    bare = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", timeout=10)
+    assert header(bare)[0].startswith("AUTH-01 ")
+    other = requests.get(f"{sandbox.url}/v1/orders/{NOBODY}/", auth=("nobody", ""), timeout=10)
+    assert header(other)[0].startswith("AUTH-02 ")
+    assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == "create an order"
+    order = sandbox.place()
+    assert header(sandbox.get(f"/v1/orders/{NOBODY}/"))[1] == f"read {order['id']}, the newest order here"
+    assert header(sandbox.get("/v1/nothing/"))[0].startswith("SET-08 ")
+    assert header(sandbox.patch("/v1/orders/"))[1] == "POST"
+    old = requests.get(f"{sandbox.url}/v2/orders/", auth=(sandbox.key, ""), timeout=10)
+    assert "Sandbox-Explain" not in old.headers
+
+
+def test_a_fault_says_that_it_was_asked_for(sandbox: Sandbox) -> None:
+    """And a refusal of the service's own says its own rule, though it came late."""
+    faults = [
+        {"when": {"nth": 1}, "then": {"status": 503}},
+        {"when": {"nth": 2}, "then": {"latency": 0.001}},
+        {"when": {"nth": 3}, "then": {"rate_limit": "1/PT1S"}},
+    ]
+    sandbox.put("/control/faults/", {"faults": faults})
+    assert header(sandbox.create())[0].startswith("CTL-23 ")
+    assert header(sandbox.create(amount=0))[0].startswith("SET-11 ")
+
+
+def test_what_was_answered_well_explains_nothing(sandbox: Sandbox) -> None:
+    """Nor does a refusal of the control API, whose body says it all."""
+    assert "Sandbox-Explain" not in sandbox.create().headers
+    assert "Sandbox-Explain" not in sandbox.put("/control/faults/", {"x": 1}).headers
+
+
+def test_a_header_is_one_line_of_plain_letters(sandbox: Sandbox) -> None:
+    """Whatever the merchant sent."""
+    answer = sandbox.create(payment_methods=["é\r\nX-Evil: 1"] * 100)
+    explained_line = answer.headers["Sandbox-Explain"]
+    assert re.fullmatch(r"[ -~]+", explained_line)
+    assert len(explained_line) <= explained.LENGTH_MAX + 3
+    assert "X-Evil" not in answer.headers
+
+
+def paths(form: Form, before: str = "") -> list[str]:
+    """Every path that a form can refuse."""
+    found = []
+    for name, field in form.load_fields.items():
+        found.append(f"{before}{name}")
+        inner = field.inner if isinstance(field, fields.List) else field
+        if isinstance(inner, fields.Nested) and isinstance(inner.schema, Form):
+            found += paths(inner.schema, f"{before}{name}.")
+    return found
+
+
+@pytest.mark.parametrize(
+    "endpoint", [name for name, route in DESCRIBED.items() if name.startswith("api.") and route.request]
+)
+def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
+    """Of its own or of what it is part of."""
+    request = DESCRIBED[endpoint].request
+    assert request is not None
+    form = request()
+    assert isinstance(form, Form)
+    for path in paths(form):
+        rule = explained.rule_of(endpoint, Violation(path, "is wrong"))
+        assert rule != explained.MALFORMED, path
+
+
+def test_every_rule_named_is_in_the_ledger() -> None:
+    """Those of refusals, of paths and of statuses."""
+    named = {rule for rules in explained.RULES_OF.values() for rule in rules.values()}
+    named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
+    named |= {*explained.RULE_OF_STATUS.values(), explained.FAULT, explained.UNKNOWN_KEY}
+    assert named <= rule_texts().keys()
