@@ -17,21 +17,23 @@ from sandbox import __version__
 from sandbox.orders.refusals import Invalid, Violation
 from sandbox.projects.clock import ClockStart
 from sandbox.projects.registry import FIRST_API_KEY
-from sandbox.remote import COMMANDS
+from sandbox.projects.store import StateRefused
+from sandbox.remote import COMMANDS, scenario_names
 
 if TYPE_CHECKING:
     from sandbox.server import Server
 
+PROGRAM = "payment-sandbox"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @click.group()
 @click.version_option(__version__, prog_name="payment-sandbox")
-def main() -> None:
+def commands() -> None:
     """A sandbox of a payment-orders API, on a clock that you move."""
 
 
-@main.command()
+@commands.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0 is any free one."
@@ -50,9 +52,21 @@ def main() -> None:
     type=click.Path(path_type=Path),
     help="A folder of scenario files; may be given several times.",
 )
-@click.option("--scenario", help="The scenario of the first project.")
+@click.option("--scenario", shell_complete=scenario_names, help="The scenario of the first project.")
 @click.option("--allow-host", "allow_hosts", multiple=True, help="A further name of this server.")
 @click.option("--public-url", help="Where merchants and payers reach this server, if not where it listens.")
+@click.option(
+    "--project",
+    "project_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A YAML file of projects with fixed keys; may be given several times.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="An SQLite file that holds every change; a killed server comes back with it.",
+)
 @click.option("--control-token", envvar="SANDBOX_CONTROL_TOKEN", help="What making projects asks for.")
 @click.option(
     "--ready-file", type=click.Path(path_type=Path, dir_okay=False), help="Written, as JSON, when ready."
@@ -86,8 +100,8 @@ def _start(host: str, port: int, **options: Any) -> "Server":
 
     try:
         server = Server(host, port, freeze_memory=True, **options)
-    except PortTaken as taken:
-        _fail(str(taken))
+    except (PortTaken, StateRefused) as refused:
+        _fail(str(refused))
     except Invalid as invalid:
         _fail("\npayment-sandbox: ".join(_line(violation) for violation in invalid.violations))
     gc.freeze()
@@ -134,7 +148,7 @@ def _write_ready(path: Path, server: "Server") -> None:
         _fail(f"--ready-file: cannot write {path}: {error.strerror}")
 
 
-@main.command()
+@commands.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def check(files: tuple[Path, ...]) -> None:
     """Check scenario files; prints every mistake of every file, and what is said in vain."""
@@ -152,7 +166,7 @@ def check(files: tuple[Path, ...]) -> None:
     sys.exit(1 if wrong else 0)
 
 
-@main.command()
+@commands.command()
 def openapi() -> None:
     """Print the description of both APIs, without a server."""
     from sandbox.server import description
@@ -160,7 +174,7 @@ def openapi() -> None:
     print(description())
 
 
-@main.command()
+@commands.command()
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from sandbox.operations.choose_scenario import file_schema
@@ -168,8 +182,19 @@ def schema() -> None:
     print(json.dumps(file_schema(), indent=2))
 
 
+@commands.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes a shell complete commands: eval "$(payment-sandbox completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows all three"
+    print(kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source())
+
+
 for _command in COMMANDS:
-    main.add_command(_command)
+    commands.add_command(_command)
 
 
 def _line(violation: Violation) -> str:
@@ -180,3 +205,14 @@ def _line(violation: Violation) -> str:
 def _fail(sentence: str) -> NoReturn:
     print(f"payment-sandbox: {sentence}", file=sys.stderr)
     sys.exit(2)
+
+
+def main() -> NoReturn:
+    """Run a command; what is wrong with a call is one line."""
+    try:
+        code = commands.main(prog_name=PROGRAM, standalone_mode=False)
+    except click.ClickException as error:
+        _fail(error.format_message())
+    except click.Abort:
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -75,6 +75,13 @@ def show(answer: Any, as_json: bool, readable: Callable[[Any], str]) -> None:
     print(json.dumps(answer, indent=2) if as_json else readable(answer))
 
 
+def scenario_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """The ready scenarios, for a shell that completes."""
+    from sandbox.scenarios.catalogue import ready_folder, scenario_files
+
+    return [path.stem for path in scenario_files(ready_folder()) if path.stem.startswith(begun)]
+
+
 @click.command()
 @click.argument("url", required=False)
 @as_json
@@ -137,7 +144,7 @@ def act(order_id: str, actor: str, action: str, as_json: bool, **how: Any) -> No
 
 
 @click.command()
-@click.argument("name_or_file", required=False)
+@click.argument("name_or_file", required=False, shell_complete=scenario_names)
 @click.option("--list", "listed", is_flag=True, help="Show the scenarios there are.")
 @as_json
 def scenario(name_or_file: str | None, listed: bool, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from waitress import wasyncore
 from waitress.channel import ClientDisconnected, HTTPChannel
@@ -19,9 +19,12 @@ from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 from sandbox.courier import Courier
 from sandbox.pacer import Pacer
 from sandbox.projects.clock import RealTime
+from sandbox.projects.declared import DeclaredProject, read_all
 from sandbox.projects.project import Project
 from sandbox.projects.registry import FIRST_API_KEY, Registry
+from sandbox.projects.snapshot import go_on
 from sandbox.realtime import monotonic_seconds, wall_now
+from sandbox.scenarios.default import default_scenario
 from sandbox.web.app import make_app
 from sandbox.web.errors import TYPE_OF_STATUS, error_body
 
@@ -31,6 +34,9 @@ REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it 
 IDLE_CONNECTION_SECONDS: Final = 60
 STOP_SECONDS: Final = 1.0
 ORDERS_PER_FREEZE: Final = 1000
+
+if TYPE_CHECKING:
+    from sandbox.projects.state_file import StateFile
 
 logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # the pool grows, so a queue is no news
 
@@ -95,6 +101,17 @@ class PortTaken(Exception):
     """The address cannot be bound."""
 
 
+class Start(TypedDict, total=False):
+    """What a server's projects begin with."""
+
+    seed: int | None
+    clock: str
+    scenario_folders: Sequence[Path]
+    scenario: str | None  # of the first project
+    project_files: Sequence[Path]
+    state: Path | None
+
+
 class Server:
     """One sandbox on one port, in this process; ``port`` 0 takes any free one."""
 
@@ -103,32 +120,30 @@ class Server:
         host: str = "127.0.0.1",
         port: int = 0,
         *,
-        seed: int | None = None,
-        clock: str = "running",
         public_url: str | None = None,
         control_token: str | None = None,
         allow_hosts: Sequence[str] = (),
         freeze_memory: bool = False,
-        scenario_folders: Sequence[Path] = (),
-        scenario: str | None = None,
+        **start: Unpack[Start],
     ) -> None:
         """Bind and build; nothing is served before ``start``.
 
         Raises:
             PortTaken: the address is in use, or not this host's.
-            Invalid: ``clock`` is none, a scenario file is wrong, or ``scenario`` is not there.
+            Invalid: ``clock`` is none, a file of scenarios or projects is wrong, a scenario is not there.
+            StateRefused: the ``state`` file cannot be used.
         """
         self.courier = Courier()
         self.pacer = Pacer()
         self._orders = count(1)
         self._freeze_memory = freeze_memory
-        real = RealTime(wall_now, monotonic_seconds)
-        self.registry = Registry(real, seed=seed, clock=clock, scenario_folders=scenario_folders)
-        self.registry.on_created = self._attach
-        self.first_project = self.registry.create({"name": "sandbox"}, api_key=FIRST_API_KEY)
-        if scenario is not None:
-            self.first_project.activate(self.registry.catalogue.find(scenario))
-        self._socket = _bind(host, port)
+        self.file = _state_file(start.get("state"))
+        try:
+            self._have_projects(start)
+            self._socket = _bind(host, port)
+        except BaseException:
+            self._let_go()
+            raise
         self.port: int = self._socket.getsockname()[1]
         self.url = (public_url or _url(host, self.port)).rstrip("/")
         self.app = make_app(
@@ -157,6 +172,8 @@ class Server:
         self._http.channel_class = JsonErrorChannel
         self.pacer.start()
         self._loop.start()
+        for project in self.registry.all():
+            go_on(project)
 
     def stop(self) -> None:
         """Stop within two seconds; what is still under way then ends with its threads."""
@@ -169,6 +186,7 @@ class Server:
             self._http.task_dispatcher.shutdown(cancel_pending=True, timeout=STOP_SECONDS / 2)
             wasyncore.close_all(self._map, ignore_all=True)
         self._socket.close()
+        self._let_go()
 
     def __enter__(self) -> "Server":
         self.start()
@@ -180,6 +198,30 @@ class Server:
     def _run(self) -> None:
         while not self._stopping:
             wasyncore.poll2(1.0, self._map)
+
+    def _have_projects(self, start: "Start") -> None:
+        """Those of the state file, those declared, and the one that is always there (CTL-04)."""
+        self.registry = registry = Registry(
+            RealTime(wall_now, monotonic_seconds),
+            seed=start.get("seed"),
+            clock=start.get("clock", "running"),
+            scenario_folders=start.get("scenario_folders", ()),
+            state_file=self.file,
+        )
+        for kept in registry.all():
+            self._attach(kept)
+        registry.on_created = self._attach
+        name = start.get("scenario")
+        scenario = registry.catalogue.find(name) if name is not None else None
+        declared = read_all(start.get("project_files", ()), registry.catalogue)
+        for project in (*declared, DeclaredProject(FIRST_API_KEY, {"name": "sandbox"}, scenario)):
+            if registry.find(project.api_key) is None:
+                made, _ = registry.create(project.settings, api_key=project.api_key)
+                made.activate(project.scenario or default_scenario())
+
+    def _let_go(self) -> None:
+        if self.file is not None:
+            self.file.close()
 
     def _attach(self, project: Project) -> None:
         self.courier.attach(project)
@@ -199,6 +241,14 @@ def description() -> str:
 
     app = make_app(Registry(RealTime(wall_now, monotonic_seconds)), public_url="http://127.0.0.1:8080")
     return document(app)
+
+
+def _state_file(path: Path | None) -> "StateFile | None":
+    if path is None:
+        return None
+    from sandbox.projects.state_file import StateFile  # here, because most servers have none
+
+    return StateFile(path)
 
 
 def _url(host: str, port: int) -> str:

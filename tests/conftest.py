@@ -1,6 +1,8 @@
 """A server per test session, a project per test."""
 
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,13 +11,17 @@ import requests
 from sandbox.server import Server
 from tests.driver import Sandbox
 from tests.fakes.shop import Shop
+from tests.kept import check_file
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A sandbox on a free port, in this process."""
-    with Server(seed=1) as running:
+    """A sandbox on a free port, in this process; with a state file where the environment names one."""
+    state = os.environ.get("SANDBOX_TEST_STATE")
+    with Server(seed=1, state=Path(state) if state is not None else None) as running:
         yield running
+        if running.file is not None:
+            assert check_file(running.file, running.registry) > 1
 
 
 @pytest.fixture(scope="session")

@@ -241,3 +241,72 @@ def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
     assert "webhook-lost is fine" in lines[0]
     assert lines[1].startswith(f"{bad}:2:1: rulez")
     assert lines[2].startswith(f"{worse}:2:12: rules[0].then is required")
+
+
+def test_a_killed_server_comes_back_with_its_state_file(serve: Serve, tmp_path: Path) -> None:
+    """With what it had acknowledged, and what was due then is due now."""
+    state = str(tmp_path / "state.db")
+    process, first = serve("--state", state, "--clock", "frozen@2027-01-01T00:00:00Z")
+    body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+    key = ("sandbox-key", "")
+    order = requests.post(f"{url_in(first)}/v1/orders/", json=body, auth=key, timeout=5).json()
+    process.kill()
+    process.wait()
+    _, again = serve("--state", state)
+    url = f"{url_in(again)}/v1/orders/{order['id']}/"
+    assert requests.get(url, auth=key, timeout=5).json()["status"] == "new"
+    by = {"by": "PT30M"}
+    advanced = requests.post(f"{url_in(again)}/control/clock/advance/", json=by, auth=key, timeout=5).json()
+    assert advanced["from"].startswith("2027-01-01T00:00:00")
+    assert requests.get(url, auth=key, timeout=5).json()["status"] == "expired"
+
+
+def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> None:
+    """And exit code 2."""
+    state = tmp_path / "state.db"
+    state.write_text("not one")
+    ran = run("serve", "--port", "0", "--state", str(state))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == f"payment-sandbox: {state} is no state file of this sandbox\n"
+    assert state.read_text() == "not one"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["serve", "--port", "many"], "'--port'"),
+        (["serve", "--prot", "1"], "No such option"),
+        (["sevre"], "No such command 'sevre'"),
+        (["check"], "Missing argument"),
+        (["serve", "--log-format", "xml"], "'--log-format'"),
+    ],
+)
+def test_a_bad_option_is_one_clear_line(arguments: list[str], says: str) -> None:
+    """And exit code 2."""
+    ran = run(*arguments)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("payment-sandbox: ")
+    assert says in line
+
+
+def completed(*words: str) -> list[str]:
+    """What a shell is offered for the last of some words."""
+    environment = {
+        **os.environ,
+        "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["payment-sandbox", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    ran = subprocess.run(command(), env=environment, capture_output=True, text=True, timeout=20, check=False)
+    return [line.partition(",")[2] for line in ran.stdout.splitlines()]
+
+
+def test_a_shell_completes_commands_options_and_scenarios() -> None:
+    """With one line in its start-up file."""
+    assert completed("sc") == ["scenario", "schema"]
+    assert "--ready-file" in completed("serve", "--re")
+    assert completed("scenario", "webhook-l") == ["webhook-late", "webhook-lost"]
+    assert completed("serve", "--scenario", "lost") == ["lost-create-response"]
+    for shell in ("bash", "zsh", "fish"):
+        assert "_PAYMENT_SANDBOX_COMPLETE" in run("completion", shell).stdout

@@ -96,7 +96,8 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
         [sys.executable, "-m", "sandbox", "watch"], stdout=subprocess.PIPE, text=True, env=environment
     ) as watching:
         assert watching.stdout is not None
-        project = next(found for found in watched.server.registry.all() if found.api_key == watched.key)
+        project = watched.server.registry.find(watched.key)
+        assert project is not None
         while not project.feed.watchers:
             assert watching.poll() is None
         order = watched.place(card())

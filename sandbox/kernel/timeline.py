@@ -24,32 +24,32 @@ class Timeline(Generic[Item]):
     def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
         self.sequence = sequence  # how many items were put down so far
-        self._heap: list[tuple[datetime, int, Item]] = [
-            (entry.at, entry.sequence, entry.item) for entry in entries
-        ]
+        self._heap: list[Due[Item]] = list(entries)  # no two have one sequence, so items are never compared
         heapq.heapify(self._heap)
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def schedule(self, at: datetime, item: Item) -> None:
+    def schedule(self, at: datetime, item: Item) -> Due[Item]:
         """Put ``item`` down for ``at``; a moment that has passed already means: now."""
         self.sequence += 1
-        heapq.heappush(self._heap, (at, self.sequence, item))
+        due = Due(at, self.sequence, item)
+        heapq.heappush(self._heap, due)
+        return due
 
     def head(self) -> Due[Item] | None:
         """Show what is due first and leave it there."""
-        return Due(*self._heap[0]) if self._heap else None
+        return self._heap[0] if self._heap else None
 
-    def drop_head(self) -> None:
+    def drop_head(self) -> Due[Item]:
         """Forget what is due first, without going to its time."""
-        heapq.heappop(self._heap)
+        return heapq.heappop(self._heap)
 
     def step(self, until: datetime) -> Due[Item] | None:
         """Take the first item due at or before ``until`` and go to its time; None when there is none."""
-        if not self._heap or self._heap[0][0] > until:
+        if not self._heap or self._heap[0].at > until:
             return None
-        due = Due(*heapq.heappop(self._heap))
+        due = heapq.heappop(self._heap)
         self.move_to(due.at)
         return due
 
@@ -60,4 +60,4 @@ class Timeline(Generic[Item]):
 
     def __iter__(self) -> Iterator[Due[Item]]:
         """All that is due, in the order in which ``step`` would take it."""
-        return (Due(*entry) for entry in sorted(self._heap, key=lambda entry: entry[:2]))
+        return iter(sorted(self._heap))

@@ -51,6 +51,7 @@ def change_clock(
         at = project.now()
         project.timeline.move_to(at)
         project.clock.set(at, running=running, rate=rate)
+        project.keep()
     project.wake(project)
 
 

@@ -70,10 +70,10 @@ def arrive(project: Project, departure: Departure, reply: Reply, *, is_copy: boo
         event = _event(delivery, number, departure.at, reply)
         if project.advance_log is not None:
             project.advance_log.append(event)
-        if next_at is not None:
-            command = AttemptDelivery(delivery.order_id, delivery.id, number + 1)
-            with project.edit(departure.at) as edit:
-                edit.schedule(next_at, command)
+        with project.edit(departure.at) as edit:
+            edit.touch(delivery)
+            if next_at is not None:
+                edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
     project.feed.publish("webhook", **event, state=delivery.state)
 
 
@@ -84,12 +84,14 @@ def _postponed(project: Project, delivery: Delivery, effect: Mapping[str, Any]) 
     if "delay" in effect:
         delivery.postponed = True
         with project.edit() as edit:
+            edit.touch(delivery)
             at = Period.parse(effect["delay"]).after(edit.now)
             edit.schedule(at, AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number))
         return True
     if effect.get("swap") and not project.swapped:
         delivery.postponed = True
         project.swapped.append(Errand(delivery.id))
+        project.keep(touched=[delivery])
         return True
     return False
 

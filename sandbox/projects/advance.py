@@ -141,6 +141,7 @@ def _advancing(project: Project) -> Iterator[Timeline[Command]]:
                 project.clock.set(timeline.now)
                 project.advancing = False
                 project.advance_log = None
+                project.keep()
         lock.release()
         project.feed.publish("clock", now=timestamp(project.now()))
         project.wake(project)
@@ -161,8 +162,14 @@ def _live_head(project: Project, performer: Performer) -> Due[Command] | None:
         while (head := project.timeline.head()) is not None:
             if performer.applies(project, head.item, head.at):
                 return head
-            project.timeline.drop_head()
+            _over(project, project.timeline.drop_head())
         return None
+
+
+def _over(project: Project, due: Due[Command]) -> None:
+    """What is off the agenda leaves a durable store with the next change, which is what it leads to."""
+    if project.store.is_durable:
+        project.done.append(due.sequence)
 
 
 def _step(
@@ -180,6 +187,7 @@ def _step(
             return False
         due = timeline.step(head.at)
         assert due is not None, "the head was there a moment ago, and the lock is held"
+        _over(project, due)
         if log is not None and due.item.kind != "webhook":  # attempts log themselves, with their answer
             log.append(event(due))
         performer.perform(project, due.item, due.at)

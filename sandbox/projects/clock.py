@@ -79,6 +79,10 @@ class Clock:
         self.running = self.running if running is None else running
         self.rate = self.rate if rate is None else rate
 
+    def go_on(self, real_seconds: float) -> None:
+        """Be ahead by what a running clock shows after so much real time."""
+        self._anchor_seconds -= real_seconds
+
     def real_seconds_until(self, moment: datetime) -> float | None:
         """How long until the clock shows ``moment``; None when it never will by itself."""
         now = self.read()

@@ -98,6 +98,10 @@ class Edit:
         """Put a command on the agenda."""
         self.change.commands.append((at, command))
 
+    def touch(self, delivery: Delivery) -> None:
+        """Keep what happened to a webhook that was owed before."""
+        self.change.touched.append(delivery)
+
     def store_credential(self, credential: Credential) -> None:
         """Keep a card in the vault."""
         self.change.credentials.append(credential)

@@ -1,6 +1,6 @@
 """A project: state, locks and editing; everything of one merchant, nothing of another."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from threading import Lock, RLock
@@ -10,6 +10,7 @@ from sandbox.kernel.ids import Ids
 from sandbox.kernel.timeline import Timeline
 from sandbox.methods.base import Terms
 from sandbox.orders.commands import Command
+from sandbox.orders.deliveries import Delivery
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import Stale, Unknown
 from sandbox.projects.clock import Clock, ClockStart, RealTime
@@ -17,9 +18,10 @@ from sandbox.projects.edit import Edit
 from sandbox.projects.faults import Faults, read_faults
 from sandbox.projects.feed import Feed
 from sandbox.projects.journal import Journal
+from sandbox.projects.kept import config_of, running_of
 from sandbox.projects.outbox import Errand, Outbox
 from sandbox.projects.settings import Settings, read_settings
-from sandbox.projects.store import MemoryStore, Store
+from sandbox.projects.store import ChangeSet, MemoryStorage, Storage, Store
 from sandbox.scenarios.default import default_scenario
 from sandbox.scenarios.model import Scenario
 from sandbox.scenarios.near_misses import explain
@@ -39,15 +41,17 @@ class Project:
         self,
         project_id: str,
         merchant_id: str,
-        api_key: str,
+        key_digest: str,
         settings: Settings,
         start: ClockStart,
         real: RealTime,
+        storage: Storage | None = None,
     ) -> None:
         self.project_id = project_id
         self.merchant_id = merchant_id
-        self.api_key = api_key
+        self.key_digest = key_digest
         self.base_settings = settings
+        self.storage = storage or MemoryStorage()
         self.real = real
         self.start = ClockStart(start.mode, start.at or (real.wall_now() if start.mode == "frozen" else None))
         self.state_lock = RLock()
@@ -71,12 +75,14 @@ class Project:
         self.clock = Clock(self.real, at, self.start.mode)
         self.timeline: Timeline[Command] = Timeline(at)
         self.ids = Ids(self.base_settings.seed)
-        self.store: Store = MemoryStore()
+        self.store: Store = self.storage.store(self.project_id)
+        self.done: list[int] = []  # places on the agenda that are over, for the next change set
         self.journal = Journal()
         self.answers: dict[str, tuple[str, bytes]] = {}  # order id -> (etag, body), for the web to keep
         self.swapped: list[Errand] = []  # webhooks that wait for the next one to go first
         self.advance_log: list[dict[str, Any]] | None = None
         self.faults = Faults()
+        self.rule_uses: dict[int, int] = {}
         self.activate(default_scenario())
 
     def reset(self) -> None:
@@ -86,7 +92,7 @@ class Project:
 
     def begin_anew(self) -> None:
         """Drop everything and begin a fresh epoch."""
-        with self.state_lock:
+        with self.state_lock, self.storage.together():
             self.outbox.clear()
             self._begin()
 
@@ -97,14 +103,16 @@ class Project:
         with self.state_lock:
             self.settings = read_settings(dict(scenario.settings), self.base_settings, "settings")
             self.scenario = scenario
-            self.rule_uses: dict[int, int] = {}
+            self.rule_uses = {}
             self.scenario_faults = Faults(scenario.faults, scenario.webhooks)
+            self.keep(config=True)
 
     def put_faults(self, data: Any) -> None:
         """Let things go wrong besides the scenario's, or none when the document is wrong."""
         faults = read_faults(data)
         with self.state_lock:
             self.faults = faults
+            self.keep(config=True)
 
     def change_settings(self, data: Any) -> None:
         """Change some settings, or none when one is wrong (CTL-01)."""
@@ -112,6 +120,7 @@ class Project:
             base = read_settings(data, self.base_settings)
             self.settings = read_settings(dict(self.scenario.settings), base, "settings")
             self.base_settings = base
+            self.keep(config=True)
 
     # Time
 
@@ -161,12 +170,11 @@ class Project:
             edit = Edit(self, now or self.now())
             yield edit
             change = edit.finish()
-            self.store.commit(change)
             for index in change.rules_used:
                 self.rule_uses[index] = self.rule_uses.get(index, 0) + 1
             head = self.timeline.head()
-            for at, command in change.commands:
-                self.timeline.schedule(at, command)
+            change.dues = [self.timeline.schedule(at, command) for at, command in change.commands]
+            self._commit(change)
             if change.commands and not self.advancing:
                 first = self.timeline.head()
                 if head is None or (first is not None and first.at < head.at):
@@ -178,6 +186,19 @@ class Project:
             if edit.decisions:
                 self.journal.note(edit.decisions)
             self._tell(edit)
+
+    def keep(self, *, config: bool = False, touched: Sequence[Delivery] = ()) -> None:
+        """Have a durable store hold what is no edit: clock and counters, with ``config`` what was chosen."""
+        if self.store.is_durable:
+            change = ChangeSet(touched=list(touched))
+            change.config = config_of(self) if config else None
+            self._commit(change)
+
+    def _commit(self, change: ChangeSet) -> None:
+        if self.store.is_durable:
+            change.done, self.done = self.done, []
+            change.running = {**running_of(self), "real_at": self.real.wall_now()}
+        self.store.commit(change)
 
     def _tell(self, edit: Edit) -> None:
         """Let those who watch know."""

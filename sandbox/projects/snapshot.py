@@ -16,12 +16,14 @@ from sandbox.orders.transaction import Transaction
 from sandbox.orders.vault import Credential
 from sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 from sandbox.projects.codec import decode, encode
-from sandbox.projects.faults import read_faults
+from sandbox.projects.faults import Faults, read_faults
+from sandbox.projects.kept import config_of, running_of
 from sandbox.projects.outbox import Errand
 from sandbox.projects.project import Project
 from sandbox.projects.settings import Settings, read_settings
-from sandbox.projects.store import ChangeSet, MemoryStore
+from sandbox.projects.store import ChangeSet
 from sandbox.scenarios.loader import load_scenario
+from sandbox.scenarios.model import Scenario
 
 FORMAT: Final = "payment-orders-sandbox/1"
 
@@ -60,6 +62,15 @@ class Snapshot(NamedTuple):
     swapped: tuple[Errand, ...]
 
 
+class Sound(NamedTuple):
+    """A snapshot that was looked through, and what its documents say."""
+
+    snapshot: Snapshot
+    settings: Settings
+    scenario: Scenario
+    faults: Faults
+
+
 def take(project: Project) -> dict[str, Any]:
     """The project's state as plain data (CTL-10)."""
     with project.state_lock:
@@ -68,26 +79,13 @@ def take(project: Project) -> dict[str, Any]:
             encode(
                 Snapshot(
                     format=FORMAT,
-                    now=project.now(),
-                    clock_mode=project.clock.mode,
-                    clock_rate=project.clock.rate,
-                    settings=project.base_settings.as_mapping(),
-                    scenario=dict(project.scenario.document),
-                    rule_uses=tuple(project.rule_uses.items()),
-                    scenario_faults=project.scenario_faults.uses,
-                    faults=dict(project.faults.document),
-                    fault_uses=project.faults.uses,
-                    seed=project.ids.seed,
-                    id_counts=dict(project.ids.counts),
-                    resets=project.resets,
-                    sequence=project.timeline.sequence,
+                    **config_of(project),
+                    **running_of(project),
                     agenda=tuple(AgendaEntry(due.at, due.sequence, due.item) for due in project.timeline),
                     orders=tuple(project.find_order(order_id) for order_id in store.order_ids()),
                     credentials=tuple(store.credentials()),
                     qr_requests=tuple(store.qr_requests()),
                     deliveries=tuple(store.deliveries()),
-                    deliveries_dropped=store.deliveries_dropped,
-                    swapped=tuple(project.swapped),
                 )
             )
         )
@@ -99,62 +97,86 @@ def restore(project: Project, document: Any) -> None:
     Raises:
         Invalid: the document is no snapshot, or no sound one; nothing changes (CTL-11).
     """
+    sound = _read(document)
+    with project.state_lock, project.storage.together():
+        is_fresh = not project.resets and not project.store.order_ids()
+        project.begin_anew()
+        resets = project.resets
+        _fill(project, sound)
+        # A fresh project goes on byte for byte; one with a past of its own must not repeat its ETags.
+        project.resets = project.resets if is_fresh else max(resets, project.resets + 1)
+        project.keep(config=True)
+    project.feed.publish("restored")
+    go_on(project)
+
+
+def resume(project: Project, document: Any, real_at: datetime | None) -> None:
+    """Be as a state file says; a running clock went on since ``real_at``, when it was written.
+
+    Nothing is sent before ``go_on``.
+
+    Raises:
+        Invalid: the document is no sound state.
+    """
+    sound = _read(document)
+    with project.state_lock:
+        _fill(project, sound)
+        project.resets = sound.snapshot.resets
+        if project.clock.running and real_at is not None:
+            passed_seconds = max((project.real.wall_now() - real_at).total_seconds(), 0.0)
+            project.clock.go_on(passed_seconds)
+
+
+def go_on(project: Project) -> None:
+    """Send the webhooks that were owed at once, and wake what is due."""
+    with project.state_lock:
+        # What is pending and neither on the agenda nor waiting for another was on its way.
+        later = {due.item.delivery_id for due in project.timeline if isinstance(due.item, AttemptDelivery)}
+        later |= {errand.delivery_id for errand in project.swapped}
+        owed = [
+            Errand(delivery.id)
+            for delivery in project.store.deliveries()
+            if delivery.state is DeliveryState.PENDING and delivery.id not in later
+        ]
+    for errand in owed:
+        project.outbox.put(errand)
+    project.wake(project)
+
+
+def _read(document: Any) -> Sound:
     snapshot: Snapshot = decode(Snapshot, document, "state")
     _refuse_unsound(snapshot)
     settings = read_settings(snapshot.settings, Settings(), "state.settings")
     scenario = load_scenario(snapshot.scenario, settings.method_names)
     read_settings(dict(scenario.settings), settings, "state.scenario.settings")
-    faults = read_faults(snapshot.faults)
-    store = _store(snapshot)
-    with project.state_lock:
-        is_fresh = not project.resets and not project.store.order_ids()
-        project.begin_anew()
-        project.base_settings = settings
-        project.activate(scenario)
-        project.rule_uses = dict(snapshot.rule_uses)
-        project.scenario_faults.uses = snapshot.scenario_faults
-        project.faults = faults
-        faults.uses = snapshot.fault_uses
-        project.store = store
-        project.ids = Ids(snapshot.seed, snapshot.id_counts)
-        # A fresh project goes on byte for byte; one with a past of its own must not repeat its ETags.
-        project.resets = snapshot.resets if is_fresh else max(project.resets, snapshot.resets + 1)
-        project.swapped = list(snapshot.swapped)
-        entries = [Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda]
-        project.timeline = Timeline(snapshot.now, snapshot.sequence, entries)
-        project.clock.set(
-            snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
-        )
-    for errand in _on_their_way(snapshot):
-        project.outbox.put(errand)
-    project.feed.publish("restored")
-    project.wake(project)
+    return Sound(snapshot, settings, scenario, read_faults(snapshot.faults))
 
 
-def _store(snapshot: Snapshot) -> MemoryStore:
-    store = MemoryStore()
-    store.commit(
+def _fill(project: Project, sound: Sound) -> None:
+    """Put everything into a project that has nothing yet; its state lock is held."""
+    snapshot, faults = sound.snapshot, sound.faults
+    project.base_settings = sound.settings
+    project.activate(sound.scenario)
+    project.rule_uses = dict(snapshot.rule_uses)
+    project.scenario_faults.uses = snapshot.scenario_faults
+    faults.uses = snapshot.fault_uses
+    project.faults = faults
+    project.ids = Ids(snapshot.seed, snapshot.id_counts)
+    project.resets = snapshot.resets
+    project.swapped = list(snapshot.swapped)
+    entries = [Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda]
+    project.timeline = Timeline(snapshot.now, snapshot.sequence, entries)
+    project.clock.set(snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate))
+    project.store.deliveries_dropped = snapshot.deliveries_dropped
+    project.store.commit(
         ChangeSet(
             orders={order.id: order for order in snapshot.orders},
             credentials=list(snapshot.credentials),
             qr_requests=list(snapshot.qr_requests),
             deliveries=list(snapshot.deliveries),
+            dues=entries,
         )
     )
-    store.deliveries_dropped = snapshot.deliveries_dropped
-    return store
-
-
-def _on_their_way(snapshot: Snapshot) -> list[Errand]:
-    """Webhooks that were owed at once: pending, and neither on the agenda nor waiting for another."""
-    later = {
-        entry.command.delivery_id for entry in snapshot.agenda if isinstance(entry.command, AttemptDelivery)
-    } | {errand.delivery_id for errand in snapshot.swapped}
-    return [
-        Errand(delivery.id)
-        for delivery in snapshot.deliveries
-        if delivery.state is DeliveryState.PENDING and delivery.id not in later
-    ]
 
 
 def _refuse_unsound(snapshot: Snapshot) -> None:

@@ -1,9 +1,12 @@
 """Where a project's records live: a change set goes in whole, and is read back by identifier."""
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
+from sandbox.kernel.timeline import Due
 from sandbox.orders.commands import Command
 from sandbox.orders.deliveries import Delivery
 from sandbox.orders.order import Order
@@ -12,6 +15,10 @@ from sandbox.orders.vault import Credential
 
 DELIVERIES_KEPT_MAX = 10_000
 DELIVERIES_DROPPED_AT_ONCE = 1000
+
+
+class StateRefused(Exception):
+    """A state file cannot be used; it is as it was."""
 
 
 @dataclass(slots=True)
@@ -24,11 +31,17 @@ class ChangeSet:
     deliveries: list[Delivery] = field(default_factory=list)
     commands: list[tuple[datetime, Command]] = field(default_factory=list)
     rules_used: list[int] = field(default_factory=list)
+    touched: list[Delivery] = field(default_factory=list)  # known ones that were attempted or put off
+    dues: list[Due[Command]] = field(default_factory=list)  # the commands, with their place on the agenda
+    done: list[int] = field(default_factory=list)  # the places of those that are over
+    running: Mapping[str, Any] | None = None  # clock and counters as they are now
+    config: Mapping[str, Any] | None = None  # settings, scenario and faults, where they changed
 
 
 class Store(Protocol):
     """Commits change sets and reads records back."""
 
+    is_durable: bool
     deliveries_dropped: int
 
     def commit(self, change: ChangeSet) -> None:
@@ -73,8 +86,34 @@ class Store(Protocol):
         ...
 
 
+class Storage(Protocol):
+    """Where stores come from: one for each epoch of each project."""
+
+    def store(self, project_id: str) -> Store:
+        """An empty store; what an earlier epoch of this project left is gone with its first commit."""
+        ...
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is committed inside is kept whole or not at all."""
+        ...
+
+
+class MemoryStorage:
+    """Keeps nothing beyond the process."""
+
+    def store(self, project_id: str) -> "Store":
+        """An empty store."""
+        return MemoryStore()
+
+    def together(self) -> AbstractContextManager[None]:
+        """There is nothing that could be kept in part."""
+        return nullcontext()
+
+
 class MemoryStore:
     """Keeps everything in memory; old webhooks that are over make room for new ones."""
+
+    is_durable = False
 
     def __init__(self) -> None:
         self._orders: dict[str, Order] = {}
@@ -88,6 +127,11 @@ class MemoryStore:
         self.delivery = self._deliveries.get
 
     def commit(self, change: ChangeSet) -> None:
+        """Swap in the new versions, and drop what there is no room for."""
+        self.take(change)
+        self.drop_deliveries()
+
+    def take(self, change: ChangeSet) -> None:
         """Swap in the new versions."""
         self._orders.update(change.orders)
         for credential in change.credentials:
@@ -96,8 +140,20 @@ class MemoryStore:
             self._qr_requests[request.id] = request
         for delivery in change.deliveries:
             self._deliveries[delivery.id] = delivery
-        if len(self._deliveries) > DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE:
-            self._drop_oldest()
+
+    def drop_deliveries(self) -> list[str]:
+        """Make room for new ones if there are too many; returns the identifiers of those that went.
+
+        What is over goes first, oldest first; if all are still owed, the oldest of them go.
+        """
+        if len(self._deliveries) <= DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE:
+            return []
+        by_use = sorted(self._deliveries.values(), key=lambda delivery: delivery.state == "pending")
+        gone = [delivery.id for delivery in by_use[:DELIVERIES_DROPPED_AT_ONCE]]
+        for delivery_id in gone:
+            del self._deliveries[delivery_id]
+        self.deliveries_dropped += len(gone)
+        return gone
 
     def order_ids(self) -> list[str]:
         """The identifiers of all orders and refunds, oldest first."""
@@ -119,10 +175,3 @@ class MemoryStore:
     def qr_requests(self) -> list[QrRequest]:
         """All QR requests."""
         return list(self._qr_requests.values())
-
-    def _drop_oldest(self) -> None:
-        """What is over goes first, oldest first; if all are still owed, the oldest of them go."""
-        by_use = sorted(self._deliveries.values(), key=lambda delivery: delivery.state == "pending")
-        for delivery in by_use[:DELIVERIES_DROPPED_AT_ONCE]:
-            del self._deliveries[delivery.id]
-        self.deliveries_dropped += DELIVERIES_DROPPED_AT_ONCE

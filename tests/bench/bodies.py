@@ -26,7 +26,7 @@ BODY = json.dumps(ORDER).encode()
 def fresh_project() -> tuple[Project, Flask]:
     """A project on a frozen clock, and the application that serves it."""
     registry = Registry(RealTime(wall_now, monotonic_seconds), seed=1, clock="frozen@2026-03-01T00:00:00Z")
-    project = registry.create({}, api_key="sandbox-key")
+    project, _ = registry.create({}, api_key="sandbox-key")
     return project, make_app(registry, public_url="http://127.0.0.1:8080")
 
 

@@ -22,6 +22,7 @@ def strike_before(project: Project) -> Response | None:
             faults.strike(request.method, request.path, project.now())
             for faults in (project.faults, project.scenario_faults)
         ]
+        project.keep()
     fault: Mapping[str, Any] = next(filter(None, struck), {})
     if not fault:
         return None

@@ -42,8 +42,8 @@ def post_project() -> Response:
     """Make a project; the only answer that holds an API key (CTL-06)."""
     all_projects: Registry = registry()
     settings: Any = json_body(empty_is={})
-    made = all_projects.create(settings)
-    return json_answer({"api_key": made.api_key, **project_record(made)}, 201)
+    made, api_key = all_projects.create(settings)
+    return json_answer({"api_key": api_key, **project_record(made)}, 201)
 
 
 @projects.get("/projects/")

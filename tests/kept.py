@@ -1,0 +1,39 @@
+"""Holds what a state file says against what its server has in memory."""
+
+import json
+from typing import Any
+
+from sandbox.projects.project import Project
+from sandbox.projects.registry import Registry
+from sandbox.projects.snapshot import FORMAT, take
+from sandbox.projects.state_file import KeptProject, StateFile, read_copy
+
+
+def check_file(file: StateFile, registry: Registry) -> int:
+    """Fail where the file knows anything less, more or else; returns the number of projects."""
+    projects = registry.all()
+    for project in projects:
+        project.outbox.settle()
+    _, kept = read_copy(file.path)
+    assert [found.identity["project_id"] for found in kept] == [project.project_id for project in projects]
+    for project, found in zip(projects, kept, strict=True):
+        memory, written = comparable(take(project)), comparable(_as_snapshot(project, found))
+        assert written == memory, project.project_id
+    return len(projects)
+
+
+def comparable(state: dict[str, Any]) -> dict[str, Any]:
+    """Without what a running clock shows, the agenda in its order, as JSON would have it."""
+    state = json.loads(json.dumps(state))
+    if state["clock_mode"] == "running":
+        del state["now"]
+    state["agenda"].sort(key=lambda due: (due["at"], due["sequence"]))
+    state["rule_uses"].sort()
+    return state
+
+
+def _as_snapshot(project: Project, found: KeptProject) -> dict[str, Any]:
+    """The file's words; what is over in memory leaves the file with the next change only."""
+    over = set(project.done)
+    agenda = [due for due in found.state["agenda"] if due["sequence"] not in over]
+    return {"format": FORMAT, **found.state, "agenda": agenda}

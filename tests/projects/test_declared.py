@@ -1,0 +1,96 @@
+"""Projects with fixed keys come from a file; a wrong file is named by line and column."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+import requests
+
+from sandbox.orders.refusals import Invalid
+from sandbox.server import Server
+
+SEVERAL = """
+projects:
+  - api_key: shop-key
+    name: shop
+    mode: live
+    clock: frozen@2027-01-01T00:00:00Z
+    scenario: webhook-lost
+  - api_key: other-key
+    webhook_url: http://127.0.0.1:9/
+"""
+WRONG = [
+    # the file, line:column, path, words of the message
+    ("just words", "1:1", "", "object"),
+    ("name: shop", "1:1", "api_key", "required"),
+    ("api_key: 'a b'", "1:1", "api_key", "visible ASCII"),
+    ("api_key: a:b", "1:1", "api_key", "without a colon"),
+    ("api_key: k\nmod: live", "2:1", "mod", "did you mean 'mode'?"),
+    ("api_key: k\nclock: sideways", "2:1", "clock", "running, frozen"),
+    ("api_key: k\nscenario: none-such", "2:1", "scenario", "no known scenario"),
+    ("projects: []", "1:1", "projects", "at least 1"),
+    ("projects:\n  - name: x", "2:5", "projects[0].api_key", "required"),
+    ("projects:\n  - api_key: k\n  - api_key: k", "3:5", "projects[1].api_key", "another project"),
+    ("projects:\n  - {api_key: k, scenario: none-such}", "2:18", "projects[0].scenario", "no known"),
+]
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    """A file of this text."""
+    file = tmp_path / "projects.yaml"
+    file.write_text(dedent(text))
+    return file
+
+
+def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
+    """Each with its key, settings, clock and scenario, beside the one that always is."""
+    with Server(project_files=[written(tmp_path, SEVERAL)]) as server:
+        shop, other, first = (
+            requests.get(f"{server.url}/control/project/", auth=(key, ""), timeout=5).json()
+            for key in ("shop-key", "other-key", "sandbox-key")
+        )
+    assert (shop["settings"]["name"], shop["settings"]["mode"]) == ("shop", "live")
+    assert (shop["clock"]["now"], shop["scenario"]) == ("2027-01-01T00:00:00.000000+00:00", "webhook-lost")
+    assert (other["settings"]["webhook_url"], other["scenario"]) == ("http://127.0.0.1:9/", "default")
+    assert first["settings"]["name"] == "sandbox"
+
+
+def test_a_file_of_one_project_needs_no_list(tmp_path: Path) -> None:
+    """And it may be about the first one."""
+    with Server(project_files=[written(tmp_path, "api_key: sandbox-key\nmode: live")]) as server:
+        first = requests.get(f"{server.url}/control/project/", auth=("sandbox-key", ""), timeout=5).json()
+        assert first["settings"]["mode"] == "live"
+        assert len(server.registry.all()) == 1
+
+
+def test_a_declared_project_keeps_what_the_state_file_says(tmp_path: Path) -> None:
+    """The file of projects is for those that begin."""
+    declared, state = written(tmp_path, "api_key: shop-key\nmode: live"), tmp_path / "state.db"
+    with Server(project_files=[declared], state=state) as server:
+        requests.patch(
+            f"{server.url}/control/project/", auth=("shop-key", ""), json={"mode": "test"}, timeout=5
+        )
+    with Server(project_files=[declared], state=state) as server:
+        shop = requests.get(f"{server.url}/control/project/", auth=("shop-key", ""), timeout=5).json()
+    assert shop["settings"]["mode"] == "test"
+
+
+@pytest.mark.parametrize(("text", "place", "path", "says"), WRONG)
+def test_a_wrong_file_is_named_by_line_and_column(
+    tmp_path: Path, text: str, place: str, path: str, says: str
+) -> None:
+    """With the path, what was expected and the nearest known word; no server is made."""
+    file = written(tmp_path, text)
+    with pytest.raises(Invalid) as refused:
+        Server(project_files=[file])
+    (found, *_) = [one for one in refused.value.violations if one.path == path]
+    assert (found.file, f"{found.line}:{found.column}") == (str(file), place)
+    assert says in found.message
+
+
+def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
+    """As with scenarios."""
+    wrong = written(tmp_path, "mod: live")
+    with pytest.raises(Invalid) as refused:
+        Server(project_files=[wrong, tmp_path / "nowhere.yaml"])
+    assert len(refused.value.violations) == 3
