@@ -1,7 +1,7 @@
 """A clock that goes from one due event to the next, and never backwards."""
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
@@ -52,6 +52,16 @@ class Timeline(Generic[Item]):
         due = heapq.heappop(self._heap)
         self.move_to(due.at)
         return due
+
+    def keep_only(self, is_wanted: Callable[[Due[Item]], bool]) -> list[Due[Item]]:
+        """Forget all that is not wanted any more; returns it."""
+        wanted: list[Due[Item]] = []
+        gone: list[Due[Item]] = []
+        for due in self._heap:
+            (wanted if is_wanted(due) else gone).append(due)
+        heapq.heapify(wanted)
+        self._heap = wanted
+        return gone
 
     def move_to(self, moment: datetime) -> None:
         """Go to ``moment``; a moment before now changes nothing, for time never goes back."""

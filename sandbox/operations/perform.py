@@ -132,17 +132,34 @@ def _deliver(project: Project, command: AttemptDelivery, at: datetime) -> None:
     project.outbox.put(Errand(command.delivery_id))
 
 
+def _attempt_is_over(project: Project, command: Any, at: datetime) -> bool:
+    """An attempt that ended stays so; but money can still come in for one that expired."""
+    attempt = _attempt(project, command)
+    return attempt is None or not (attempt.is_open or attempt.status == TransactionStatus.EXPIRED)
+
+
+def _page_is_over(project: Project, command: ExpirePage, at: datetime) -> bool:
+    order = project.store.order(command.order_id)
+    return order is None or order.status not in (OrderStatus.NEW, OrderStatus.PROCESSING)
+
+
+def _never_again(project: Project, command: Command, at: datetime) -> bool:
+    """What does not apply now will not later, either."""
+    return not TABLE[type(command)][0](project, command, at)
+
+
 Applies = Callable[[Project, Any, datetime], bool]
 Perform_ = Callable[[Project, Any, datetime], None]
 
-TABLE: dict[type[Command], tuple[Applies, Perform_]] = {
-    ExpirePage: (_page_expires, _expire_page),
-    ExpireAttempt: (_attempt_expires, _expire_attempt),
-    ExpireAuthorization: (_authorization_expires, _expire_authorization),
-    CaptureDelayed: (_delayed_captures, _capture_delayed),
-    Perform: (_acts, _act),
-    AttemptDelivery: (_delivers, _deliver),
+TABLE: dict[type[Command], tuple[Applies, Perform_, Applies]] = {
+    ExpirePage: (_page_expires, _expire_page, _page_is_over),
+    ExpireAttempt: (_attempt_expires, _expire_attempt, _attempt_is_over),
+    ExpireAuthorization: (_authorization_expires, _expire_authorization, _never_again),
+    CaptureDelayed: (_delayed_captures, _capture_delayed, _never_again),
+    Perform: (_acts, _act, _attempt_is_over),
+    AttemptDelivery: (_delivers, _deliver, _never_again),
 }
+"""For each command: whether it applies at its time, what it does, and whether it never will apply again."""
 
 
 class Performer:
@@ -151,6 +168,10 @@ class Performer:
     def applies(self, project: Project, command: Command, at: datetime) -> bool:
         """Whether it still has something to do."""
         return TABLE[type(command)][0](project, command, at)
+
+    def is_over(self, project: Project, command: Command, at: datetime) -> bool:
+        """Whether it can never have anything to do again."""
+        return TABLE[type(command)][2](project, command, at)
 
     def perform(self, project: Project, command: Command, at: datetime) -> None:
         """Do it, at its own time."""

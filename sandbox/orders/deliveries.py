@@ -10,6 +10,7 @@ from sandbox.kernel.periods import Period
 DELIVERIES_MAX: Final = 10  # LIM-06
 RETRY_AFTER: Final = Period.parse("PT2M")
 BODY_KEPT_BYTES: Final = 4096
+ATTEMPTS_KEPT_MAX: Final = 100
 
 
 class DeliveryState(StrEnum):
@@ -78,6 +79,8 @@ class Delivery:
         a scenario sent along has its original's number and counts for nothing else.
         """
         self.attempts.append(attempt)
+        if len(self.attempts) > ATTEMPTS_KEPT_MAX:  # the first ten stay, and the newest of those by hand
+            del self.attempts[DELIVERIES_MAX]
         if attempt.reply.is_delivered:
             self.state = DeliveryState.DELIVERED
         elif self.state is DeliveryState.PENDING and not is_copy:

@@ -13,6 +13,7 @@ from sandbox.orders.refusals import ClockBusy
 from sandbox.projects.project import Project
 
 EVENTS_MAX: Final = 10_000
+TIDY_AT_LEAST: Final = 1000
 
 Aim = Callable[[datetime], datetime]
 """Where an advance goes, from the time at which it begins."""
@@ -23,6 +24,10 @@ class Performer(Protocol):
 
     def applies(self, project: Project, command: Command, at: datetime) -> bool:
         """Whether it still has something to do."""
+        ...
+
+    def is_over(self, project: Project, command: Command, at: datetime) -> bool:
+        """Whether it can never have anything to do again."""
         ...
 
     def perform(self, project: Project, command: Command, at: datetime) -> None:
@@ -71,7 +76,7 @@ def advance(
     Raises:
         ClockBusy: another advance is under way.
     """
-    with _advancing(project) as timeline:
+    with _advancing(project, performer) as timeline:
         log: list[dict[str, Any]] = []
         project.advance_log = log
         outbox = project.outbox
@@ -101,6 +106,8 @@ def run_due(project: Project, performer: Performer) -> None:
     It takes the state lock only, event by event, so that it never makes an advance find the clock busy.
     """
     steps, more = 0, True
+    with project.state_lock:
+        _tidy(project, performer)
     while more:
         with project.state_lock:
             timeline, until = project.timeline, project.now()
@@ -120,7 +127,7 @@ def is_something_due(project: Project, performer: Performer) -> bool:
 
 
 @contextmanager
-def _advancing(project: Project) -> Iterator[Timeline[Command]]:
+def _advancing(project: Project, performer: Performer) -> Iterator[Timeline[Command]]:
     """Hold the clock; after a reset meanwhile, what is left of this advance touches nothing."""
     lock = project.advance_lock
     if not lock.acquire(blocking=False):
@@ -128,6 +135,7 @@ def _advancing(project: Project) -> Iterator[Timeline[Command]]:
     with project.state_lock:
         timeline, is_current = project.timeline, project.advance_lock is lock
         if is_current:
+            _tidy(project, performer)
             timeline.move_to(project.now())
             project.advancing = True
     if not is_current:  # a reset came between
@@ -164,6 +172,16 @@ def _live_head(project: Project, performer: Performer) -> Due[Command] | None:
                 return head
             _over(project, project.timeline.drop_head())
         return None
+
+
+def _tidy(project: Project, performer: Performer) -> None:
+    """Forget what is over once it may be half of the agenda: orders end before all that they put down."""
+    timeline = project.timeline
+    if len(timeline) < project.tidy_at:
+        return
+    for due in timeline.keep_only(lambda due: not performer.is_over(project, due.item, due.at)):
+        _over(project, due)
+    project.tidy_at = max(TIDY_AT_LEAST, 2 * len(timeline))
 
 
 def _over(project: Project, due: Due[Command]) -> None:

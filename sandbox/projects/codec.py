@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
+from operator import attrgetter
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from sandbox.kernel.periods import Period, PeriodError
@@ -15,9 +16,10 @@ from sandbox.orders.refusals import Invalid, Violation
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
 NAMES = {dict: "an object", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
+AS_THEY_ARE = frozenset({str, int, bool, float, type(None)})
 PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (StrEnum, str),
-    ((bool, int, float, str), lambda value: value),
+    ((bool, int, float, str, type(None)), lambda value: value),
     (datetime, timestamp),
     (Period, lambda value: value.spelling),
     (bytes, bytes.decode),
@@ -26,22 +28,36 @@ PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 
 def encode(value: Any) -> Any:
     """A record, or what records are made of, as plain data."""
-    for kind, plain in PLAIN:
-        if isinstance(value, kind):
-            return plain(value)
-    if value is None:
-        return None
-    if isinstance(value, Mapping):
-        return {key: encode(inner) for key, inner in value.items()}
-    if isinstance(value, Command):
-        return {"kind": value.kind, **_encoded_fields(value)}
-    if is_dataclass(value) or hasattr(value, "_fields"):
-        return _encoded_fields(value)
-    return [encode(inner) for inner in value]
+    kind: Any = type(value)
+    return _encoder(kind)(value)
 
 
-def _encoded_fields(record: Any) -> dict[str, Any]:
-    return {name: encode(getattr(record, name)) for name in _required_of(record)}
+@cache
+def _encoder(kind: Any) -> Callable[[Any], Any]:
+    """What encodes values of exactly this type; found once, for a state file encodes every change."""
+    for known, plain in PLAIN:
+        if issubclass(kind, known):
+            return plain
+    if issubclass(kind, Mapping):
+        return lambda mapping: {key: encode(inner) for key, inner in mapping.items()}
+    if is_dataclass(kind) or hasattr(kind, "_fields"):
+        return _record_encoder(kind)
+    return lambda items: [encode(inner) for inner in items]
+
+
+def _record_encoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
+    names = tuple(_required(kind))
+    fields_of = attrgetter(*names, names[0])  # one more, so that it is a tuple even of one
+    tag = {"kind": kind.kind} if issubclass(kind, Command) else {}
+
+    def encoded(record: Any) -> dict[str, Any]:
+        shown = dict(zip(names, fields_of(record), strict=False))
+        for name, value in shown.items():
+            if type(value) not in AS_THEY_ARE:
+                shown[name] = encode(value)
+        return {**tag, **shown} if tag else shown
+
+    return encoded
 
 
 def decode(hint: Any, data: Any, path: str) -> Any:
@@ -133,11 +149,6 @@ def _expect(data: Any, kind: Any, path: str) -> Any:
 
 def _wrong(path: str, problem: str) -> Invalid:
     return Invalid([Violation(path, problem)])
-
-
-def _required_of(record: Any) -> dict[str, bool]:
-    kind: Any = type(record)
-    return _required(kind)
 
 
 @cache

@@ -74,6 +74,7 @@ class Project:
         self.serve_outbox(self.outbox)
         self.clock = Clock(self.real, at, self.start.mode)
         self.timeline: Timeline[Command] = Timeline(at)
+        self.tidy_at = 0  # the length of the agenda at which it is looked through again
         self.ids = Ids(self.base_settings.seed)
         self.store: Store = self.storage.store(self.project_id)
         self.done: list[int] = []  # places on the agenda that are over, for the next change set

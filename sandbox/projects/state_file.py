@@ -283,6 +283,11 @@ def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[KeptProjec
 
 def _opened(path: Path) -> sqlite3.Connection:
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = NORMAL"):
+    for pragma in (
+        "locking_mode = EXCLUSIVE",
+        "journal_mode = WAL",
+        "synchronous = NORMAL",
+        "wal_autocheckpoint = 8000",
+    ):
         database.execute(f"PRAGMA {pragma}")
     return database

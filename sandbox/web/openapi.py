@@ -70,7 +70,7 @@ def _operations(app: Flask, rule: Rule, described: Described) -> dict[str, Any]:
         "parameters": _parameters(rule, described),
         "responses": {str(described.status): _answer(described, summary)},
     }
-    guarded = (403,) if rule.rule.startswith("/control/") else ()
+    guarded = (400, 403) if rule.rule.startswith("/control/") else ()
     for status in (*described.errors, *guarded):
         operation["responses"][str(status)] = _error(status) | (EXPLAINED if room == "api" else {})
     if described.request is not None:

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from pathlib import Path
 
 from flask import Response, request
 
@@ -10,8 +11,9 @@ from tests.bench.bodies import ANSWER
 
 
 def main() -> None:
-    """Serve until standard input ends."""
-    server = Server(clock="frozen", seed=1, freeze_memory=True)
+    """Serve until standard input ends; a state file may be named."""
+    state = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    server = Server(clock="frozen", seed=1, freeze_memory=True, state=state)
 
     def constant() -> Response:
         request.get_data()

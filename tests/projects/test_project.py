@@ -5,9 +5,14 @@ from threading import Thread
 
 import pytest
 
+from sandbox.operations.act import act
+from sandbox.operations.clock import advance_clock
 from sandbox.operations.create_order import create_order
+from sandbox.operations.perform import PERFORMER
+from sandbox.orders.actions import Action
 from sandbox.orders.refusals import Invalid
 from sandbox.orders.statuses import Trigger
+from sandbox.projects.advance import agenda
 from sandbox.projects.clock import ClockStart, RealTime
 from sandbox.projects.outbox import Errand, Outbox
 from sandbox.projects.project import Project
@@ -88,3 +93,16 @@ def test_servers_with_the_same_seed_make_the_same_keys() -> None:
     keys = [[Registry(REAL, seed=seed).create({})[1] for _ in range(1)] for seed in (1, 1, None, None)]
     assert keys[0] == keys[1]
     assert keys[2] != keys[3]
+
+
+def test_the_agenda_forgets_orders_that_are_over(project: Project) -> None:
+    """Long before their time; what is still due stays, in its order."""
+    for number in range(3000):
+        order = create_order(project, ORDER)
+        if number % 100:
+            act(project, order.id, Action("customer", "cancel"))
+    waiting = agenda(project, PERFORMER)
+    assert (len(project.timeline), len(waiting)) == (3000, 30)
+    advance_clock(project, {"by": "PT0S"})
+    assert len(project.timeline) == 30
+    assert agenda(project, PERFORMER) == waiting

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ from sandbox.operations.act import act
 from sandbox.operations.cancel import cancel
 from sandbox.operations.clock import advance_clock
 from sandbox.operations.create_order import create_order
+from sandbox.operations.perform import PERFORMER
 from sandbox.operations.refund import refund
 from sandbox.operations.update import update
 from sandbox.orders.actions import ACTIONS, Action
@@ -94,6 +96,7 @@ class Books(RuleBasedStateMachine):
         chosen = Settings(mode=mode, authorized_status=shown, webhook_url="http://shop.example/", seed=1)
         self.project = Project("p", "m", "key", chosen, start, RealTime(wall_now, monotonic_seconds))
         self.answer = 200
+        self.over: set[int] = set()
         self.courier = Courier(send=self.send)
         self.courier.attach(self.project)
         self.seen = self.project.timeline.now
@@ -241,6 +244,18 @@ class Books(RuleBasedStateMachine):
         assert all(len(found.attempts) <= DELIVERIES_MAX for found in self.project.store.deliveries())
         assert self.project.timeline.now >= self.seen
         self.seen = self.project.timeline.now
+
+    @invariant()
+    def what_is_over_stays_over(self) -> None:
+        """So the agenda may forget it, whatever comes."""
+        if not hasattr(self, "project"):
+            return
+        self.project.tidy_at = sys.maxsize  # forget nothing, to see what would have become of it
+        for due in self.project.timeline:
+            if PERFORMER.is_over(self.project, due.item, due.at):
+                self.over.add(due.sequence)
+            if due.sequence in self.over:
+                assert not PERFORMER.applies(self.project, due.item, due.at), due.item.label
 
     def teardown(self) -> None:
         """No thread is left."""

@@ -11,6 +11,7 @@ from sandbox.web.auth import registry
 from sandbox.web.bodies import json_body
 from sandbox.web.control.answers import json_answer, list_answer
 from sandbox.web.control.records import project_record
+from sandbox.web.control.strict import refuse_unknown
 from sandbox.web.errors import RequestRefused
 from sandbox.web.guard import refuse_strangers
 
@@ -35,6 +36,9 @@ def require_control_token() -> None:
     if token is not None and not compare_digest(sent.encode(), f"Bearer {token}".encode()):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+
+
+projects.before_request(refuse_unknown)
 
 
 @projects.post("/projects/")

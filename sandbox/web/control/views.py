@@ -29,6 +29,7 @@ from sandbox.web.control.records import (
     delivery_record,
     project_record,
 )
+from sandbox.web.control.strict import refuse_unknown
 from sandbox.web.guard import refuse_strangers
 from sandbox.web.orders import order_answer
 
@@ -41,6 +42,7 @@ STATE_BYTES_MAX = 256 << 20
 control = Blueprint("control", __name__, url_prefix="/control")
 control.before_request(refuse_strangers)
 control.before_request(require_project)
+control.before_request(refuse_unknown)
 control.after_request(release_webhooks)
 
 

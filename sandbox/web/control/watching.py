@@ -6,14 +6,13 @@ from typing import Final
 
 from flask import Blueprint, Response, request
 
-from sandbox.forms import Choice, Form, Text, read
 from sandbox.operations import wait as waiting
 from sandbox.operations.clock import catch_up
 from sandbox.orders.refusals import Invalid, Violation
-from sandbox.orders.statuses import OrderStatus
 from sandbox.projects.project import Project
 from sandbox.web.auth import project, require_project
 from sandbox.web.control.answers import json_answer
+from sandbox.web.control.strict import refuse_unknown
 from sandbox.web.guard import refuse_strangers
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
@@ -23,25 +22,13 @@ HEARTBEAT_SECONDS: Final = 15.0
 watching = Blueprint("watching", __name__, url_prefix="/control")
 watching.before_request(refuse_strangers)
 watching.before_request(require_project)
-
-
-class WaitForm(Form):
-    """What to wait for, and how long."""
-
-    order_id = Text()
-    status = Choice([status.value for status in OrderStatus])
-    webhook = Text()
-    idle = Choice(("1",))
-    timeout = Text(pattern=r"\d{1,3}(\.\d+)?", expected="a number of seconds, at most 60")
-
-
-WAIT: Final = WaitForm()
+watching.before_request(refuse_unknown)
 
 
 @watching.get("/wait/")
 def get_wait() -> Response:
     """Wait until all that is asked for holds (CTL-26)."""
-    query = read(WAIT, request.args.to_dict())
+    query = request.args.to_dict()
     timeout_seconds = float(query.get("timeout", TIMEOUT_SECONDS_DEFAULT))
     conditions = _conditions(query)
     violations = (

@@ -1,0 +1,75 @@
+"""No control call overlooks what it was sent."""
+
+from typing import Any
+
+import pytest
+
+from sandbox.orders.deliveries import ATTEMPTS_KEPT_MAX
+from sandbox.web.control.strict import BODILESS, QUERIES
+from sandbox.web.described import DESCRIBED
+from tests.described import description
+from tests.driver import Sandbox, card, refused
+
+CONTROL = [
+    (method, path)
+    for path, operations in description()["paths"].items()
+    for method in operations
+    if path.startswith("/control/")
+]
+
+
+@pytest.mark.parametrize(("method", "path"), CONTROL)
+def test_an_unknown_query_key_is_refused(sandbox: Sandbox, method: str, path: str) -> None:
+    """By every route, before it does anything."""
+    address = path.replace("{order_id}", "x").replace("{qr_id}", "x").replace("{delivery_id}", "x")
+    before = sandbox.get("/control/state/").json()
+    answer = sandbox.call(method.upper(), f"{address}?sttae=pending")
+    (violation,) = refused(answer, 400, "ValidationError")["violations"]
+    assert violation["path"] == "sttae"
+    assert sandbox.get("/control/state/").json() == before
+
+
+def test_the_nearest_known_word_is_told(sandbox: Sandbox) -> None:
+    """For keys, and for values that are words."""
+    (key,) = refused(sandbox.get("/control/webhooks/?sttae=pending"), 400, "ValidationError")["violations"]
+    assert (key["nearest"], key["allowed"]) == ("state", ["order_id", "state"])
+    (value,) = refused(sandbox.get("/control/webhooks/?state=pendign"), 400, "ValidationError")["violations"]
+    assert (value["path"], value["nearest"]) == ("state", "pending")
+
+
+@pytest.mark.parametrize("endpoint", sorted(BODILESS))
+def test_a_body_where_none_is_taken_is_refused(sandbox: Sandbox, endpoint: str) -> None:
+    """Whoever sends one means something by it; an empty object means nothing."""
+    method, path = {
+        "control.post_reset": ("POST", "/control/reset/"),
+        "control.post_redelivery": ("POST", "/control/webhooks/x/redeliver/"),
+        "control.delete_project": ("DELETE", "/control/project/"),
+        "control.delete_scenario": ("DELETE", "/control/scenario/"),
+        "control.delete_faults": ("DELETE", "/control/faults/"),
+    }[endpoint]
+    order = sandbox.place(card())
+    answer = sandbox.call(method, path, {"keep": "orders"})
+    assert [found["path"] for found in refused(answer, 400, "ValidationError")["violations"]] == ["keep"]
+    assert sandbox.read(order)["status"] == "new"
+    assert sandbox.call(method, path, {}).status_code in (200, 404)
+
+
+def test_every_query_that_is_described_is_read() -> None:
+    """And no other."""
+    for endpoint, route in DESCRIBED.items():
+        if endpoint.partition(".")[0] in ("control", "watching", "projects"):
+            form = QUERIES.get(endpoint)
+            assert set(route.query) == (set(form.fields) if form is not None else set())
+
+
+def test_a_webhook_keeps_a_bounded_number_of_attempts(watched: Sandbox, shop: Any) -> None:
+    """The first ones and the newest, however often it is redelivered."""
+    watched.acted(watched.place(card()), "customer visit")
+    watched.settle()
+    (webhook,) = watched.webhooks()
+    for _ in range(ATTEMPTS_KEPT_MAX + 5):
+        watched.post(f"/control/webhooks/{webhook['id']}/redeliver/")
+    (webhook,) = watched.webhooks()
+    numbers = [attempt["number"] for attempt in webhook["attempts"]]
+    assert len(numbers) == ATTEMPTS_KEPT_MAX
+    assert (numbers[0], numbers[-1]) == (1, ATTEMPTS_KEPT_MAX + 6)
