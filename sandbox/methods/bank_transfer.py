@@ -31,6 +31,7 @@ class BankTransfer:
         default_expiration="P30D",
         completes_in_test=False,
         brand="sepa",
+        page="transfer",
         outcomes=(frozenset({"credit"}),),
     )
 

@@ -59,6 +59,7 @@ class CreditCard(PageMethod):
         default_expiration="PT30M",
         authorizes=True,
         brand="card",
+        page="card",
         needs_feature="cards_approved",
         outcomes=(PAGE_KEYS | {"card"}, PROCESSOR_KEYS),
     )

@@ -22,6 +22,7 @@ class InvoiceLaterB:
         authorizes=True,
         default_capture_mode="manual",
         brand="invoice-later-b",
+        page="invoice",
         outcomes=(frozenset({"screening", "reason"}),),
     )
 

@@ -38,6 +38,7 @@ class PayLaterA(PageMethod):
         authorizes=True,
         default_capture_mode="manual",
         brand="pay-later-a",
+        page="terms",
         outcomes=(PAGE_KEYS | {"screening", "then"},),
     )
 

@@ -13,7 +13,9 @@ class WalletApple(PageMethod):
     """Plays out in mode live only (WAPP-01)."""
 
     name = "wallet-apple"
-    capabilities = Capabilities(default_expiration="PT30M", testable=False, brand="wallet-apple")
+    capabilities = Capabilities(
+        default_expiration="PT30M", testable=False, brand="wallet-apple", page="sheet"
+    )
 
     def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
         """The card in the wallet, masked."""

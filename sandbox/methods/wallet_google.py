@@ -5,7 +5,14 @@ from collections.abc import Sequence
 from sandbox.methods.base import PAGE_KEYS, Capabilities, Reveal, Step, Terms, succeeded
 from sandbox.methods.page import PageMethod
 from sandbox.orders.actions import Action
-from sandbox.orders.cards import AUTHORIZATION_METHODS, CRYPTOGRAM_3DS, NETWORKS, PAN_ONLY
+from sandbox.orders.cards import (
+    AUTHORIZATION_METHODS,
+    CARDS,
+    CRYPTOGRAM_3DS,
+    FRICTIONLESS,
+    NETWORKS,
+    PAN_ONLY,
+)
 from sandbox.orders.transaction import Transaction
 
 
@@ -16,6 +23,7 @@ class WalletGoogle(PageMethod):
     capabilities = Capabilities(
         default_expiration="PT30M",
         brand="wallet-google",
+        page="sheet",
         outcomes=(PAGE_KEYS | {"authorization", "card"},),
     )
 
@@ -28,6 +36,6 @@ class WalletGoogle(PageMethod):
             "allowed_authorization_methods": list(AUTHORIZATION_METHODS),
             "three_d_secure": authorization == PAN_ONLY,
             "card_network": network,
-            "truncated_pan": "411111******1111",
+            "truncated_pan": CARDS[FRICTIONLESS].truncated_pan,
         }
         return [Reveal(details, network), succeeded(attempt)]

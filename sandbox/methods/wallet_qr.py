@@ -8,4 +8,4 @@ class WalletQr(PageMethod):
     """The scan opens the confirmation in the app (WQR-01)."""
 
     name = "wallet-qr"
-    capabilities = Capabilities(default_expiration="PT30M", brand="wallet-qr")
+    capabilities = Capabilities(default_expiration="PT30M", brand="wallet-qr", page="scan")

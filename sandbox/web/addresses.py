@@ -34,6 +34,11 @@ def _payment_path(project: Project, order: Order, transaction: Transaction) -> s
     return f"/pay/{project.project_id}/{order.id}/{transaction.id}/"
 
 
+def scan_url(project: Project, order: Order, transaction: Transaction) -> str:
+    """What the code on the payment page of a wallet app says."""
+    return f"{_public_url()}{_payment_path(project, order, transaction)}scan/"
+
+
 def resolved(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
     """The revealed details, with the page's full address where a method asked for it."""
     page = f"{_public_url()}{_payment_path(project, order, transaction)}"

@@ -1,6 +1,8 @@
 """The WSGI application: every face of the sandbox on one server."""
 
+from collections import OrderedDict
 from collections.abc import Iterable
+from secrets import token_bytes
 
 from flask import Flask, Response, current_app
 
@@ -12,7 +14,8 @@ from sandbox.web.control.projects import health, projects
 from sandbox.web.control.views import control
 from sandbox.web.control.watching import watching
 from sandbox.web.guard import known_hosts
-from sandbox.web.pages.views import pages
+from sandbox.web.pages import bank_qr, views  # noqa: F401 (they add their routes to the blueprint)
+from sandbox.web.pages.blueprint import pages
 
 
 def make_app(
@@ -37,6 +40,8 @@ def make_app(
     app.extensions["public_url"] = public_url
     app.extensions["control_token"] = control_token
     app.extensions["hosts"] = known_hosts(public_url, allow_hosts)
+    app.extensions["forgery_secret"] = token_bytes(32)
+    app.extensions["scans"] = OrderedDict()
     app.extensions["stray"] = stray
     errors.install(app)
     app.register_blueprint(api)

@@ -55,6 +55,9 @@ FAULTS_EXAMPLE: Final = {
     "webhooks": [{"when": {"attempt": 1}, "then": {"answer": 503}}],
 }
 
+PAGE: Final = Described(errors=(404,), media_type="text/html")
+POSTED: Final = Described(status=303, errors=(403, 404), media_type="text/html")
+
 DESCRIBED: Final = {
     "api.post_order": Described(
         forms.OrderForm, shapes.OrderShape, 201, errors=(*BODY_ERRORS, 409), example=ORDER_EXAMPLE
@@ -159,5 +162,19 @@ DESCRIBED: Final = {
         query=("method", "path", "status", "order_id", "count"), errors=(400, 401)
     ),
     "control.get_fidelity": Described(),
+    "pages.get_order_page": PAGE,
+    "pages.post_order_page": POSTED,
+    "pages.get_payment": PAGE,
+    "pages.post_payment": POSTED,
+    "pages.get_secure": PAGE,
+    "pages.post_secure": POSTED,
+    "pages.get_scan": PAGE,
+    "pages.get_left": PAGE,
+    "pages.get_result": PAGE,
+    "pages.get_state": Described(errors=(404,)),
+    "pages.get_code": Described(errors=(404,), media_type="image/png"),
+    "pages.get_qr_page": PAGE,
+    "pages.post_qr_page": POSTED,
     "pages.get_qr_image": Described(errors=(404,), media_type="image/png"),
+    "pages.get_asset": Described(errors=(404,), media_type="text/css"),
 }

@@ -127,6 +127,16 @@ def _on_crash(error: Exception) -> Response:
     return _answer(error_body(500, "InternalServerError", "the sandbox failed; its log says why"))
 
 
+def answer_for(error: Exception) -> Response:
+    """The answer of a refusal in the one shape, for who answers otherwise to some."""
+    if isinstance(error, Invalid):
+        return _on_invalid(error)
+    if isinstance(error, Refusal):
+        return _on_refusal(error)
+    assert isinstance(error, RequestRefused), "nobody else's errors are asked for"
+    return refused_answer(error)
+
+
 def install(app: Flask) -> None:
     """Answer every error in the one shape."""
     app.register_error_handler(Invalid, _on_invalid)

@@ -1,0 +1,34 @@
+// Helps where it can; every page works without it.
+"use strict";
+
+const waiting = document.querySelector("[data-waiting]");
+if (waiting) {
+  const look = async () => {
+    try {
+      const answer = await fetch(waiting.dataset.waiting, { cache: "no-store" });
+      const { state } = await answer.json();
+      if (String(state) !== waiting.dataset.state) {
+        location.reload();
+        return;
+      }
+    } catch {
+      // The server is away for a moment; the next look may find it.
+    }
+    setTimeout(look, 1000);
+  };
+  setTimeout(look, 500);
+}
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const text = document.getElementById(button.dataset.copy).textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      getSelection().selectAllChildren(document.getElementById(button.dataset.copy));
+      return;
+    }
+    button.textContent = button.dataset.copied;
+  });
+}

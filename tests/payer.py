@@ -1,0 +1,137 @@
+"""A payer with a plain browser: no script, forms as they stand, every step looked at."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urljoin
+
+import requests
+
+from tests.driver import Sandbox
+
+HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+class Form:
+    """A form: where it posts, what it holds, and its buttons."""
+
+    def __init__(self, action: str) -> None:
+        self.action = action
+        self.fields: dict[str, str] = {}
+        self.buttons: list[tuple[str, str]] = []
+
+
+class Page(HTMLParser):
+    """What a page holds."""
+
+    def __init__(self, answer: requests.Response) -> None:
+        super().__init__()
+        self.answer = answer
+        self.url = answer.url
+        self.status = answer.status_code
+        self.language = ""
+        self.forms: list[Form] = []
+        self.links: list[str] = []
+        self.ids: dict[str, str] = {}  # test id -> text
+        self.text = ""
+        self._open: list[tuple[str, str | None]] = []
+        self._select = ""
+        self.feed(answer.text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        name = given.get("name", "")
+        if "data-testid" in given:
+            self.ids[given["data-testid"]] = ""
+        if tag not in ("input", "img", "meta", "link"):
+            self._open.append((tag, given.get("data-testid")))
+        if tag == "html":
+            self.language = given["lang"]
+        elif tag == "a":
+            self.links.append(given["href"])
+        elif tag == "form":
+            self.forms.append(Form(urljoin(self.url, given.get("action", self.url))))
+        else:
+            self._control(tag, name, given)
+
+    def _control(self, tag: str, name: str, given: dict[str, str]) -> None:
+        if tag == "input" and (given.get("type") != "radio" or "checked" in given):
+            self.forms[-1].fields[name] = given.get("value", "")
+        elif tag == "select":
+            self._select = name
+        elif tag == "option":
+            self.forms[-1].fields.setdefault(self._select, given["value"])
+        elif tag == "button" and given.get("type") != "button":
+            self.forms[-1].buttons.append((name, given.get("value", "")))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        for _, test_id in self._open:
+            if test_id is not None:
+                self.ids[test_id] = (self.ids[test_id] + data).strip()
+
+    def form_with(self, value: str) -> Form:
+        """The first form with a button of this value."""
+        return next(form for form in self.forms if any(button[1] == value for button in form.buttons))
+
+    @property
+    def buttons(self) -> set[str]:
+        """The values of all buttons."""
+        return {value for form in self.forms for _, value in form.buttons}
+
+
+class Payer:
+    """Goes from page to page as a browser would; ``arrived`` is where a redirect to a shop led."""
+
+    def __init__(self, sandbox: Sandbox, language: str | None = None) -> None:
+        self.sandbox = sandbox
+        self.http = requests.Session()
+        self.http.trust_env = False
+        self.http.headers.update(HTML)
+        if language is not None:
+            self.http.headers["Accept-Language"] = language
+        self.arrived: str | None = None
+
+    def open(self, address: str) -> Page:
+        """Go to an address, with or without a scheme."""
+        url = address if address.startswith("http") else f"http://{address}"
+        return self._follow(self.http.get(url, allow_redirects=False, timeout=10))
+
+    def press(self, page: Page, value: str, **fields: str) -> Page:
+        """Press a button, after typing into some fields."""
+        form = page.form_with(value)
+        name = next(name for name, found in form.buttons if found == value)
+        data: dict[str, Any] = {**form.fields, **fields}
+        if name:
+            data[name] = value
+        origin = "/".join(page.url.split("/")[:3])
+        headers = {"Origin": origin}
+        return self._follow(
+            self.http.post(form.action, data=data, headers=headers, allow_redirects=False, timeout=10)
+        )
+
+    def _follow(self, answer: requests.Response) -> Page:
+        while answer.status_code == 303:
+            location = urljoin(answer.url, answer.headers["Location"])
+            if not location.startswith(self.sandbox.url):
+                self.arrived = location
+                break
+            answer = self.http.get(location, allow_redirects=False, timeout=10)
+        return Page(answer)
+
+
+def order_page(order: dict[str, Any]) -> str:
+    """The address of an order's page."""
+    address: str = order["order_url"]
+    return address
+
+
+def payment_page(order: dict[str, Any]) -> str:
+    """The address of its newest attempt's page."""
+    address: str = order["transactions"][-1]["payment_url"]
+    return address
