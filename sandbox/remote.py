@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 import click
 
@@ -28,6 +29,7 @@ def call(method: str, path: str, body: Any = None, mimetype: str = "application/
 def _opened(
     method: str, path: str, body: Any = None, mimetype: str = "application/json", timeout: int = 60
 ) -> Iterator[Any]:
+    from http.client import HTTPException
     from urllib.error import HTTPError, URLError
     from urllib.request import ProxyHandler, Request, build_opener
 
@@ -40,7 +42,7 @@ def _opened(
             yield answer
     except HTTPError as refused:
         _fail(f"{refused.code}: {_sentence(refused.read())}")
-    except (URLError, OSError, ValueError) as error:
+    except (URLError, HTTPException, OSError, ValueError) as error:
         _fail(f"no sandbox answers at {url} ({error}); start one, or set SANDBOX_URL")
 
 
@@ -72,7 +74,13 @@ def _given(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def show(answer: Any, as_json: bool, readable: Callable[[Any], str]) -> None:
     """Print an answer."""
-    print(json.dumps(answer, indent=2) if as_json else readable(answer))
+    if as_json:
+        print(json.dumps(answer, indent=2))
+        return
+    try:
+        print(readable(answer))
+    except (KeyError, TypeError, AttributeError):
+        _fail("the answer is no sandbox's")
 
 
 def scenario_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -102,6 +110,8 @@ def health(url: str | None, as_json: bool) -> None:
 def clock(freeze: bool, rate: float | None, as_json: bool, **aims: str | None) -> None:
     """Read the clock, or move it."""
     aim = _given(aims)
+    if bool(aim) + freeze + (rate is not None) > 1:
+        raise click.UsageError("give one of: --by, --to, --until, --freeze, --rate")
     if aim:
         show(call("POST", "/control/clock/advance/", aim), as_json, _advanced)
     elif freeze or rate is not None:
@@ -139,7 +149,7 @@ def act(order_id: str, actor: str, action: str, as_json: bool, **how: Any) -> No
         "action": action,
         **{key: value for key, value in how.items() if value is not None},
     }
-    answer = call("POST", f"/control/orders/{order_id}/act/", body)
+    answer = call("POST", f"/control/orders/{quote(order_id, safe='')}/act/", body)
     show(answer, as_json, lambda found: f"order {found['id']} is {found['status']}")
 
 
@@ -149,6 +159,8 @@ def act(order_id: str, actor: str, action: str, as_json: bool, **how: Any) -> No
 @as_json
 def scenario(name_or_file: str | None, listed: bool, as_json: bool) -> None:
     """Show the active scenario, or switch to one by name or file."""
+    if listed and name_or_file is not None:
+        raise click.UsageError("give a name, or --list")
     if listed:
         show(call("GET", "/control/scenarios/"), as_json, _catalogue)
         return
@@ -231,8 +243,14 @@ def watch(as_json: bool) -> None:
 def _happened(data: Mapping[str, Any]) -> str:
     label = data.get("label")
     return (
-        label if label is not None else "  ".join(str(value) for value in data.values() if value is not None)
+        label
+        if label is not None
+        else "  ".join(_plain(value) for value in data.values() if value is not None)
     )
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 COMMANDS = (health, clock, act, scenario, webhooks, projects, reset, watch)

@@ -215,9 +215,10 @@ class Server:
         scenario = registry.catalogue.find(name) if name is not None else None
         declared = read_all(start.get("project_files", ()), registry.catalogue)
         for project in (*declared, DeclaredProject(FIRST_API_KEY, {"name": "sandbox"}, scenario)):
-            if registry.find(project.api_key) is None:
+            if not registry.is_known(project.api_key):
                 made, _ = registry.create(project.settings, api_key=project.api_key)
-                made.activate(project.scenario or default_scenario())
+                is_first = project.api_key == FIRST_API_KEY
+                made.activate(project.scenario or (scenario if is_first else None) or default_scenario())
 
     def _let_go(self) -> None:
         if self.file is not None:

@@ -6,7 +6,8 @@ from typing import Any
 from sandbox.projects.project import Project
 from sandbox.projects.registry import Registry
 from sandbox.projects.snapshot import FORMAT, take
-from sandbox.projects.state_file import KeptProject, StateFile, read_copy
+from sandbox.projects.state_file import StateFile
+from sandbox.projects.state_opening import KeptProject, read_copy
 
 
 def check_file(file: StateFile, registry: Registry) -> int:

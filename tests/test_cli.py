@@ -208,7 +208,7 @@ def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
     assert "bad.yaml:2:1: rulez is not a known key; did you mean 'rules'?" in ran.stderr
     assert "bad.yaml:3:1: rules must be a list" in ran.stderr
     unknown = run("serve", "--port", "0", "--scenario", "no-such")
-    assert (unknown.returncode, "name is no known scenario" in unknown.stderr) == (2, True)
+    assert (unknown.returncode, "'no-such' is no known scenario" in unknown.stderr) == (2, True)
 
 
 def test_check_warns_of_what_is_said_in_vain(tmp_path: Path) -> None:

@@ -118,6 +118,18 @@ class Flag(fields.Boolean):
         return value
 
 
+class Yes(Flag):
+    """True; who does not want it leaves it out."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**_described(options, enum=[True]))
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> bool:
+        if not super()._deserialize(value, attr, data, **options):
+            raise ValidationError("must be true, or be left out")
+        return True
+
+
 class Anything(fields.Dict):
     """An object whose keys are the sender's own."""
 

@@ -63,6 +63,10 @@ class Timeline(Generic[Item]):
         self._heap = wanted
         return gone
 
+    def put_back(self, due: Due[Item]) -> None:
+        """Have an item due again that was taken."""
+        heapq.heappush(self._heap, due)
+
     def move_to(self, moment: datetime) -> None:
         """Go to ``moment``; a moment before now changes nothing, for time never goes back."""
         if moment > self.now:

@@ -46,6 +46,7 @@ class Capabilities(NamedTuple):
     default_capture_mode: str | None = None
     needs_feature: str | None = None
     outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
+    screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
     page: str = "login"  # which kind of page its customers see
 
 

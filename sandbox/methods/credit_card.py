@@ -96,7 +96,7 @@ class CreditCard(PageMethod):
             if approval in terms.features
             else [
                 Violation(
-                    method_path, f"this merchant is not approved for cards: {approval} is off", rule="FLOW-10"
+                    method_path, f"this merchant is not approved for cards: {approval} is off", rule="CTL-03"
                 )
             ]
         )

@@ -23,6 +23,7 @@ class InvoiceLaterB:
         default_capture_mode="manual",
         brand="invoice-later-b",
         page="invoice",
+        screenings=("passed", "declined"),
         outcomes=(frozenset({"screening", "reason"}),),
     )
 

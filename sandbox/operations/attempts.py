@@ -110,6 +110,7 @@ def play_out(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str
         attempt=len(order.transactions),
         is_refund=order.is_refund,
         outcome_keys=behaviour.outcome_keys(attempt),
+        screenings=behaviour.capabilities.screenings,
     )
     attempt.plan = edit.decide(attempt.id, subject)
     apply_steps(edit, order, attempt, behaviour.begin(attempt, edit.terms))

@@ -41,7 +41,7 @@ def _check_transaction(
         return []  # the form has said so
     unavailable = why_unavailable(settings, name)
     if unavailable is not None:
-        allowed = available(settings)
+        allowed = _usable(data, found, settings, available(settings))
         return [Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)]
     method = BY_NAME[settings.method(name) or ""]
     violations = [
@@ -74,13 +74,28 @@ def _check_allow_list(
     names: Sequence[str], data: Mapping[str, Any], found: Sequence[Violation], settings: Settings
 ) -> list[Violation]:
     unknown = [
-        Violation(f"payment_methods[{index}]", f"{name!r} is no payment method", available(settings))
+        Violation(
+            f"payment_methods[{index}]",
+            f"{name!r} is no payment method",
+            _usable(data, found, settings, available(settings)),
+        )
         for index, name in enumerate(names)
         if settings.method(name) is None
     ]
     if unknown:
         return unknown
-    usable = [
+    if _usable(data, found, settings, names):
+        return []
+    problem = "none of these methods can pay this order"
+    usable = _usable(data, found, settings, available(settings))
+    return [Violation("payment_methods", problem, usable, rule="GEN-04")]
+
+
+def _usable(
+    data: Mapping[str, Any], found: Sequence[Violation], settings: Settings, names: Sequence[str]
+) -> list[str]:
+    """Those of the methods that this merchant has and this order has all that they need for."""
+    return [
         name
         for name in names
         if why_unavailable(settings, name) is None
@@ -90,7 +105,3 @@ def _check_allow_list(
             has_customer=bool(data.get("customer")) or _is_wrong("customer", found),
         )
     ]
-    if usable:
-        return []
-    problem = "none of these methods can pay this order"
-    return [Violation("payment_methods", problem, available(settings), rule="GEN-04")]

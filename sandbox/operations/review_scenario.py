@@ -5,17 +5,20 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from sandbox.forms.base import did_you_mean, nearest_word
 from sandbox.methods import BY_NAME, NAMES, REFUND
 from sandbox.methods.base import Method
+from sandbox.orders.customers import FIELDS as CUSTOMER_FIELDS
 from sandbox.orders.refusals import Violation
 from sandbox.projects.settings import Settings, check_scenario_settings, read_settings
 from sandbox.scenarios.catalogue import read_text
 from sandbox.scenarios.documents import parse_yaml
 from sandbox.scenarios.loader import load_text
-from sandbox.scenarios.model import ACTORS, AmountRange, Rule, Scenario, When
+from sandbox.scenarios.model import ACTORS, AmountRange, Rule, Scenario, When, says
 
 NO_AMOUNTS: Final = AmountRange()
 NEVER: Final = "never"
+CUSTOMER_KEYS: Final = tuple(CUSTOMER_FIELDS)
 
 
 class Kind(NamedTuple):
@@ -44,8 +47,10 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
     for index, rule in enumerate(scenario.rules):
         kinds = _decided(rule, settings)
         found += _never(index, rule, kinds, scenario, settings)
-        if settings.is_test:
+        found += _overlooked(index, rule, kinds, settings)
+        if settings.is_test and not rule.when.refund:
             found += _untestable(index, rule, kinds)
+    found += _late_webhooks(scenario)
     return found
 
 
@@ -55,18 +60,14 @@ def _decided(rule: Rule, settings: Settings) -> list[Kind]:
 
 
 def _kinds(when: When, settings: Settings) -> Iterator[Kind]:
-    if when.refund:
-        methods = {REFUND.name: REFUND}
-    else:
-        names = NAMES if when.payment_methods is None else sorted(when.payment_methods)
-        methods = {name: BY_NAME[settings.method(name) or ""] for name in names}
-    for name, method in methods.items():
-        for words in method.capabilities.outcomes:
+    for name in NAMES if when.payment_methods is None else sorted(when.payment_methods):
+        method = BY_NAME[settings.method(name) or ""]
+        for words in (REFUND if when.refund else method).capabilities.outcomes:
             yield Kind(method, name, words)
 
 
 def _says(rule: Rule, kind: Kind) -> bool:
-    return any(actor in rule.then and actor in kind.words for actor in ACTORS)
+    return says(rule.then, kind.words, kind.method.capabilities.screenings)
 
 
 def _never(
@@ -85,6 +86,37 @@ def _never(
         if earlier.times is None and _covers(earlier, rule, kinds):
             yield Violation(f"rules[{index}]", f"can never match: rules[{before}] always does before it")
             return
+
+
+def _overlooked(index: int, rule: Rule, kinds: list[Kind], settings: Settings) -> Iterator[Violation]:
+    """Words and conditions that mean nothing to any of the attempts."""
+    path, when = f"rules[{index}]", rule.when
+    known = set().union(*(kind.words for kind in kinds))
+    for word in rule.then:
+        if kinds and word not in known:
+            yield Violation(f"{path}.then.{word}", "means nothing to these attempts", sorted(known))
+    if when.amount is not None and max(_lowest(when.amount), 1) > _highest(when.amount):
+        yield Violation(f"{path}.when.amount", "holds for no amount; the smallest is 1")
+    if when.refund and when.attempt not in (None, 1):
+        yield Violation(f"{path}.when.attempt", "holds for no refund: each is the first attempt of its own")
+    for key in when.customer.keys() - set(CUSTOMER_KEYS):
+        nearest = nearest_word(key, CUSTOMER_KEYS)
+        problem = f"is no key of a customer{did_you_mean(nearest)}"
+        yield Violation(f"{path}.when.customer.{key}", problem, CUSTOMER_KEYS, nearest)
+    switched_off = {kind.name for kind in kinds if kind.method.name not in settings.payment_methods}
+    if when.payment_methods is not None and switched_off:
+        names = " and ".join(sorted(switched_off))
+        yield Violation(f"{path}.when.payment_method", f"names {names}, which settings switch off")
+
+
+def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
+    for index, rule in enumerate(scenario.webhooks):
+        for before, earlier in enumerate(scenario.webhooks[:index]):
+            if earlier.status in (None, rule.status) and earlier.attempt in (None, rule.attempt):
+                yield Violation(
+                    f"webhooks[{index}]", f"can never match: webhooks[{before}] always does before it"
+                )
+                break
 
 
 def _covers(earlier: Rule, rule: Rule, kinds: list[Kind]) -> bool:

@@ -4,6 +4,25 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 LOCALES: Final = ("nl", "de", "nl-BE", "fr-BE", "en-GB")
+FIELDS: Final = (
+    "first_name",
+    "last_name",
+    "gender",
+    "birthdate",
+    "email_address",
+    "phone_numbers",
+    "address",
+    "address_type",
+    "additional_addresses",
+    "country",
+    "ip_address",
+    "locale",
+    "postal_code",
+    "housenumber",
+    "merchant_customer_id",
+    "user_agent",
+    "forwarded_ip",
+)
 REDUCED_FIELDS: Final = ("country", "ip_address")
 
 

@@ -91,9 +91,9 @@ class VoidExceedsRemainder(Refusal):
 
 
 class NothingToRefund(Refusal):
-    """No money was captured yet, so none can go back."""
+    """No money was captured yet, or all of it went back."""
 
-    rule = "REF-01"
+    rule = "SET-49"
 
 
 class RefundExceedsCaptured(Refusal):

@@ -144,13 +144,15 @@ def _advancing(project: Project, performer: Performer) -> Iterator[Timeline[Comm
     try:
         yield timeline
     finally:
-        with project.state_lock:
-            if project.timeline is timeline:
-                project.clock.set(timeline.now)
-                project.advancing = False
-                project.advance_log = None
-                project.keep()
-        lock.release()
+        try:
+            with project.state_lock:
+                if project.timeline is timeline:
+                    project.clock.set(timeline.now)
+                    project.advancing = False
+                    project.advance_log = None
+                    project.keep()
+        finally:
+            lock.release()
         project.feed.publish("clock", now=timestamp(project.now()))
         project.wake(project)
 
@@ -208,5 +210,10 @@ def _step(
         _over(project, due)
         if log is not None and due.item.kind != "webhook":  # attempts log themselves, with their answer
             log.append(event(due))
-        performer.perform(project, due.item, due.at)
+        try:
+            performer.perform(project, due.item, due.at)
+        except BaseException:
+            timeline.put_back(due)  # it was not done, so it is due still
+            project.done = [sequence for sequence in project.done if sequence != due.sequence]
+            raise
         return True

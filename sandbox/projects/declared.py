@@ -1,15 +1,15 @@
 """Projects with fixed keys, declared in a YAML file for the start of a server."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sandbox.forms import Form, Items, Part, Text, read
+from sandbox.forms import Form, Items, Part, Text, load, unknown_keys
 from sandbox.orders.refusals import Invalid, Violation
-from sandbox.projects.clock import ClockStart
+from sandbox.projects.clock import RUNNING, ClockStart
 from sandbox.projects.settings import SettingsForm
 from sandbox.scenarios.catalogue import Catalogue, read_text
-from sandbox.scenarios.documents import Document, parse_yaml
+from sandbox.scenarios.documents import parse_yaml
 from sandbox.scenarios.model import Scenario
 
 BESIDES: Final = ("api_key", "scenario")  # what is no setting that creation takes
@@ -43,13 +43,16 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
     """The projects of all files.
 
     Raises:
-        Invalid: lists all that is wrong in all files.
+        Invalid: lists all that is wrong in all files, each with line and column.
     """
     found: list[DeclaredProject] = []
     violations: list[Violation] = []
+    keys: set[str] = set()
     for path in paths:
         try:
-            found += read_declared(path, catalogue)
+            document = parse_yaml(read_text(path), str(path))
+            with document.placing(str(path)):
+                found += _declared(document.data, catalogue, keys)
         except Invalid as invalid:
             violations += invalid.violations
     if violations:
@@ -57,39 +60,38 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
     return found
 
 
-def read_declared(path: Path, catalogue: Catalogue) -> list[DeclaredProject]:
-    """The projects of a file that holds one, or several under ``projects``.
-
-    Raises:
-        Invalid: lists all that is wrong, each with line and column.
-    """
-    document = parse_yaml(read_text(path), str(path))
-    with document.placing(str(path)):
-        return list(_declared(document, catalogue))
-
-
-def _declared(document: Document, catalogue: Catalogue) -> Iterator[DeclaredProject]:
-    data = document.data
+def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
+    """The projects of a file; ``keys`` are those that were declared before."""
     several = isinstance(data, dict) and "projects" in data
-    items = read(ProjectsForm(), data)["projects"] if several else [read(ProjectForm(), data)]
-    violations: list[Violation] = []
-    keys: set[str] = set()
-    scenarios: list[Scenario | None] = []
-    for index, item in enumerate(items):
+    form = ProjectsForm() if several else ProjectForm()
+    loaded, violations = load(form, data)
+    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
+    found = []
+    for index, item in enumerate(loaded.get("projects", ()) if several else [loaded]):
         path = f"projects[{index}]." if several else ""
-        if item["api_key"] in keys:
-            violations.append(Violation(f"{path}api_key", "is the key of another project of this file"))
-        keys.add(item["api_key"])
-        try:
-            ClockStart.parse(item.get("clock", "running"))
-            scenarios.append(catalogue.find(item["scenario"]) if "scenario" in item else None)
-        except Invalid as invalid:
-            violations += [
-                found._replace(path=f"{path}{found.path.replace('name', 'scenario')}")
-                for found in invalid.violations
-            ]
+        key = item.get("api_key", "")
+        if key in keys:
+            violations.append(Violation(f"{path}api_key", "is the key of another declared project"))
+        keys.add(key)
+        scenario, more = _scenario(item, catalogue)
+        violations += [problem._replace(path=f"{path}{problem.path}") for problem in more]
+        settings = {name: value for name, value in item.items() if name not in BESIDES}
+        found.append(DeclaredProject(key, settings, scenario))
     if violations:
         raise Invalid(violations)
-    for item, scenario in zip(items, scenarios, strict=True):
-        settings = {key: value for key, value in item.items() if key not in BESIDES}
-        yield DeclaredProject(item["api_key"], settings, scenario)
+    return found
+
+
+def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
+    """The scenario that a project names, and what is wrong with its name or the clock."""
+    violations: list[Violation] = []
+    scenario = None
+    try:
+        ClockStart.parse(item.get("clock", RUNNING))
+    except Invalid as invalid:
+        violations += invalid.violations
+    try:
+        scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
+    except Invalid as invalid:
+        violations += [problem._replace(path="scenario") for problem in invalid.violations]
+    return scenario, violations

@@ -25,7 +25,7 @@ class JournalEntry(NamedTuple):
     method: str
     path: str
     query: str
-    status: int
+    status: int | None  # None: the connection was cut before there was one
     request: bytes
     response: bytes
     ignored: tuple[str, ...] = ()

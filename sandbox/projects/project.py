@@ -83,8 +83,11 @@ class Project:
         self.swapped: list[Errand] = []  # webhooks that wait for the next one to go first
         self.advance_log: list[dict[str, Any]] | None = None
         self.faults = Faults()
+        self.settings: Settings = self.base_settings
+        self.scenario: Scenario = default_scenario()
+        self.scenario_faults = Faults()
         self.rule_uses: dict[int, int] = {}
-        self.activate(default_scenario())
+        self.activate(self.scenario)
 
     def reset(self) -> None:
         """Be as at the start (CTL-09); what is still on its way finds nothing to change."""
@@ -101,27 +104,35 @@ class Project:
 
     def activate(self, scenario: Scenario) -> None:
         """Switch to a scenario; its settings hold while it is active (SCN-07)."""
-        with self.state_lock:
-            self.settings = read_settings(dict(scenario.settings), self.base_settings, "settings")
-            self.scenario = scenario
-            self.rule_uses = {}
-            self.scenario_faults = Faults(scenario.faults, scenario.webhooks)
-            self.keep(config=True)
+        settings = read_settings(dict(scenario.settings), self.base_settings, "settings")
+        faults = Faults(scenario.faults, scenario.webhooks)
+        self._choose(settings=settings, scenario=scenario, rule_uses={}, scenario_faults=faults)
+        self.feed.publish("scenario", name=scenario.name)
 
     def put_faults(self, data: Any) -> None:
         """Let things go wrong besides the scenario's, or none when the document is wrong."""
         faults = read_faults(data)
-        with self.state_lock:
-            self.faults = faults
-            self.keep(config=True)
+        self._choose(faults=faults)
+        self.feed.publish("faults", **faults.document)
 
     def change_settings(self, data: Any) -> None:
         """Change some settings, or none when one is wrong (CTL-01)."""
         with self.state_lock:
             base = read_settings(data, self.base_settings)
-            self.settings = read_settings(dict(self.scenario.settings), base, "settings")
-            self.base_settings = base
-            self.keep(config=True)
+            settings = read_settings(dict(self.scenario.settings), base, "settings")
+            self._choose(base_settings=base, settings=settings)
+        self.feed.publish("settings", **data)
+
+    def _choose(self, **chosen: Any) -> None:
+        """Set what somebody chose; when a durable store cannot hold it, it was not chosen."""
+        with self.state_lock:
+            before = {name: self.__dict__[name] for name in chosen if name in self.__dict__}
+            self.__dict__.update(chosen)
+            try:
+                self.keep(config=True)
+            except BaseException:
+                self.__dict__.update(before)
+                raise
 
     # Time
 
@@ -199,7 +210,13 @@ class Project:
         if self.store.is_durable:
             change.done, self.done = self.done, []
             change.running = {**running_of(self), "real_at": self.real.wall_now()}
-        self.store.commit(change)
+            if self.store.is_new:
+                change.config = config_of(self)
+        try:
+            self.store.commit(change)
+        except BaseException:
+            self.done = [*change.done, *self.done]  # the file holds them still
+            raise
 
     def _tell(self, edit: Edit) -> None:
         """Let those who watch know."""

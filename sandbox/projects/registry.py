@@ -66,6 +66,7 @@ class Registry:
         self._by_digest: dict[str, Project] = {}
         self._by_id: dict[str, Project] = {}
         self.on_created: Callable[[Project], None] = lambda project: None
+        self.deleted: set[str] = set(state_file.server.get("deleted", ()) if state_file is not None else ())
         kept = state_file.server.get("ids") if state_file is not None else None
         self._ids = Ids(**kept) if kept is not None else Ids(fresh_seed() if seed is None else seed)
         if state_file is not None:
@@ -97,6 +98,10 @@ class Registry:
         """The project of an API key."""
         return self._by_digest.get(digest(api_key))
 
+    def is_known(self, api_key: str) -> bool:
+        """Whether a project has, or had, this API key: nobody gets it twice."""
+        return digest(api_key) in self._by_digest.keys() | self.deleted
+
     def find_by_id(self, project_id: str) -> Project | None:
         """The project of an identifier, for pages that carry one in their address."""
         return self._by_id.get(project_id)
@@ -110,8 +115,10 @@ class Registry:
         with self._lock:
             self._by_digest.pop(project.key_digest, None)
             self._by_id.pop(project.project_id, None)
+            self.deleted.add(project.key_digest)
             if self._file is not None:
                 self._file.forget(project.project_id)
+                self._file.put_server("deleted", sorted(self.deleted))
         with project.state_lock:
             project.is_deleted = True
         project.reset()

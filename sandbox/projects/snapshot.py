@@ -5,22 +5,20 @@ from typing import Any, Final, NamedTuple
 
 from sandbox.kernel.ids import Ids
 from sandbox.kernel.timeline import Due, Timeline
-from sandbox.methods import NAMES
 from sandbox.orders.commands import AttemptDelivery, Command
 from sandbox.orders.deliveries import Delivery, DeliveryState
 from sandbox.orders.order import Order
 from sandbox.orders.qr import QrRequest
 from sandbox.orders.refusals import Invalid, Violation
-from sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
-from sandbox.orders.transaction import Transaction
 from sandbox.orders.vault import Credential
-from sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
+from sandbox.projects.clock import RUNNING
 from sandbox.projects.codec import decode, encode
 from sandbox.projects.faults import Faults, read_faults
 from sandbox.projects.kept import config_of, running_of
 from sandbox.projects.outbox import Errand
 from sandbox.projects.project import Project
 from sandbox.projects.settings import Settings, read_settings
+from sandbox.projects.soundness import refuse_unsound
 from sandbox.projects.store import ChangeSet
 from sandbox.scenarios.loader import load_scenario
 from sandbox.scenarios.model import Scenario
@@ -69,6 +67,7 @@ class Sound(NamedTuple):
     settings: Settings
     scenario: Scenario
     faults: Faults
+    timeline: Timeline[Command]
 
 
 def take(project: Project) -> dict[str, Any]:
@@ -145,11 +144,15 @@ def go_on(project: Project) -> None:
 
 def _read(document: Any) -> Sound:
     snapshot: Snapshot = decode(Snapshot, document, "state")
-    _refuse_unsound(snapshot)
+    if snapshot.format != FORMAT:
+        raise Invalid([Violation("state.format", f"must be {FORMAT!r}", [FORMAT])])
     settings = read_settings(snapshot.settings, Settings(), "state.settings")
     scenario = load_scenario(snapshot.scenario, settings.method_names)
     read_settings(dict(scenario.settings), settings, "state.scenario.settings")
-    return Sound(snapshot, settings, scenario, read_faults(snapshot.faults))
+    refuse_unsound(snapshot, len(scenario.rules))
+    entries = [Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda]
+    timeline = Timeline(snapshot.now, snapshot.sequence, entries)
+    return Sound(snapshot, settings, scenario, read_faults(snapshot.faults), timeline)
 
 
 def _fill(project: Project, sound: Sound) -> None:
@@ -164,8 +167,7 @@ def _fill(project: Project, sound: Sound) -> None:
     project.ids = Ids(snapshot.seed, snapshot.id_counts)
     project.resets = snapshot.resets
     project.swapped = list(snapshot.swapped)
-    entries = [Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda]
-    project.timeline = Timeline(snapshot.now, snapshot.sequence, entries)
+    project.timeline = sound.timeline
     project.clock.set(snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate))
     project.store.deliveries_dropped = snapshot.deliveries_dropped
     project.store.commit(
@@ -174,38 +176,6 @@ def _fill(project: Project, sound: Sound) -> None:
             credentials=list(snapshot.credentials),
             qr_requests=list(snapshot.qr_requests),
             deliveries=list(snapshot.deliveries),
-            dues=entries,
+            dues=list(sound.timeline),
         )
     )
-
-
-def _refuse_unsound(snapshot: Snapshot) -> None:
-    """Types can be right and the books still wrong."""
-    found = []
-    if snapshot.format != FORMAT:
-        found.append(Violation("state.format", f"must be {FORMAT!r}", [FORMAT]))
-    if snapshot.clock_mode not in (RUNNING, FROZEN) or not 0 < snapshot.clock_rate <= RATE_MAX:
-        found.append(Violation("state.clock_mode", "is no clock's mode and rate", [RUNNING, FROZEN]))
-    if min(snapshot.id_counts.values(), default=0) < 0 or (
-        snapshot.id_counts.get("order", 0) < len(snapshot.orders)
-    ):
-        found.append(Violation("state.id_counts", "would give the identifiers of orders that there are"))
-    for index, order in enumerate(snapshot.orders):
-        path = f"state.orders[{index}]"
-        if order.status not in ORDER_TRANSITIONS:
-            found.append(Violation(f"{path}.status", f"{order.status!r} is no status of an order"))
-        found += [
-            Violation(f"{path}.transactions", problem)
-            for attempt in order.transactions
-            if (problem := _unsound(attempt)) is not None
-        ]
-    if found:
-        raise Invalid(found)
-
-
-def _unsound(attempt: Transaction) -> str | None:
-    if attempt.status not in TRANSACTION_TRANSITIONS:
-        return f"{attempt.status!r} is no status of a transaction"
-    if attempt.authorization is not None and attempt.authorization.remaining_cents < 0:
-        return "more was taken than authorized"
-    return None if attempt.method in NAMES else f"{attempt.method!r} is no payment method"

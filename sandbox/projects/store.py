@@ -42,6 +42,7 @@ class Store(Protocol):
     """Commits change sets and reads records back."""
 
     is_durable: bool
+    is_new: bool  # a durable one that holds nothing yet: its first change set is a whole one
     deliveries_dropped: int
 
     def commit(self, change: ChangeSet) -> None:
@@ -114,6 +115,7 @@ class MemoryStore:
     """Keeps everything in memory; old webhooks that are over make room for new ones."""
 
     is_durable = False
+    is_new = False
 
     def __init__(self) -> None:
         self._orders: dict[str, Order] = {}

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from sandbox.forms.base import did_you_mean, nearest_word
 from sandbox.orders.refusals import Invalid, Violation
 from sandbox.scenarios.default import default_scenario
 from sandbox.scenarios.loader import CheckSettings, load_text
@@ -100,5 +101,7 @@ class Catalogue:
         known = self.scenarios
         scenario = known.get(name) if isinstance(name, str) else None
         if scenario is None:
-            raise Invalid([Violation("name", "is no known scenario; send its rules along", list(known))])
+            nearest = nearest_word(name, list(known)) if isinstance(name, str) else None
+            message = f"{name!r} is no known scenario{did_you_mean(nearest)}"
+            raise Invalid([Violation("name", message, list(known), nearest)])
         return scenario

@@ -6,7 +6,7 @@ from marshmallow import ValidationError, validates_schema
 
 from sandbox.forms import Cents, Choice, Flag, Form, Items, Part, PeriodText, Text, Whole
 from sandbox.forms.base import Problem
-from sandbox.forms.fields import Anything, OneOrMany, Seconds
+from sandbox.forms.fields import Anything, OneOrMany, Seconds, Yes
 from sandbox.kernel.periods import Period, PeriodError
 from sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
@@ -16,6 +16,7 @@ from sandbox.scenarios.model import ACTORS
 
 OUTCOMES = ("passed", "declined", "error")
 EFFECTS = ("status", "hang", "reset", "truncate", "rate_limit")
+PHASED = frozenset({"status", "hang", "reset"})
 RULES_MAX = 1000
 
 
@@ -109,11 +110,11 @@ class WebhookThenForm(Form):
     also_required: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
 
     answer = Whole(low=100, high=599)
-    timeout = Flag()
-    drop = Flag()
+    timeout = Yes()
+    drop = Yes()
     duplicate = Whole(low=2, high=10)
     delay = PeriodText()
-    swap = Flag()
+    swap = Yes()
 
     @validates_schema(skip_on_field_errors=True)
     def one_thing(self, data: dict[str, Any], **options: Any) -> None:
@@ -149,8 +150,8 @@ class FaultThenForm(Form):
     phase = Choice(("before", "after"))
     latency = Seconds()
     hang = Seconds()
-    reset = Flag()
-    truncate = Flag()
+    reset = Yes()
+    truncate = Yes()
     rate_limit = Text(pattern=r"[1-9]\d{0,5}/P.+", expected="requests per period, such as 10/PT1S")
 
     @validates_schema(skip_on_field_errors=True)
@@ -159,6 +160,8 @@ class FaultThenForm(Form):
         if sum(bool(data.get(effect)) for effect in EFFECTS) > 1 or not data.keys() - {"phase"}:
             known = ("latency", *EFFECTS)
             raise ValidationError(Problem(f"must hold exactly one of: {', '.join(known)}", known))
+        if "phase" in data and not data.keys() & PHASED:
+            raise ValidationError(f"goes with one of: {', '.join(sorted(PHASED))}", "phase")
         if "rate_limit" in data:
             _refuse_no_period(data["rate_limit"])
 

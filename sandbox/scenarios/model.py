@@ -39,6 +39,7 @@ class Subject(NamedTuple):
     attempt: int
     is_refund: bool
     outcome_keys: frozenset[str]
+    screenings: tuple[str, ...] = ()  # the answers that its screening knows
 
 
 class When(NamedTuple):
@@ -68,6 +69,14 @@ class When(NamedTuple):
         )
 
 
+def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[str]) -> bool:
+    """Whether an outcome tells an attempt anything that it knows."""
+    return any(
+        actor in then and actor in words and (actor != "screening" or then[actor] in screenings)
+        for actor in ACTORS
+    )
+
+
 class Rule(NamedTuple):
     """What happens to the attempts it matches; spent after ``times`` uses."""
 
@@ -80,7 +89,7 @@ class Rule(NamedTuple):
         return (
             self.when.holds(subject)
             and (self.times is None or used < self.times)
-            and any(actor in self.then and actor in subject.outcome_keys for actor in ACTORS)
+            and says(self.then, subject.outcome_keys, subject.screenings)
         )
 
 

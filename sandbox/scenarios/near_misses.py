@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-from sandbox.scenarios.model import ACTORS, Decision, Rule, Subject
+from sandbox.scenarios.model import ACTORS, Decision, Rule, Subject, says
 
 
 class Difference(NamedTuple):
@@ -48,7 +48,7 @@ def differences(rule: Rule, index: int, decision: Decision) -> Iterator[Differen
     yield from _texts(rule, subject)
     if index in decision.spent:
         yield Difference("times", rule.times, "spent")
-    if not any(actor in rule.then and actor in subject.outcome_keys for actor in ACTORS):
+    if not says(rule.then, subject.outcome_keys, subject.screenings):
         known = [actor for actor in ACTORS if actor in subject.outcome_keys]
         yield Difference("then", known, [actor for actor in ACTORS if actor in rule.then])
 

@@ -86,7 +86,7 @@ def _answer(body: dict[str, Any], headers: dict[str, str] | None = None) -> Resp
 
 def _on_invalid(invalid: Invalid) -> Response:
     g.violations = invalid.violations
-    shown = "; ".join(f"{found.path or 'the body'} {found.message}" for found in invalid.violations[:3])
+    shown = "; ".join(f"{found.path or 'the request'} {found.message}" for found in invalid.violations[:3])
     more = len(invalid.violations) - 3
     value = f"{shown}; and {more} more" if more > 0 else shown
     return _answer(error_body(400, "ValidationError", value, invalid.violations))

@@ -30,7 +30,7 @@ WRONG = [
     ("api_key: k\nscenario: none-such", "2:1", "scenario", "no known scenario"),
     ("projects: []", "1:1", "projects", "at least 1"),
     ("projects:\n  - name: x", "2:5", "projects[0].api_key", "required"),
-    ("projects:\n  - api_key: k\n  - api_key: k", "3:5", "projects[1].api_key", "another project"),
+    ("projects:\n  - api_key: k\n  - api_key: k", "3:5", "projects[1].api_key", "another declared"),
     ("projects:\n  - {api_key: k, scenario: none-such}", "2:18", "projects[0].scenario", "no known"),
 ]
 
@@ -86,6 +86,25 @@ def test_a_wrong_file_is_named_by_line_and_column(
     (found, *_) = [one for one in refused.value.violations if one.path == path]
     assert (found.file, f"{found.line}:{found.column}") == (str(file), place)
     assert says in found.message
+
+
+def test_all_mistakes_of_one_project_come_at_once(tmp_path: Path) -> None:
+    """Whatever kind they are of."""
+    file = written(tmp_path, "api_key: k\nclock: foo\nmode: x\nscenario: nope\nbogus: 1")
+    with pytest.raises(Invalid) as refused:
+        Server(project_files=[file])
+    assert {found.path for found in refused.value.violations} == {"clock", "mode", "scenario", "bogus"}
+
+
+def test_a_key_is_declared_once_in_all_files(tmp_path: Path) -> None:
+    """The second is named by its file."""
+    first, second = tmp_path / "a.yaml", tmp_path / "b.yaml"
+    for file in (first, second):
+        file.write_text("api_key: k")
+    with pytest.raises(Invalid) as refused:
+        Server(project_files=[first, second])
+    (found,) = refused.value.violations
+    assert (found.file, found.path) == (str(second), "api_key")
 
 
 def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 import requests
 
+from sandbox.operations.clock import advance_clock
+from sandbox.operations.create_order import create_order
 from sandbox.orders.deliveries import Delivery
 from sandbox.projects.clock import RealTime
 from sandbox.projects.registry import FIRST_API_KEY, Registry
@@ -371,3 +374,114 @@ def test_a_server_that_does_not_start_lets_go_of_the_file(tmp_path: Path) -> Non
         with pytest.raises(PortTaken):
             Server(port=other.port, state=state)
         with_server(state, lambda server: None)
+
+
+def full(file: StateFile) -> Callable[[], None]:
+    """Let every write to the file fail, as on a full disk; returns what makes room again."""
+    database = file._database
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    with suppress(sqlite3.Error):
+        database.execute("CREATE TABLE filler (body)")
+    for _ in range(10_000):
+        try:
+            database.execute(
+                "INSERT INTO record (project, kind, id, body) VALUES (-1, '', ?, ?)", (_, "x" * 900)
+            )
+        except sqlite3.Error:
+            break
+
+    def make_room() -> None:
+        database.execute("PRAGMA max_page_count = 1000000")
+
+    return make_room
+
+
+WRITES: list[Callable[[Sandbox], requests.Response]] = [
+    lambda sandbox: sandbox.create(card(), description="x" * 5000),
+    lambda sandbox: sandbox.post("/control/reset/"),
+    lambda sandbox: sandbox.patch("/control/project/", {"name": "x" * 5000}),
+    lambda sandbox: sandbox.put(
+        "/control/faults/", {"faults": [{"when": {"path": "/" + "x" * 5000}, "then": {"status": 503}}]}
+    ),
+    lambda sandbox: sandbox.put("/control/scenario/", {"name": "x", "description": "x" * 5000}),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_what_the_disk_does_not_take_did_not_happen(tmp_path: Path, write: Callable[[Sandbox], Any]) -> None:
+    """It is a 500, everything is as before, and once there is room all goes on."""
+    state = tmp_path / "state.db"
+    with Server(state=state) as server:
+        sandbox = Sandbox(server)
+        order = sandbox.place(card())
+        assert server.file is not None
+        before = sandbox.get("/control/project/").json()
+        faults = sandbox.get("/control/faults/").json()
+        make_room = full(server.file)
+        answer = write(sandbox)
+        make_room()
+        if answer.status_code == 500:
+            assert sandbox.get("/control/project/").json() == before
+            assert sandbox.get("/control/faults/").json() == faults
+        sandbox.place(card())
+        sandbox.advance("PT1M")
+    with Server(state=state) as server:
+        there = again(sandbox, server)
+        if answer.status_code == 500 and "reset" not in answer.url:
+            assert there.read(order)["status"] == "new"
+        there.place(card())
+
+
+def test_an_advance_that_the_disk_stops_can_go_on(tmp_path: Path) -> None:
+    """The clock is not busy for ever, and the event is still due."""
+    file = StateFile(tmp_path / "state.db")
+    registry = Registry(RealTime(lambda: NOON, lambda: 0.0), state_file=file)
+    project, _ = registry.create({"clock": "frozen"})
+    order = create_order(project, {"currency": "EUR", "amount": 5, "client": {}, "transactions": [card()]})
+    make_room = full(file)
+    file._database.execute("PRAGMA cache_size = 1")
+    broken = file._database
+    file._database = sqlite3.connect(":memory:", isolation_level=None)  # it knows no such table
+    with pytest.raises(sqlite3.Error):
+        advance_clock(project, {"by": "PT1H"})
+    file._database.close()
+    file._database = broken
+    make_room()
+    advance_clock(project, {"by": "PT1H"})
+    assert project.find_order(order.id).status == "expired"
+    check_file(file, registry)
+    file.close()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder"])
+def test_what_is_no_file_is_refused_untouched(tmp_path: Path, kind: str) -> None:
+    """And a link is followed, not replaced."""
+    place = tmp_path / kind
+    os.mkfifo(place) if kind == "fifo" else place.mkdir()
+    with pytest.raises(StateRefused, match="is no regular file"):
+        Server(state=place)
+    assert place.is_fifo() if kind == "fifo" else place.is_dir()
+    target, link = tmp_path / "target.db", tmp_path / "link.db"
+    target.touch()
+    link.symlink_to(target)
+    with_server(link, lambda server: None)
+    assert link.is_symlink()
+    assert target.stat().st_size
+
+
+def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
+    """Though a file declares it, or it is the first."""
+    state, declared = tmp_path / "state.db", tmp_path / "projects.yaml"
+    declared.write_text("api_key: shop-key")
+
+    def status(server: Server, key: str, method: str = "GET") -> int:
+        return requests.request(
+            method, f"{server.url}/control/project/", auth=(key, ""), timeout=5
+        ).status_code
+
+    with Server(state=state, project_files=[declared]) as server:
+        for key in ("shop-key", FIRST_API_KEY):
+            assert status(server, key, "DELETE") == 200
+    with Server(state=state, project_files=[declared]) as server:
+        assert [status(server, key) for key in ("shop-key", FIRST_API_KEY)] == [401, 401]

@@ -46,6 +46,30 @@ IN_VAIN = [
     (f"- when: {{payment_method: [credit-card, bank-redirect-be]}}\n  {PAYS}", "", "3:10", "with bank-r"),
     ("- when: {payment_method: bank-transfer}\n  then: {credit: {after: P2D}}", "", "3:10", "test mode"),
     ("- then: {credit: {after: P2D}}", "", "3:3", "test mode"),
+    (f"- when: {{amount: {{gte: 50, lt: 10}}}}\n  {PAYS}", "", "3:10", "holds for no amount"),
+    (f"- when: {{amount: 0}}\n  {PAYS}", "", "3:10", "the smallest is 1"),
+    (f"- when: {{customer: {{email_adress: x}}}}\n  {PAYS}", "", "3:21", "did you mean 'email_address'?"),
+    (
+        f"- when: {{payment_method: wallet-web}}\n  {PAYS}",
+        "settings: {payment_methods: [credit-card]}\n",
+        "4:10",
+        "switch off",
+    ),
+    (
+        "- when: {refund: true, payment_method: credit-card}\n  then: {processor: fails}\n"
+        "- when: {refund: true, payment_method: credit-card}\n  then: {processor: fails}",
+        "",
+        "5:3",
+        "rules[0]",
+    ),
+    ("- when: {refund: true, attempt: 2}\n  then: {processor: fails}", "", "3:24", "holds for no refund"),
+    (
+        "- when: {payment_method: wallet-web}\n  then: {customer: pays, card: challenge}",
+        "",
+        "4:26",
+        "means nothing",
+    ),
+    ("- when: {payment_method: invoice-later-b}\n  then: {screening: error}", "", "4:3", "can never happen"),
 ]
 FINE = [
     f"- when: {{{CARD}}}\n  times: 1\n  {PAYS}\n- when: {{{CARD}}}\n  {PAYS}",
@@ -80,6 +104,16 @@ def test_a_rule_in_vain_is_named(tmp_path: Path, rules: str, settings: str, plac
 def test_a_rule_that_can_match_is_not_named(tmp_path: Path, rules: str) -> None:
     """One that is spent, or wider, or about something else leaves room for the next."""
     assert checked(tmp_path, rules) == []
+
+
+def test_a_webhook_rule_in_vain_is_named(tmp_path: Path) -> None:
+    """As one for attempts is."""
+    file = tmp_path / "x.yaml"
+    file.write_text(
+        "name: x\nwebhooks:\n  - then: {drop: true}\n  - when: {attempt: 1}\n    then: {answer: 500}"
+    )
+    (warning,) = check_file(file)[1]
+    assert (warning.line, warning.path) == (4, "webhooks[1]")
 
 
 def test_live_mode_can_do_it_all(tmp_path: Path) -> None:

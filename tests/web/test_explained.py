@@ -25,7 +25,7 @@ def header(answer: requests.Response) -> tuple[str, str]:
 
 
 WRONG_ORDERS = [
-    ({"amount": 12.95}, "SET-11", "the same with another amount"),
+    ({"amount": 12.95}, "SET-11", "mend amount"),
     ({"currency": "USD"}, "ORD-03", "currency out of EUR"),
     ({"return_url": "ftp://x"}, "ORD-08", "return_url"),
     ({"expiration_period": "P0D"}, "ORD-11", "expiration_period"),
@@ -127,11 +127,27 @@ def capture_before_the_customer(sandbox: Sandbox) -> requests.Response:
 
 
 REFUSED = [
-    (capture_too_much, "SET-47", "capture up to 500 by amount, void up to 500, refund up to 1500, update"),
-    (capture_in_another_style, "CAP-08", "capture up to 500 by amount, void up to 500, refund up to 1500"),
-    (capture_delayed, "CAP-06", f"void up to {LINES_TOTAL}, cancel, {UPDATE};"),
+    (
+        capture_too_much,
+        "SET-47",
+        "capture in full (500), capture by amount up to 500, void by amount up to 500, ",
+    ),
+    (
+        capture_in_another_style,
+        "CAP-08",
+        "capture in full (500), capture by amount up to 500, void by amount up to 500, ",
+    ),
+    (
+        capture_delayed,
+        "CAP-06",
+        f"void by amount up to {LINES_TOTAL}, void by order lines, cancel, {UPDATE};",
+    ),
     (capture_too_late, "CAP-04", f"{UPDATE};"),
-    (refund_nothing, "REF-01", f"capture up to {LINES_TOTAL}, void up to {LINES_TOTAL}, cancel, update"),
+    (
+        refund_nothing,
+        "SET-49",
+        f"capture in full ({LINES_TOTAL}), capture by amount up to {LINES_TOTAL}, capture by order",
+    ),
     (refund_too_much, "SET-49", "refund up to 1000, update"),
     (cancel_paid, "SET-50", "refund up to 1000, update"),
     (capture_before_the_customer, "CAP-02", f"cancel, {UPDATE}, amount, order_lines;"),
@@ -242,3 +258,32 @@ def test_every_rule_named_is_in_the_ledger() -> None:
     named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
     named |= {*explained.RULE_OF_STATUS.values(), explained.FAULT, explained.UNKNOWN_KEY}
     assert named <= rule_texts().keys()
+
+
+def test_lines_that_no_longer_fit_are_not_called_possible(sandbox: Sandbox) -> None:
+    """What is left of the sum is less than any of them; a capture in full takes it."""
+    line = {"amount": 500, "quantity": 1, "merchant_order_line_id": "one"}
+    order = sandbox.place(
+        card(capture_mode="manual"), amount=1000, order_lines=[line, {**line, "amount": 600}]
+    )
+    sandbox.acted(order, "customer pay")
+    lines = [{"merchant_order_line_id": "one", "quantity": 1}]
+    sandbox.take(order, "captures/orderlines", {"order_lines": lines})
+    answer = sandbox.take(order, "captures/amount", {"amount": 1})
+    assert header(answer)[1].startswith("capture in full (500), void by amount up to 500, refund up to 500")
+    assert sandbox.take(order, "captures").status_code == 200
+
+
+def test_a_wrong_body_for_an_order_says_what_the_order_allows(sandbox: Sandbox) -> None:
+    """Mending the body alone would not help here."""
+    order = sandbox.place(card(capture_mode="manual"))
+    answer = sandbox.take(order, "captures/amount", {"amount": 0})
+    assert header(answer)[1].startswith("mend amount; cancel, update")
+
+
+def test_methods_that_need_more_are_not_called_possible(sandbox: Sandbox) -> None:
+    """Without lines no method that needs them; the body says the same."""
+    answer = sandbox.create(payment_methods=["pay-later-a"])
+    (violation,) = answer.json()["error"]["violations"]
+    assert "credit-card" in violation["allowed"]
+    assert not {"pay-later-a", "invoice-later-b"} & set(violation["allowed"])

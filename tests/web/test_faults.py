@@ -125,3 +125,26 @@ def test_a_lost_answer_loses_no_webhook(watched: Sandbox, shop: Shop, then: dict
         watched.create(by("bank-transfer"))
     watched.settle()
     assert len(shop.received) == 1
+
+
+def test_the_journal_does_not_claim_what_never_came(sandbox: Sandbox) -> None:
+    """A connection cut before the work has no status; one cut after it has the one that was lost."""
+    faults = [
+        {"when": {"nth": 1}, "then": {"reset": True}},
+        {"when": {"nth": 2}, "then": {"reset": True, "phase": "after"}},
+    ]
+    sandbox.put("/control/faults/", {"faults": faults})
+    for _ in range(2):
+        with pytest.raises(requests.ConnectionError):
+            sandbox.create()
+    entries = sandbox.get("/control/journal/").json()["items"]
+    assert [entry["status"] for entry in entries] == [None, 201]
+
+
+@pytest.mark.parametrize(
+    "then",
+    [{"reset": False}, {"truncate": True, "phase": "after"}, {"rate_limit": "1/PT1S", "phase": "before"}],
+)
+def test_a_fault_that_would_do_nothing_is_refused(sandbox: Sandbox, then: dict[str, Any]) -> None:
+    """An effect that is switched off, and a phase that has none."""
+    assert sandbox.put("/control/faults/", {"faults": [{"then": then}]}).status_code == 400

@@ -102,6 +102,11 @@ def drop(key: str) -> Change:
     return lambda state: state.pop(key)
 
 
+def twice(key: str) -> Change:
+    """Hold the first of a list once more."""
+    return lambda state: state[key].insert(0, deepcopy(state[key][0]))
+
+
 def put(*path: Any) -> Change:
     """Put the last of ``path`` where the others lead."""
     *way, key, value = path
@@ -131,16 +136,33 @@ def put(*path: Any) -> Change:
         (put("faults", {"faults": 5}), "faults"),
         (put("orders", 0, "status", "lost"), "state.orders[0].status"),
         (put("orders", 0, "amount_cents", "5"), "state.orders[0].amount_cents"),
-        (put("orders", 0, "transactions", 0, "method", "cash"), "state.orders[0].transactions"),
-        (put("orders", 0, "transactions", 0, "status", "lost"), "state.orders[0].transactions"),
+        (put("orders", 0, "transactions", 0, "method", "cash"), "state.orders[0].transactions[0]"),
+        (put("orders", 0, "transactions", 0, "status", "lost"), "state.orders[0].transactions[0]"),
         (put("orders", 0, "transactions", 0, "events", 0, []), "state.orders[0].transactions[0].events[0]"),
         (
             put("orders", 0, "transactions", 0, "authorization", "original_cents", 1),
-            "state.orders[0].transactions",
+            "state.orders[0].transactions[0]",
         ),
         (put("agenda", 0, "command", "kind", "party"), "state.agenda[0].command"),
         (put("agenda", 0, "command", "order_id", None), "state.agenda[0].command.order_id"),
         (put("rule_uses", [[1]]), "state.rule_uses[0]"),
+        (put("rule_uses", [[99, 1]]), "state.rule_uses"),
+        (put("sequence", 0), "state.agenda[0].sequence"),
+        (put("resets", -1), "state.resets"),
+        (put("id_counts", "transaction", 0), "state.id_counts"),
+        (put("id_counts", "event", 0), "state.id_counts"),
+        (put("id_counts", "delivery", 0), "state.id_counts"),
+        (put("agenda", 0, "command", "order_id", "nobody"), "state.agenda[0].command.order_id"),
+        (put("deliveries", 0, "order_id", "nobody"), "state.deliveries[0].order_id"),
+        (put("deliveries", 0, "url", "file:///etc/passwd"), "state.deliveries[0].url"),
+        (put("orders", 0, "amount_cents", -5), "state.orders[0].amount_cents"),
+        (put("orders", 0, "currency", "USD"), "state.orders[0].amount_cents"),
+        (put("orders", 0, "expiration_period", "bad"), "state.orders[0].expiration_period"),
+        (put("orders", 0, "transactions", 0, "expiration_period", "bad"), "state.orders[0].transactions[0]"),
+        (put("orders", 0, "refund_of_order_id", "nobody"), "state.orders[0].refund_of_order_id"),
+        (twice("orders"), "state.orders"),
+        (twice("deliveries"), "state.deliveries"),
+        (twice("agenda"), "state.agenda[1].sequence"),
         (put("id_counts", "order", None), "state.id_counts.order"),
         (put("id_counts", "order", "x"), "state.id_counts.order"),
         (put("id_counts", "event", -1), "state.id_counts"),
@@ -150,7 +172,9 @@ def put(*path: Any) -> Change:
 )
 def test_a_bad_snapshot_is_refused_whole(sandbox: Sandbox, change: Change, path: str) -> None:
     """By the path of what is wrong; the project is as before."""
-    order = sandbox.authorized()
+    sandbox.settings(webhook_url="http://127.0.0.1:9/")
+    order = sandbox.authorized(expiration_period="PT1M")
+    sandbox.settle()
     sandbox.take(order, "captures/amount", {"amount": 5})
     state = sandbox.get("/control/state/").json()
     bad = deepcopy(state)

@@ -60,7 +60,7 @@ def _keep(project: Project, response: Response, kept: Any) -> None:
             method=request.method,
             path=request.path,
             query=_query(),
-            status=response.status_code,
+            status=kept.get("cut_status", response.status_code),
             request=_request_body(kept.get("body")),
             response=answer[:BODY_KEPT_BYTES],
             ignored=kept.get("ignored", ()),

@@ -130,9 +130,14 @@ def _possible(response: Response, violations: Sequence[Violation], project: Proj
     if project is None:
         return "any call with the API key of a project as the user name of HTTP Basic"
     if _is_asked_for(response.status_code):
-        return "the same request again; the fault was asked for"
+        return "the same request, once the fault that was asked for is over"
     if violations:
-        return "; ".join(map(_mended, violations))
+        mended = "; ".join(map(_mended, violations))
+        return (
+            f"{mended}; {_possible_with_order(project)}"
+            if "order_id" in (request.view_args or {})
+            else mended
+        )
     if "Allow" in response.headers:
         return response.headers["Allow"]
     return _possible_with_order(project)
@@ -140,10 +145,10 @@ def _possible(response: Response, violations: Sequence[Violation], project: Proj
 
 def _mended(violation: Violation) -> str:
     """What would have been taken instead, where that is a list; else what to mend."""
-    where = violation.path or "the body"
+    where = violation.path or "the request"
     if violation.allowed:
         return f"{where} out of {', '.join(map(str, violation.allowed))}"
-    return f"the same with another {where}"
+    return f"mend {where}"
 
 
 def _possible_with_order(project: Project) -> str:

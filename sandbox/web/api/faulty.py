@@ -40,16 +40,18 @@ def strike_after(response: Response) -> Response:
     if fault.get("truncate"):
         return _truncated(response)
     if fault.get("phase") == AFTER:
-        return _strike(fault) or response
+        return _strike(fault, response.status_code) or response
     return response
 
 
-def _strike(fault: Mapping[str, Any]) -> Response | None:
+def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | None:
+    """What is answered instead; ``status`` is that of the answer that was to be."""
     if "status" in fault:
         return refused_answer(RequestRefused(fault["status"], "a fault that was asked for"))
     if "hang" in fault:
         _pass_real_time(fault["hang"])
     if "hang" in fault or fault.get("reset"):
+        g.cut_status = status
         return Response(_cut_off(request.environ["sandbox.cut_off"]))
     return None
 

@@ -6,6 +6,7 @@ from flask import request
 
 from sandbox.forms import Choice, Form, Text, read
 from sandbox.orders.deliveries import DeliveryState
+from sandbox.orders.refusals import Invalid, Violation
 from sandbox.orders.statuses import OrderStatus
 from sandbox.web.bodies import json_body
 
@@ -38,7 +39,7 @@ class WaitForm(Form):
     status = Choice([status.value for status in OrderStatus])
     webhook = Text()
     idle = Choice(("1",))
-    timeout = Text(pattern=r"\d{1,3}(\.\d+)?", expected="a number of seconds, at most 60")
+    timeout = Text(pattern=r"[0-9]{1,3}(\.[0-9]+)?", expected="a number of seconds, at most 60")
 
 
 NOTHING: Final = NothingForm()
@@ -65,5 +66,8 @@ def refuse_unknown() -> None:
         Invalid: lists all of them, with the nearest known words.
     """
     read(QUERIES.get(request.endpoint or "", NOTHING), request.args.to_dict())
+    twice = [key for key, values in request.args.lists() if len(values) > 1]
+    if twice:
+        raise Invalid([Violation(key, "is given more than once") for key in twice])
     if request.endpoint in BODILESS:
         read(NOTHING, json_body(empty_is={}))
