@@ -711,3 +711,35 @@ def _without_addresses(logged: Any) -> Any:
         kept = {key: value for key, value in attempt.items() if key not in hidden}
         shown.append({**kept, "payment_method_details": details})
     return status, shown, webhooks
+
+
+def test_every_test_id_is_documented() -> None:
+    """Merchants' browser tests rely on them."""
+    import re
+    from pathlib import Path
+
+    import sandbox.web.pages
+
+    folder = Path(sandbox.web.pages.__file__).parent / "templates"
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    found = {
+        test_id
+        for path in folder.glob("*.html")
+        for test_id in re.findall(r'data-testid="([^"]*)"', path.read_text())
+    }
+    assert len(found) > 40
+    for test_id in found:
+        fixed = test_id.partition("{{")[0].strip()
+        assert not fixed or f"`{fixed}" in readme, test_id
+
+
+def test_a_screening_of_a_hosted_order_shows_that_it_goes_on(live: Sandbox, payer: Payer) -> None:
+    """The page waits; after a refusal the customer can choose again."""
+    live.scenario({"times": 1, "then": {"screening": "needs-time", "then": "declined", "after": "P1D"}})
+    order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
+    page = payer.press(payer.open(order_page(order)), "pay-later-a")
+    assert "check-again" in page.ids
+    assert {"approve", "decline", "error"} == page.buttons
+    page = payer.press(page, "decline")
+    assert "notice" in page.ids
+    assert "wallet-web" in page.buttons

@@ -11,10 +11,10 @@ from sandbox.web.orders import json_answer
 from sandbox.web.pages import payment
 from sandbox.web.pages.blueprint import pages
 from sandbox.web.pages.choosing import choices, is_repeated
-from sandbox.web.pages.endings import BUTTONS, PAY, secured, to_be_secured
+from sandbox.web.pages.endings import BUTTONS, PAY, corner_buttons, secured, to_be_secured
 from sandbox.web.pages.qr_image import qr_png
 from sandbox.web.pages.results import ending
-from sandbox.web.pages.visit import Visit, arrive, go, show
+from sandbox.web.pages.visit import Visit, arrive, go, has_page, show
 
 SCAN_PIXELS = 240
 ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
@@ -53,9 +53,9 @@ def _chosen(visit: Visit, chosen: str) -> str:
     except (ActionNotPossible, Invalid):
         return visit.url("get_order_page", notice="stale")
     attempt = order.last_transaction
-    if attempt is None or not attempt.has_page:
-        return visit.now()._replace(attempt=attempt).end_url
-    return visit.now()._replace(attempt=attempt).onward_url
+    chosen_visit = visit.now()._replace(attempt=attempt)
+    is_shown = attempt is None or has_page(attempt) or chosen_visit.is_over
+    return chosen_visit.onward_url if is_shown else chosen_visit.end_url
 
 
 @pages.get(f"{ATTEMPT}/")
@@ -95,7 +95,7 @@ def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     if visit.is_over or about is None:
         return _stale(visit)
     card, authorization = about
-    return show(visit, "secure", card=card, authorization=authorization, corner=())
+    return show(visit, "secure", card=card, authorization=authorization, corner=corner_buttons(visit))
 
 
 @pages.post(f"{ATTEMPT}/secure/")
@@ -116,7 +116,7 @@ def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
     if payment.kind_of(visit) != "scan":
         raise Unknown("there is nothing at this address")
     visit = payment.enter(visit)
-    return go(visit.onward_url) if visit.is_over else show(visit, "confirm", corner=())
+    return go(visit.onward_url) if visit.is_over else show(visit, "confirm", corner=corner_buttons(visit))
 
 
 @pages.get(f"{ATTEMPT}/code.png")

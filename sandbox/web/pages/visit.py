@@ -122,9 +122,14 @@ def arrive(project_id: str, order_id: str, transaction_id: str | None = None) ->
     if order is None or order.is_refund or (transaction_id is None and not order.has_page):
         raise Unknown("there is nothing at this address")
     attempt = order.transaction(transaction_id) if transaction_id is not None else None
-    if transaction_id is not None and (attempt is None or not attempt.has_page):
+    if transaction_id is not None and (attempt is None or not has_page(attempt)):
         raise Unknown("there is nothing at this address")
     return Visit(project, order, attempt, chosen_language(order))
+
+
+def has_page(attempt: Transaction) -> bool:
+    """Whether a customer has something to see of an attempt, be it that it is being looked into."""
+    return attempt.has_page or attempt.status == TransactionStatus.PENDING
 
 
 def find_project(project_id: str) -> Project:
