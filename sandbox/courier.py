@@ -60,7 +60,8 @@ class Courier:
         if departure.reply is not None:
             arrive(project, departure, departure.reply)
         else:
-            for copy, reply in enumerate(self._send(departure.parcel, departure.copies)):
+            send = project.send or self._send
+            for copy, reply in enumerate(send(departure.parcel, departure.copies)):
                 arrive(project, departure, reply, is_copy=copy > 0)
         project.release_swapped()
 

@@ -3,12 +3,25 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Final, NamedTuple
 
-# Bound once: a test that freezes the host's clock must not freeze the sandbox's.
-monotonic_seconds: Callable[[], float] = time.monotonic  # noqa: TID251
-_wall_seconds: Callable[[], float] = time.time  # noqa: TID251
+
+class _Host(NamedTuple):
+    """The host's clocks, out of reach: who freezes time replaces them in modules, not in here."""
+
+    monotonic: Callable[[], float]
+    wall: Callable[[], float]
+    moment: type[datetime]
+
+
+_HOST: Final = _Host(time.monotonic, time.time, datetime)  # noqa: TID251
+
+
+def monotonic_seconds() -> float:
+    """Seconds that only go on, from anywhere."""
+    return _HOST.monotonic()
 
 
 def wall_now() -> datetime:
     """The host's time, in UTC."""
-    return datetime.fromtimestamp(_wall_seconds(), tz=UTC)
+    return _HOST.moment.fromtimestamp(_HOST.wall(), tz=UTC)

@@ -1,0 +1,295 @@
+"""A typed client of the control API, for tests and tools in Python.
+
+    client = SandboxClient("http://127.0.0.1:8080", "sandbox-key")
+    client.clock.advance("PT30M")
+
+Every method raises ``SandboxError`` when the server refuses; it carries all violations.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import requests
+
+Json = dict[str, Any]
+"""An object of the API, as it came."""
+
+TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server grants
+
+
+class Violation(NamedTuple):
+    """One thing wrong with a call: where, what was expected, and what would have been allowed."""
+
+    path: str
+    message: str
+    allowed: Sequence[str] = ()
+    nearest: str | None = None
+
+
+class SandboxError(Exception):
+    """A call was refused; nothing has changed."""
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        self.status = status
+        self.type: str = error.get("type", "Unknown")
+        self.value: str = error.get("value", "the answer is no sandbox's")
+        self.allowed: list[str] = list(error.get("allowed", ()))
+        self.violations = [
+            Violation(found["path"], found["message"], tuple(found.get("allowed", ())), found.get("nearest"))
+            for found in error.get("violations", ())
+        ]
+        super().__init__(f"{status} {self.type}: {self.value}")
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What an advance did, each event at its own time."""
+
+    begun: datetime
+    ended: datetime
+    events: list[Json]
+    stopped: bool
+
+    @property
+    def labels(self) -> list[str]:
+        """What happened, in words."""
+        return [event["label"] for event in self.events]
+
+
+class SandboxClock:
+    """The project's clock."""
+
+    def __init__(self, client: "SandboxClient") -> None:
+        self._client = client
+
+    @property
+    def now(self) -> datetime:
+        """Sandbox time."""
+        return datetime.fromisoformat(self._client.call("GET", "/control/clock/")["now"])
+
+    @property
+    def mode(self) -> str:
+        """``running`` or ``frozen``."""
+        mode: str = self._client.call("GET", "/control/clock/")["mode"]
+        return mode
+
+    def advance(
+        self,
+        by: str | None = None,
+        *,
+        to: datetime | str | None = None,
+        until: str | None = None,
+        max_events: int | None = None,
+    ) -> Advance:
+        """Go on by a period such as ``PT30M``, to a time, or until ``next`` or ``idle`` (CTL-13).
+
+        Everything due on the way happens at its own time, webhooks included, before this returns.
+        """
+        moment = to.isoformat() if isinstance(to, datetime) else to
+        body = _given(by=by, to=moment, until=until, max_events=max_events)
+        found = self._client.call("POST", "/control/clock/advance/", body)
+        begun, ended = (datetime.fromisoformat(found[key]) for key in ("from", "to"))
+        return Advance(begun, ended, found["events"], found.get("stopped", False))
+
+    def freeze(self) -> None:
+        """Let it stand (CTL-12)."""
+        self._client.call("PATCH", "/control/clock/", {"mode": "frozen"})
+
+    def run(self, rate: float = 1.0) -> None:
+        """Let it run, this many seconds per second (CTL-12)."""
+        self._client.call("PATCH", "/control/clock/", {"mode": "running", "rate": rate})
+
+
+class SandboxClient:
+    """One project of a running sandbox."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        session: "requests.Session | None" = None,
+        control_token: str | None = None,
+    ) -> None:
+        """Speak to the server at ``base_url`` as the project of ``api_key``.
+
+        With a ``session`` its transport is used, else one of its own without proxies.
+        """
+        self.base_url = base_url.rstrip("/")
+        self.api_key = api_key
+        self.clock = SandboxClock(self)
+        self._control_token = control_token
+        self._session = session or _session()
+
+    # Calls
+
+    def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+        """Any call of the merchant or control API; answers the parsed body.
+
+        Raises:
+            SandboxError: the server refused it.
+        """
+        headers, auth = {}, (self.api_key, "")
+        if path == "/control/projects/" and self._control_token is not None:
+            headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
+        answer = self._session.request(
+            method,
+            f"{self.base_url}{path}",
+            json=body,
+            params=_given(**query),
+            headers=headers,
+            auth=auth,
+            timeout=TIMEOUT_SECONDS,
+            allow_redirects=False,
+        )
+        try:
+            found = answer.json()
+        except ValueError:
+            found = {}
+        if answer.status_code >= 400:
+            raise SandboxError(answer.status_code, found.get("error", {}))
+        return found
+
+    def health(self) -> Json:
+        """``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
+        return _object(self.call("GET", "/health/"))
+
+    # The project
+
+    def create_project(self, **settings: Any) -> "SandboxClient":
+        """Another project, with a client of its own (CTL-06)."""
+        made = self.call("POST", "/control/projects/", settings)
+        return SandboxClient(
+            self.base_url, made["api_key"], session=self._session, control_token=self._control_token
+        )
+
+    def project(self) -> Json:
+        """The project's ids, settings, clock and scenario."""
+        return _object(self.call("GET", "/control/project/"))
+
+    def change_settings(self, **settings: Any) -> Json:
+        """Change some settings, or none when one is wrong (CTL-01)."""
+        return _object(self.call("PATCH", "/control/project/", settings))
+
+    def delete_project(self) -> None:
+        """Delete it; its key is refused from then on (CTL-07)."""
+        self.call("DELETE", "/control/project/")
+
+    def reset(self) -> None:
+        """Be as at the start (CTL-09)."""
+        self.call("POST", "/control/reset/")
+
+    def snapshot(self) -> Json:
+        """The whole state as one document (CTL-10)."""
+        return _object(self.call("GET", "/control/state/"))
+
+    def restore(self, state: Json) -> None:
+        """Go on from a snapshot (CTL-10)."""
+        self.call("PUT", "/control/state/", state)
+
+    # What shall happen
+
+    def scenario(self, scenario: str | Json) -> Json:
+        """Switch to a scenario by its name, or to a whole one (CTL-19)."""
+        body = {"name": scenario} if isinstance(scenario, str) else scenario
+        return _object(self.call("PUT", "/control/scenario/", body))
+
+    def reset_scenario(self) -> None:
+        """Go back to the default one."""
+        self.call("DELETE", "/control/scenario/")
+
+    def scenarios(self) -> list[Json]:
+        """The scenarios there are, with their descriptions (CTL-18)."""
+        return self._items("/control/scenarios/")
+
+    def faults(self, faults: Sequence[Json] = (), webhooks: Sequence[Json] = ()) -> Json:
+        """Let requests and webhooks go wrong; without any, none do (CTL-23, CTL-24)."""
+        return _object(
+            self.call("PUT", "/control/faults/", {"faults": list(faults), "webhooks": list(webhooks)})
+        )
+
+    def act(self, order_id: str, actor: str, action: str, **how: Any) -> Json:
+        """Let somebody act: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
+        body = {"actor": actor, "action": action, **how}
+        return _object(self.call("POST", f"/control/orders/{order_id}/act/", body))
+
+    def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> Json:
+        """Let a payer scan a bank QR code; answers the order."""
+        body = _given(amount=amount, issuer_id=issuer_id)
+        return _object(self.call("POST", f"/control/bankqr/{qr_id}/scan/", body))
+
+    # What happened
+
+    def order(self, order_id: str) -> Json:
+        """An order as the merchant reads it."""
+        return _object(self.call("GET", f"/v1/orders/{order_id}/"))
+
+    def agenda(self) -> list[Json]:
+        """What is due, in its order (CTL-17)."""
+        return self._items("/control/agenda/")
+
+    def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[Json]:
+        """Webhooks with every attempt, newest last (CTL-21)."""
+        return self._items("/control/webhooks/", order_id=order_id, state=state)
+
+    def redeliver(self, delivery_id: str) -> Json:
+        """Send a webhook once more, now (CTL-22)."""
+        return _object(self.call("POST", f"/control/webhooks/{delivery_id}/redeliver/"))
+
+    def journal(self, **filters: Any) -> list[Json]:
+        """Requests of the merchant API, by ``method``, ``path``, ``status`` or ``order_id`` (CTL-25)."""
+        return self._items("/control/journal/", **filters)
+
+    def wait(
+        self,
+        *,
+        order_id: str | None = None,
+        status: str | None = None,
+        webhook: str | None = None,
+        idle: bool = False,
+        timeout_seconds: float = 10.0,
+    ) -> Json:
+        """Wait until an order has a status, a webhook of an order was answered, or nothing is due (CTL-26).
+
+        Raises:
+            SandboxError: 408, the time is over and something else is true.
+        """
+        return _object(
+            self.call(
+                "GET",
+                "/control/wait/",
+                order_id=order_id,
+                status=status,
+                webhook=webhook,
+                idle=1 if idle else None,
+                timeout=f"{timeout_seconds:g}",
+            )
+        )
+
+    def rules(self) -> Iterator[Json]:
+        """Every rule that the sandbox plays by, with the tests that prove it (SET-70)."""
+        yield from self._items("/control/fidelity/")
+
+    def _items(self, path: str, **query: Any) -> list[Json]:
+        found: list[Json] = self.call("GET", path, **query)["items"]
+        return found
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _object(found: Any) -> Json:
+    answer: Json = found
+    return answer
+
+
+def _session() -> "requests.Session":
+    import requests  # here, because a test suite that only imports this module pays nothing
+
+    session = requests.Session()
+    session.trust_env = False
+    return session

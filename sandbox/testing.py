@@ -1,0 +1,163 @@
+"""What a test gets as ``payment_sandbox``: a project of its own, short names for what tests do with it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from sandbox.client import Json, SandboxClient, SandboxClock, SandboxError
+
+if TYPE_CHECKING:
+    import requests
+    from _typeshed.wsgi import WSGIApplication
+
+    from sandbox.server import Server
+
+SHOP_URL: Final = "http://shop.test/webhook"
+CLOCK: Final = "frozen"
+
+
+class PaymentSandboxServer:
+    """One sandbox for a whole test session: in this process, or the one at ``SANDBOX_URL``."""
+
+    def __init__(self, base_url: str | None = None, control_token: str | None = None) -> None:
+        self.in_process: Server | None = None
+        self.base_url = base_url or ""
+        self._control_token = control_token
+        if base_url is None:
+            from sandbox import server  # here, so that a suite without payments pays nothing
+
+            self.in_process = server.Server()
+            self.in_process.start()
+            self.base_url = self.in_process.url
+
+    def project(self, settings: Mapping[str, Any]) -> "PaymentSandbox":
+        """A fresh project with a frozen clock."""
+        session = self._session("")
+        owner = SandboxClient(self.base_url, "", session=session, control_token=self._control_token)
+        made = owner.call("POST", "/control/projects/", {"clock": CLOCK, **settings})
+        return PaymentSandbox(self, made)
+
+    def session_for(self, api_key: str) -> "requests.Session":
+        """A session with the key set; without sockets where the server is in this process."""
+        return self._session(api_key)
+
+    def _session(self, api_key: str) -> "requests.Session":
+        import requests
+
+        if self.in_process is not None:
+            from sandbox.in_process import session
+
+            return session(self.in_process, api_key)
+        made = requests.Session()
+        made.trust_env = False
+        made.auth = (api_key, "")
+        return made
+
+    def stop(self) -> None:
+        """Stop the server, if it is ours."""
+        if self.in_process is not None:
+            self.in_process.stop()
+
+
+class PaymentSandbox:
+    """One project: its address and key for the code under test, and everything to drive it."""
+
+    def __init__(self, server: PaymentSandboxServer, made: Json) -> None:
+        self.server = server
+        self.base_url = server.base_url
+        self.api_key: str = made["api_key"]
+        self.project_id: str = made["project_id"]
+        self.session = server.session_for(self.api_key)
+        """For the code under test: its requests to the sandbox use no socket where that can be."""
+        self.client = SandboxClient(self.base_url, self.api_key, session=self.session)
+        self.clock: SandboxClock = self.client.clock
+
+    def scenario(self, scenario: str | Json) -> Json:
+        """Switch to a scenario by name, or to a whole one."""
+        return self.client.scenario(scenario)
+
+    def act(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> Json:
+        """Let somebody act; without more, the customer pays."""
+        return self.client.act(order_id, actor, action, **how)
+
+    @property
+    def webhooks(self) -> list[Json]:
+        """The webhooks with every attempt."""
+        return self.client.webhooks()
+
+    def wait_for(self, order_id: str, status: str, timeout_seconds: float = 10.0) -> Json:
+        """Wait until an order has a status."""
+        return self.client.wait(order_id=order_id, status=status, timeout_seconds=timeout_seconds)
+
+    def deliver_to(self, wsgi_app: "WSGIApplication", webhook_url: str = SHOP_URL) -> None:
+        """Deliver webhooks straight into the merchant's own WSGI application, without a socket.
+
+        ``webhook_url`` says under which address; an order's own goes before it.
+
+        Raises:
+            RuntimeError: the server runs in another process.
+        """
+        if self.server.in_process is None:
+            raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
+        from sandbox.in_process import sender
+
+        project = self.server.in_process.registry.find(self.api_key)
+        assert project is not None, "it was made here"
+        project.send = sender(wsgi_app)
+        self.client.change_settings(webhook_url=webhook_url)
+
+    def timeline(self) -> str:
+        """What happened, line by line, for a report."""
+        return "\n".join(_timeline(self.client))
+
+    def close(self) -> None:
+        """Delete the project: whatever is still due never happens."""
+        with suppress(SandboxError):
+            self.client.delete_project()
+        self.session.close()
+
+
+def _timeline(client: SandboxClient) -> Iterator[str]:
+    """Requests, statuses and webhooks by sandbox time; what came at one time, in this order."""
+    journal = client.journal()
+    moments = [(entry["at"], line) for entry in journal for line in _exchange(entry)]
+    for order_id in dict.fromkeys(entry["order_id"] for entry in journal if entry["order_id"]):
+        with suppress(SandboxError):
+            moments += _statuses(client.order(order_id))
+    moments += [moment for webhook in client.webhooks() for moment in _attempts(webhook)]
+    yield f"sandbox time is {client.clock.now.isoformat()}, scenario {client.project()['scenario']}"
+    for at, line in sorted(moments, key=lambda moment: moment[0]):
+        yield f"{at}  {line}"
+
+
+def _statuses(order: Json) -> Iterator[tuple[str, str]]:
+    for attempt in order.get("transactions", ()):
+        for event in attempt["events"]:
+            yield event["occurred"], f"{attempt['payment_method']} of {order['id']} is {event['event']}"
+
+
+def _attempts(webhook: Json) -> Iterator[tuple[str, str]]:
+    for attempt in webhook["attempts"]:
+        outcome = attempt["error"] or (attempt["response"] or {}).get("status", "dropped")
+        yield (
+            attempt["at"],
+            f"webhook {attempt['number']} for {webhook['order_id']} to {webhook['url']}: {outcome}",
+        )
+
+
+def _exchange(entry: Json) -> Iterator[str]:
+    rule = f", rule {entry['rule']}" if entry["rule"] else ""
+    fault = f", fault {entry['fault']}" if entry["fault"] else ""
+    yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"
+    error = (entry["response"] or {}).get("error") if isinstance(entry["response"], dict) else None
+    if error is not None:
+        yield f"  {error['type']}: {error['value']}"
+    decision = entry["decision"]
+    if decision is not None and decision["rule"] is not None:
+        yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
+    elif decision is not None and decision.get("nearest"):
+        differs = "; ".join(
+            f"{found['condition']} expected {found['expected']}, was {found['actual']}"
+            for found in decision["nearest"]["differs"]
+        )
+        yield f"  no rule matched; nearest is rule {decision['nearest']['rule']}: {differs}"

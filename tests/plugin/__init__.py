@@ -1,0 +1,1 @@
+"""What merchants' test suites use."""

@@ -1,0 +1,285 @@
+"""The fixtures and markers, each in a suite of its own, run as a merchant runs it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sandbox.server import Server
+
+SHOP = """
+import pytest
+import requests
+from flask import Flask, request
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+
+
+def place(sandbox, **more):
+    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json={**ORDER, **more})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+@pytest.fixture
+def shop(payment_sandbox):
+    app = Flask("shop")
+    app.known = []
+
+    @app.post("/webhook")
+    def webhook():
+        order_id = request.json["order_id"]
+        order = payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/").json()
+        app.known.append(order["status"])
+        return "", 200
+
+    payment_sandbox.deliver_to(app)
+    return app
+"""
+
+
+def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a suite of these tests in a process of its own."""
+    (tmp_path / "test_shop.py").write_text(SHOP + tests)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", *options]
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
+    return subprocess.run(
+        [*command, str(tmp_path)],
+        env={**env, **environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def passed(ran: subprocess.CompletedProcess[str], count: int) -> None:
+    """Expect that all tests of a suite passed."""
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
+    assert f"{count} passed" in ran.stdout, ran.stdout
+
+
+USING_ALL = """
+def test_all_of_it(payment_sandbox, webhook_receiver):
+    payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
+    order = requests.post(
+        f"{payment_sandbox.base_url}/v1/orders/", json=ORDER, auth=(payment_sandbox.api_key, "")
+    ).json()
+    payment_sandbox.act(order["id"])
+    assert webhook_receiver.wait_for(order["id"]).body["event"] == "status_changed"
+    assert payment_sandbox.wait_for(order["id"], "completed")["status"] == "completed"
+    payment_sandbox.client.wait(idle=True)
+    webhook_receiver.answer_with(503)
+    payment_sandbox.scenario("refund-fails-later")
+    before = payment_sandbox.clock.now
+    payment_sandbox.clock.advance("PT30M")
+    assert (payment_sandbox.clock.now - before).total_seconds() == 1800
+    assert [webhook["state"] for webhook in payment_sandbox.webhooks] == ["delivered", "delivered"]
+
+
+def test_nothing_leaks(payment_sandbox):
+    assert payment_sandbox.client.journal() == []
+    assert payment_sandbox.client.agenda() == []
+    assert payment_sandbox.client.project()["scenario"] == "default"
+"""
+
+
+def test_the_fixtures_of_the_contract(tmp_path: Path) -> None:
+    """In this process; each test has a project of its own."""
+    passed(suite(tmp_path, USING_ALL), 2)
+
+
+def test_the_same_against_a_running_server(tmp_path: Path, server: Server) -> None:
+    """The one at SANDBOX_URL."""
+    passed(suite(tmp_path, USING_ALL, SANDBOX_URL=server.url), 2)
+
+
+def test_the_same_in_parallel(tmp_path: Path) -> None:
+    """A server per worker."""
+    passed(suite(tmp_path, USING_ALL, "-n", "2"), 2)
+
+
+SOCKETLESS = """
+import socket
+
+def test_no_socket_is_needed(payment_sandbox, shop, monkeypatch):
+    def refuse(*arguments):
+        raise AssertionError("a socket was opened")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    order = place(payment_sandbox)
+    payment_sandbox.act(order["id"])
+    assert shop.known == ["completed", "completed"] or shop.known == ["processing", "completed"]
+    payment_sandbox.clock.advance("P1D")
+    (first, second) = payment_sandbox.webhooks
+    assert {first["state"], second["state"]} == {"delivered"}
+
+
+def test_a_handler_sees_the_time_of_its_webhook(payment_sandbox, shop):
+    times = []
+
+    @shop.before_request
+    def note():
+        times.append(payment_sandbox.clock.now)
+
+    order = place(payment_sandbox)
+    before = payment_sandbox.clock.now
+    payment_sandbox.clock.advance("PT2H")
+    assert [(time - before).total_seconds() for time in times] == [1800.0]
+    assert shop.known == ["expired"]
+
+
+def test_a_shop_that_crashes_is_tried_again(payment_sandbox, shop):
+    @shop.before_request
+    def crash():
+        raise ValueError("out of stock")
+
+    order = place(payment_sandbox)
+    payment_sandbox.act(order["id"], action="cancel")
+    payment_sandbox.clock.advance("PT30M")
+    webhook = payment_sandbox.webhooks[-1]
+    assert (webhook["state"], len(webhook["attempts"])) == ("failed", 10)
+    assert webhook["attempts"][0]["response"]["status"] == 500
+
+
+def test_faults_cut_the_connection_here_too(payment_sandbox):
+    payment_sandbox.client.faults([{"when": {"method": "POST"}, "then": {"reset": True}}])
+    with pytest.raises(requests.ConnectionError):
+        place(payment_sandbox)
+"""
+
+
+def test_a_shop_in_this_process_needs_no_socket(tmp_path: Path) -> None:
+    """In both directions; what a request causes is done when it returns."""
+    passed(suite(tmp_path, SOCKETLESS), 4)
+
+
+MARKED = """
+@pytest.mark.payment_settings(mode="live", name="the module's")
+class TestMarked:
+    @pytest.mark.payment_scenario("webhook-lost")
+    @pytest.mark.payment_settings(name="the test's")
+    def test_markers(self, payment_sandbox):
+        project = payment_sandbox.client.project()
+        assert (project["scenario"], project["settings"]["mode"]) == ("webhook-lost", "live")
+        assert project["settings"]["name"] == "the test's"
+
+
+@pytest.mark.payment_webhook_orders
+def test_a_shop_that_counts(payment_sandbox, shop):
+    order = place(payment_sandbox)
+    payment_sandbox.act(order["id"])
+    payment_sandbox.clock.advance("PT0S")
+    assert len(shop.known) == 2
+"""
+
+
+def test_markers_set_a_project_up_and_webhooks_in_every_order(tmp_path: Path) -> None:
+    """The smallest order of webhooks that fails is named."""
+    ran = suite(tmp_path, MARKED)
+    assert ran.returncode == 1
+    assert "2 failed, 4 passed" in ran.stdout, ran.stdout
+    assert "test_a_shop_that_counts: the smallest order of webhooks that fails is: twice\n" in ran.stdout
+
+
+FAILING = """
+def test_that_fails(payment_sandbox, shop):
+    payment_sandbox.scenario({"name": "mine", "rules": [{"when": {"amount": 5}, "then": {"customer": "pays"}}]})
+    order = place(payment_sandbox)
+    payment_sandbox.act(order["id"])
+    payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/{order['id']}/refunds/", json={"amount": 9999})
+    assert False
+"""
+
+
+def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
+    """Requests and answers, refusals with their rule, the nearest scenario rule, statuses, webhooks."""
+    ran = suite(tmp_path, FAILING)
+    assert ran.returncode == 1
+    _, _, report = ran.stdout.partition("payment sandbox")
+    for words in (
+        "scenario mine",
+        "POST /v1/orders/ -> 201",
+        "no rule matched; nearest is rule 0: amount expected 5, was 1295",
+        "wallet-web of",
+        "is completed",
+        "webhook 1 for",
+        ": 200",
+        "/refunds/ -> 409, rule SET-49",
+        "RefundExceedsCaptured: 9999 cents asked, 1295 left to refund",
+    ):
+        assert words in report, words
+
+
+FROZEN = """
+from datetime import datetime, UTC
+from freezegun import freeze_time
+
+
+@freeze_time("2020-02-02")
+def test_frozen(payment_sandbox, shop):
+    before = payment_sandbox.clock.now
+    assert before.year >= 2026
+    order = place(payment_sandbox)
+    payment_sandbox.act(order["id"])
+    payment_sandbox.clock.advance("PT30M")
+    assert (payment_sandbox.clock.now - before).total_seconds() == 1800
+    assert shop.known[-1] == "completed"
+    state = payment_sandbox.client.snapshot()
+    payment_sandbox.client.restore(state)
+    assert payment_sandbox.client.order(order["id"])["status"] == "completed"
+
+
+def test_ticking(payment_sandbox, webhook_receiver):
+    payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
+    with freeze_time("2020-02-02") as freezer:
+        order = requests.post(
+            f"{payment_sandbox.base_url}/v1/orders/", json=ORDER, auth=(payment_sandbox.api_key, "")
+        ).json()
+        before = payment_sandbox.clock.now
+        freezer.tick(3600)
+        assert payment_sandbox.clock.now == before
+        payment_sandbox.act(order["id"])
+        webhook_receiver.wait_for(order["id"])
+"""
+
+
+def test_a_frozen_host_clock_stays_outside(tmp_path: Path) -> None:
+    """Nothing hangs, and no project's clock moves or shows it."""
+    passed(suite(tmp_path, FROZEN), 2)
+
+
+def test_the_readme_s_example_passes_as_pasted(tmp_path: Path) -> None:
+    """With its shop."""
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", readme, re.S)
+    (tmp_path / "test_readme.py").write_text(example)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", str(tmp_path)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert "2 passed" in ran.stdout, ran.stdout
+
+
+def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
+    """It imports nothing heavy."""
+    code = (
+        "import sys, pytest; before = set(sys.modules); import sandbox.pytest_plugin; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["sandbox", "sandbox.pytest_plugin"]
+
+
+@pytest.mark.parametrize("name", ["payment_sandbox_server", "payment_sandbox", "webhook_receiver"])
+def test_the_fixtures_are_documented(name: str) -> None:
+    """In a sentence that ``pytest --fixtures`` shows."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "--fixtures", "-q", "-p", "no:cacheprovider"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"{name} " in ran.stdout
