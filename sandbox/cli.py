@@ -117,7 +117,7 @@ def _check(clock: str, public_url: str | None) -> None:
         _fail(f"--{invalid}")
     if public_url is not None:
         parts = urlsplit(public_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             _fail(f"--public-url: {public_url!r} is no address such as http://pay.example:8080")
 
 

@@ -9,39 +9,19 @@ Every method raises ``SandboxError`` when the server refuses; it carries all vio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+from sandbox.client_errors import SandboxError, Violation
 
 if TYPE_CHECKING:
     import requests
+
+__all__ = ["Advance", "Json", "SandboxClient", "SandboxClock", "SandboxError", "Violation"]
 
 Json = dict[str, Any]
 """An object of the API, as it came."""
 
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server grants
-
-
-class Violation(NamedTuple):
-    """One thing wrong with a call: where, what was expected, and what would have been allowed."""
-
-    path: str
-    message: str
-    allowed: Sequence[str] = ()
-    nearest: str | None = None
-
-
-class SandboxError(Exception):
-    """A call was refused; nothing has changed."""
-
-    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
-        self.status = status
-        self.type: str = error.get("type", "Unknown")
-        self.value: str = error.get("value", "the answer is no sandbox's")
-        self.allowed: list[str] = list(error.get("allowed", ()))
-        self.violations = [
-            Violation(found["path"], found["message"], tuple(found.get("allowed", ())), found.get("nearest"))
-            for found in error.get("violations", ())
-        ]
-        super().__init__(f"{status} {self.type}: {self.value}")
 
 
 @dataclass(frozen=True)
@@ -126,7 +106,7 @@ class SandboxClient:
 
     # Calls
 
-    def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
         """Any call of the merchant or control API; answers the parsed body.
 
         Raises:
@@ -139,7 +119,7 @@ class SandboxClient:
             method,
             f"{self.base_url}{path}",
             json=body,
-            params=_given(**query),
+            params=_given(**(query or {})),
             headers=headers,
             auth=auth,
             timeout=TIMEOUT_SECONDS,
@@ -227,6 +207,17 @@ class SandboxClient:
         """An order as the merchant reads it."""
         return _object(self.call("GET", f"/v1/orders/{order_id}/"))
 
+    def status(self, order_id: str) -> str | None:
+        """The status of an order, by a look that leaves no trace in the journal; None when it is gone."""
+        try:
+            answer = self.call(
+                "GET", "/control/wait/", query={"order_id": order_id, "status": "new", "timeout": "0"}
+            )
+        except SandboxError as refused:
+            return refused.now.get("status")
+        status: str = answer["status"]
+        return status
+
     def agenda(self) -> list[Json]:
         """What is due, in its order (CTL-17)."""
         return self._items("/control/agenda/")
@@ -261,11 +252,13 @@ class SandboxClient:
             self.call(
                 "GET",
                 "/control/wait/",
-                order_id=order_id,
-                status=status,
-                webhook=webhook,
-                idle=1 if idle else None,
-                timeout=f"{timeout_seconds:g}",
+                query={
+                    "order_id": order_id,
+                    "status": status,
+                    "webhook": webhook,
+                    "idle": 1 if idle else None,
+                    "timeout": f"{timeout_seconds:g}",
+                },
             )
         )
 
@@ -274,7 +267,7 @@ class SandboxClient:
         yield from self._items("/control/fidelity/")
 
     def _items(self, path: str, **query: Any) -> list[Json]:
-        found: list[Json] = self.call("GET", path, **query)["items"]
+        found: list[Json] = self.call("GET", path, query=query)["items"]
         return found
 
 

@@ -253,4 +253,21 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-COMMANDS = (health, clock, act, scenario, webhooks, projects, reset, watch)
+@click.command()
+@as_json
+def review(as_json: bool) -> None:
+    """Say what the integration does wrong, as the project's journal tells; exit code 1 when it does."""
+    from sandbox.client import SandboxClient, SandboxError
+    from sandbox.review import review as look_through
+
+    url = os.environ.get("SANDBOX_URL", URL_DEFAULT)
+    try:
+        found = look_through(SandboxClient(url, os.environ.get("SANDBOX_API_KEY", KEY_DEFAULT)))
+    except (SandboxError, OSError) as error:
+        _fail(str(error))
+    shown = [finding._asdict() for finding in found]
+    show(shown, as_json, lambda _: "\n".join(map(str, found)) or "nothing to mend")
+    sys.exit(1 if found else 0)
+
+
+COMMANDS = (health, clock, act, scenario, webhooks, projects, reset, watch, review)

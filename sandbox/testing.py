@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import requests
     from _typeshed.wsgi import WSGIApplication
 
+    from sandbox.review import Finding
     from sandbox.server import Server
 
 SHOP_URL: Final = "http://shop.test/webhook"
@@ -105,6 +106,12 @@ class PaymentSandbox:
         assert project is not None, "it was made here"
         project.send = sender(wsgi_app)
         self.client.change_settings(webhook_url=webhook_url)
+
+    def review(self) -> "list[Finding]":
+        """What the integration under test does wrong, as its requests tell; empty for a clean one."""
+        from sandbox.review import review
+
+        return review(self.client)
 
     def timeline(self) -> str:
         """What happened, line by line, for a report."""

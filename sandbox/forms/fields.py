@@ -263,6 +263,10 @@ def _url_problem(text: str) -> str | None:
         return "it names no host"
     if "@" in parts.netloc:
         return "it holds credentials"
+    try:
+        parts.hostname.encode("idna")
+    except UnicodeError:
+        return "its host is no name that can be looked up"
     return None
 
 

@@ -1,6 +1,7 @@
 """What a customer, a bank, a screening or a processor does: one engine for pages, calls and scenarios."""
 
 from datetime import datetime
+from typing import Final
 
 from sandbox.methods import BY_NAME, behaviour_of
 from sandbox.methods.banking import ISSUERS
@@ -14,6 +15,8 @@ from sandbox.orders.statuses import OrderStatus, TransactionStatus, Trigger
 from sandbox.orders.transaction import Transaction
 from sandbox.projects.edit import Edit
 from sandbox.projects.project import Project
+
+GIVEN_UP: Final = "The customer chose another method"
 
 
 def act(project: Project, order_id: str, action: Action) -> Order:
@@ -124,7 +127,7 @@ def _choose(edit: Edit, order: Order, action: Action) -> None:
     open_attempt = order.last_transaction
     if open_attempt is not None and open_attempt.is_open:
         edit.move_transaction(open_attempt, Trigger.CANCEL)
-        open_attempt.reason = "The customer chose another method"
+        open_attempt.reason = GIVEN_UP
     order.page_visited = True
     if order.status == OrderStatus.NEW:
         edit.move_order(order, Trigger.VISIT)

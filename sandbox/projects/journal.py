@@ -33,6 +33,15 @@ class JournalEntry(NamedTuple):
     order_id: str | None = None
     fault: dict[str, Any] | None = None
     transaction_id: str | None = None  # of the attempt that the request made
+    real_at: datetime | None = None
+
+
+class ReturnVisit(NamedTuple):
+    """A customer who was sent back to the shop."""
+
+    order_id: str
+    at: datetime
+    real_at: datetime
 
 
 class Journal:
@@ -42,6 +51,7 @@ class Journal:
         self.entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
         self.dropped = 0
         self.decisions: dict[str, Decision] = {}  # by transaction
+        self.returns: deque[ReturnVisit] = deque(maxlen=ENTRIES_MAX)
 
     def note(self, decisions: Mapping[str, Decision]) -> None:
         """Keep what the scenario decided for attempts; as many as entries."""

@@ -10,7 +10,7 @@ from marshmallow import ValidationError, validates_schema
 from sandbox.forms import Choice, Flag, Form, Items, Text, WebUrl, Whole, read
 from sandbox.forms.fields import Anything
 from sandbox.methods import NAMES
-from sandbox.orders.refusals import Invalid, Violation
+from sandbox.orders.refusals import Invalid
 
 LIVE: Final = "live"
 TEST: Final = "test"
@@ -125,8 +125,5 @@ def read_settings(data: Any, base: Settings, path: str = "") -> Settings:
         return base.changed(read(FORM, data))
     except Invalid as invalid:
         raise Invalid(
-            [
-                Violation(".".join(filter(None, (path, found.path))), found.message, found.allowed)
-                for found in invalid.violations
-            ]
+            [found._replace(path=".".join(filter(None, (path, found.path)))) for found in invalid.violations]
         ) from None

@@ -1,5 +1,7 @@
 """Where pages are: addresses for customers, which carry their project because customers have no key."""
 
+from urllib.parse import urlsplit
+
 from flask import current_app
 
 from sandbox.methods.base import PAYMENT_PAGE
@@ -12,6 +14,11 @@ from sandbox.projects.project import Project
 def _public_url() -> str:
     address: str = current_app.extensions["public_url"]
     return address
+
+
+def base_path() -> str:
+    """The path of the public URL, below which a proxy serves the pages; mostly none."""
+    return urlsplit(_public_url()).path
 
 
 def _shown(project: Project, path: str) -> str:

@@ -30,7 +30,8 @@ def refuse_strangers() -> None:
             403, f"this server is not called {host!r}; if it is, start it with --allow-host {host or 'NAME'}"
         )
     origin = request.headers.get("Origin")
-    if origin is not None and _part("netloc", origin).lower() != request.host.lower():
+    own = (request.host.lower(), _part("netloc", current_app.extensions["public_url"]).lower())
+    if origin is not None and _part("netloc", origin).lower() not in own:
         raise RequestRefused(403, f"pages of {origin!r} may not drive this server")
 
 

@@ -9,6 +9,7 @@ import requests
 from sandbox.methods import ALL, BY_NAME
 from sandbox.orders.cards import CARDS
 from sandbox.orders.customers import LOCALES
+from sandbox.server import Server
 from sandbox.web.pages.cardform import is_luhn
 from sandbox.web.pages.language import DEFAULT, Language, phrases
 from tests.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, card
@@ -589,6 +590,10 @@ def test_the_customer_s_locale_chooses_the_language(live: Sandbox, locale: str) 
         ("nl-NL,nl;q=0.9", "nl"),
         ("nl-BE,nl;q=0.9", "nl-BE"),
         ("fr-FR,fr;q=0.9", "fr-BE"),
+        ("fr-CA", "fr-BE"),
+        ("en-US,en;q=0.9,nl;q=0.8", "en-GB"),
+        ("fr-FR,fr;q=0.9,nl;q=0.8", "fr-BE"),
+        ("ja,de;q=0.5,nl;q=0.7", "nl"),
         ("de", "de"),
         ("ja", "en-GB"),
         ("", "en-GB"),
@@ -743,3 +748,135 @@ def test_a_screening_of_a_hosted_order_shows_that_it_goes_on(live: Sandbox, paye
     page = payer.press(page, "decline")
     assert "notice" in page.ids
     assert "wallet-web" in page.buttons
+
+
+# What a review found
+
+
+@pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
+def test_an_authorization_that_shows_as_accepted_leads_back(
+    project: Callable[..., Sandbox], method: str
+) -> None:
+    """The customer has done his part."""
+    sandbox = project(authorized_status="accepted")
+    transaction = by(method, capture_mode="manual")
+    order = sandbox.place(
+        transaction, amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER, return_url=RETURN
+    )
+    payer = Payer(sandbox)
+    payer.press(payer.open(payment_page(order)), "pay")
+    assert payer.arrived is not None
+    assert sandbox.status(order) == ("accepted", "accepted")
+
+
+@pytest.mark.parametrize("url", ["https://a..b/", "https://" + "ü" * 80 + ".example/"])
+def test_a_return_url_that_no_browser_could_follow_is_refused(live: Sandbox, url: str) -> None:
+    """At creation, not at the payer."""
+    assert live.create(return_url=url).status_code == 400
+    assert live.post("/v1/bankqr/", {"amount": 5, "return_url": url}).status_code == 400
+    assert live.create(return_url="https://bücher.example/ok").status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "query"),
+    [
+        ("wallet-web", "card=challenge"),
+        ("bank-redirect-nl", "authorization=PAN_ONLY"),
+        ("wallet-google", "card=challenge"),
+        ("credit-card", "authorization=PAN_ONLY"),
+        ("credit-card", "card=frictionless"),
+        ("wallet-apple", "authorization=PAN_ONLY"),
+    ],
+)
+def test_a_step_that_a_payment_does_not_have_is_not_there(
+    live: Sandbox, payer: Payer, method: str, query: str
+) -> None:
+    """Neither to see nor to post."""
+    order = placed(live, method)
+    page = payer.open(payment_page(order))
+    assert "notice" in payer.open(f"{payment_page(order)}secure/?{query}").ids
+    form = {"token": page.form_with("pay").fields["token"], "action": "pay", **dict([query.split("=")])}
+    requests.post(f"http://{payment_page(order)}secure/", data=form, timeout=5)
+    assert live.status(order) == ("processing", "processing")
+
+
+def test_a_refused_screening_is_no_cancellation(live: Sandbox, payer: Payer) -> None:
+    """The page says that the way to pay was refused."""
+    customer = {**CUSTOMER, "email_address": "declined@example.com"}
+    order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=customer)
+    page = payer.press(payer.open(order_page(order)), "invoice-later-b")
+    assert page.ids["notice"] == Language(DEFAULT).say("notice_declined")
+
+
+def test_a_half_filled_card_form_does_not_pay(live: Sandbox, payer: Payer) -> None:
+    """Nor an unknown test card, nor digits of other scripts."""
+    order = placed(live, "credit-card")
+    page = payer.open(payment_page(order))
+    for fields in (
+        {"cvc": "123"},
+        {"card": "bogus"},
+        {"number": CARDS["visa"].number, **TYPED, "cvc": "١٢٣"},
+    ):
+        assert payer.press(page, "pay", **fields).status == 400
+    assert live.status(order) == ("processing", "processing")
+
+
+def test_a_number_in_another_field_is_not_shown_again(live: Sandbox, payer: Payer) -> None:
+    """Somebody may paste it there."""
+    order = placed(live, "credit-card")
+    number = CARDS["visa"].number
+    page = payer.press(payer.open(payment_page(order)), "pay", number="1", holder=number)
+    assert number not in page.answer.text
+    page = payer.press(page, "pay", number="1", holder="J. de Vries")
+    assert page.form_with("pay").fields["holder"] == "J. de Vries"
+
+
+def test_an_order_with_an_attempt_leads_on_to_it(live: Sandbox, payer: Payer) -> None:
+    """From its own address, too."""
+    order = placed(live, "wallet-web")
+    assert "pay" in payer.open(order_page(order)).buttons
+
+
+def test_looking_at_a_code_s_address_is_no_visit_either(live: Sandbox) -> None:
+    """A HEAD moves nothing."""
+    order = placed(live, "wallet-qr")
+    requests.head(f"http://{payment_page(order)}scan/", timeout=5)
+    assert live.status(order) == ("new", "new")
+
+
+def test_a_form_is_bounded(live: Sandbox, payer: Payer) -> None:
+    """Over a mebibyte it is not read."""
+    order = placed(live, "wallet-web")
+    form = payer.open(payment_page(order)).form_with("pay")
+    answer = requests.post(form.action, data={**form.fields, "x": "x" * (1 << 20)}, timeout=5)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (413, 413)
+
+
+def test_an_order_page_can_be_left(live: Sandbox, payer: Payer) -> None:
+    """It says until when the order stays open."""
+    order = live.place()
+    page = payer.open(order_page(order))
+    assert "sandbox-leave" in page.ids
+    assert "result-open" in payer.open(f"{live.url}{next(x for x in page.links if 'result' in x)}").ids
+
+
+def test_pages_behind_a_proxy_keep_its_path_and_origin() -> None:
+    """As --public-url says."""
+    with Server(public_url="https://pay.example/sandbox/") as server:
+        url = f"http://127.0.0.1:{server.port}"
+        body = {"currency": "EUR", "amount": 5, "return_url": RETURN, "transactions": [by("wallet-web")]}
+        order = requests.post(f"{url}/v1/orders/", json=body, auth=("sandbox-key", ""), timeout=5).json()
+        path = payment_page(order).removeprefix("pay.example/sandbox")
+        answer = requests.get(f"{url}{path}", headers={"Accept": "text/html"}, timeout=5)
+        page = Page(answer)
+        form = page.form_with("pay")
+        assert "/sandbox/pay/" in form.action
+        assert "/sandbox/assets/pay.css" in answer.text
+        posted = requests.post(
+            form.action.replace("/sandbox/pay/", "/pay/"),
+            data={**form.fields, "action": "pay"},
+            headers={"Origin": "https://pay.example"},
+            allow_redirects=False,
+            timeout=5,
+        )
+        assert posted.headers["Location"].startswith("http://shop.example:8443/thanks")

@@ -65,13 +65,30 @@ def test_a_payer_may_change_the_amount_within_its_bounds(
     assert sandbox.read(bank.url.split("/")[5])["amount"] == cents
 
 
-@pytest.mark.parametrize("typed", ["4.99", "20.01", "0", "-5", "1e1", "NaN", "ten", "5.001", "9" * 30, "<b>"])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "4.99",
+        "20.01",
+        "0",
+        "-5",
+        "1e1",
+        "NaN",
+        "ten",
+        "5.001",
+        "9" * 30,
+        "<b>",
+        "1,000",
+        "1.000",
+        "1e999999",
+        "1_0",
+        "+5",
+        "١٢",
+    ],
+)
 def test_another_amount_is_refused_at_its_field(sandbox: Sandbox, payer: Payer, typed: str) -> None:
     """No order is made, and the bounds are told."""
     page = on(payer, scanned(sandbox, payer, **BOUNDED), amount=typed)
-    if typed == "1e1":  # ten euros, for who writes so
-        assert "pay" in page.buttons
-        return
     assert page.status == 400
     assert "€5.00" in page.ids["error-amount"]
     assert sandbox.get("/control/agenda/").json()["items"] == []

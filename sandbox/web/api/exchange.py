@@ -66,6 +66,7 @@ def _keep(project: Project, response: Response, kept: Any) -> None:
             ignored=kept.get("ignored", ()),
             rule=kept.get("rule"),
             fault=kept.get("fault"),
+            real_at=project.real.wall_now(),
             transaction_id=kept.get("transaction_id"),
             order_id=kept.get("order_id") or (request.view_args or {}).get("order_id"),
         )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from sandbox.kernel.timestamps import timestamp
 from sandbox.projects.project import Project
 from sandbox.web.control.records import delivery_record, journal_record
 
@@ -36,3 +37,12 @@ def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, 
 
 def _same(key: str, shown: str, wanted: str) -> bool:
     return shown.rstrip("/") == wanted.rstrip("/") if key == "path" else shown == wanted
+
+
+def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
+    """Customers who were sent back to the shop, oldest first."""
+    return [
+        {"order_id": visit.order_id, "at": timestamp(visit.at), "real_at": timestamp(visit.real_at)}
+        for visit in list(project.journal.returns)
+        if order_id in (None, visit.order_id)
+    ]

@@ -95,6 +95,7 @@ def journal_record(entry: JournalEntry, decision: Decision | None) -> dict[str, 
         "ignored": list(entry.ignored),
         "rule": entry.rule,
         "fault": entry.fault,
+        "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
         "decision": explain(decision) if decision is not None else None,
         "order_id": _shown(entry.order_id) if entry.order_id is not None else None,
     }

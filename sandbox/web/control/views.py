@@ -203,7 +203,9 @@ def post_redelivery(delivery_id: str) -> Response:
 def get_journal() -> Response:
     """List the requests of the merchant API."""
     items, dropped = listing.journal(project(), request.args)
-    return json_answer({"count": len(items)}) if request.args.get("count") else list_answer(items, dropped)
+    if request.args.get("count"):
+        return json_answer({"count": len(items)})
+    return list_answer(items, dropped, returns=listing.returns(project(), request.args.get("order_id")))
 
 
 @control.get("/fidelity/")

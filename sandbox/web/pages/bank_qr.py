@@ -1,8 +1,9 @@
 """The page that a bank QR code leads to, for scanners that are no banking app."""
 
 import hmac
+import re
 from collections import OrderedDict
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from secrets import token_urlsafe
 from typing import Final
 
@@ -10,11 +11,11 @@ from flask import Response, current_app, render_template, request, url_for
 
 from sandbox.methods.banking import ISSUERS
 from sandbox.operations.bank_qr import find_qr_request, scan
-from sandbox.orders.amounts import AMOUNT_CENTS_MAX, Cents
+from sandbox.orders.amounts import Cents
 from sandbox.orders.qr import QrRequest
 from sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
 from sandbox.projects.project import Project
-from sandbox.web.addresses import qr_page_url
+from sandbox.web.addresses import base_path, qr_page_url
 from sandbox.web.after import hold_webhooks
 from sandbox.web.pages import language
 from sandbox.web.pages.blueprint import pages
@@ -23,6 +24,7 @@ from sandbox.web.pages.qr_image import qr_png
 from sandbox.web.pages.visit import HTML, TOKEN, Visit, chosen_language, find_project, go
 
 FORMS_KEPT_MAX: Final = 1000
+TYPED: Final = re.compile(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
 BAD_REQUEST: Final = 400
 QR: Final = "/qr/<project_id>/<qr_id>"
 
@@ -49,7 +51,8 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
     asked = find_qr_request(project, qr_id)
     form_id, _, sign = request.form.get(TOKEN, "").partition(".")
     if not hmac.compare_digest(sign.encode(), _sign(asked, form_id).encode()):
-        return go(url_for("pages.get_qr_page", project_id=project_id, qr_id=qr_id))
+        page = url_for("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
+        return go(f"{base_path()}{page}")
     made: OrderedDict[str, str] = current_app.extensions["scans"]
     if form_id in made:
         return go(made[form_id])
@@ -57,9 +60,11 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
         amount_cents = _typed_cents(asked)
         hold_webhooks()
         order = scan(project, qr_id, amount_cents, request.form.get("issuer_id"))
-    except (QrAmountRefused, InvalidOperation):
+    except (QrAmountRefused, ValueError):
         return _shown(project, asked, "amount")
-    except Invalid:
+    except Invalid as invalid:
+        if invalid.violations[0].path != "issuer_id":
+            raise  # the merchant cannot be paid in this way any more
         return _shown(project, asked, "bank")
     except (QrExpired, QrUsed):
         return _shown(project, find_qr_request(project, qr_id))
@@ -81,18 +86,18 @@ def _sign(asked: QrRequest, form_id: str) -> str:
 
 
 def _typed_cents(asked: QrRequest) -> Cents | None:
-    """What the payer typed, in euros with a point or a comma; None where there is nothing to type.
+    """What the payer typed, in euros with a point or a comma before the cents; None for nothing.
 
     Raises:
-        InvalidOperation: it is no amount.
+        ValueError: it is no amount; a sign that could separate thousands is not guessed at.
     """
     typed = request.form.get("amount", "").strip()
     if not asked.amount_changeable or not typed:
         return None
-    cents = Decimal(typed.replace(",", ".")) * 100
-    if cents != cents.to_integral_value() or not 1 <= cents <= AMOUNT_CENTS_MAX:
-        raise InvalidOperation
-    return int(cents)
+    found = TYPED.fullmatch(typed)
+    if found is None:
+        raise ValueError(f"{typed!r} is no amount in euros")
+    return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0"))
 
 
 def _over(project: Project, asked: QrRequest) -> str | None:
@@ -119,7 +124,8 @@ def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Resp
         languages=language.NAMES,
         asked=asked,
         amount=speaks.amount(asked.amount_cents) if asked.amount_cents is not None else None,
-        typed=request.form.get("amount", _plain(asked.amount_cents)),
+        typed=request.form.get("amount", _plain(asked.amount_cents, speaks)),
+        notice="notice_stale" if request.args.get("notice") == "stale" else None,
         bounds=_bounds(asked, speaks),
         issuers=ISSUERS,
         merchant=project.settings.name or speaks.say("the_shop"),
@@ -131,5 +137,9 @@ def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Resp
     return Response(body, status=BAD_REQUEST if error else 200, content_type=HTML)
 
 
-def _plain(amount_cents: Cents | None) -> str:
-    return f"{Decimal(amount_cents) / 100:.2f}" if amount_cents is not None else ""
+def _plain(amount_cents: Cents | None, speaks: Language) -> str:
+    """An amount as its language writes it, for a field."""
+    if amount_cents is None:
+        return ""
+    euros = f"{Decimal(amount_cents) / 100:.2f}"
+    return euros if speaks.tag == language.DEFAULT else euros.replace(".", ",")

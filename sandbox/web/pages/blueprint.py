@@ -6,8 +6,10 @@ from typing import Final
 
 from flask import Blueprint, Response, render_template, request
 
-from sandbox.orders.refusals import Invalid, Refusal
+from sandbox.orders.refusals import Invalid, Refusal, Unknown
+from sandbox.web.addresses import base_path
 from sandbox.web.after import release_webhooks
+from sandbox.web.bodies import BODY_BYTES_MAX
 from sandbox.web.errors import RequestRefused, answer_for
 from sandbox.web.guard import refuse_strangers
 from sandbox.web.pages.language import NAMES
@@ -32,11 +34,20 @@ HEADERS: Final = {
 pages = Blueprint("pages", __name__, template_folder="templates")
 
 
+@pages.context_processor
+def where() -> dict[str, str]:
+    """Where style and script are."""
+    return {"base": base_path()}
+
+
 @pages.before_request
 def refuse_foreign_posts() -> None:
-    """No other site's page posts here."""
-    if request.method == "POST":
-        refuse_strangers()
+    """No other site's page posts here, and nobody posts a book."""
+    if request.method != "POST":
+        return
+    if (request.content_length or 0) > BODY_BYTES_MAX:
+        raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
+    refuse_strangers()
 
 
 @pages.after_request
@@ -73,7 +84,7 @@ pages.after_request(release_webhooks)
 def get_asset(name: str) -> Response:
     """The stylesheet and the script."""
     if name not in ASSETS:
-        return Response(status=404)
+        raise Unknown(f"there is no asset {name!r}")
     headers = {"Cache-Control": f"max-age={ASSET_SECONDS}"}
     return Response(_asset(name), mimetype=ASSETS[name], headers=headers)
 

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from sandbox.orders.cards import CARDS, FRICTIONLESS, Card
 
 BY_NUMBER: Final = {card.number: card for card in CARDS.values()}
-NUMBER: Final = re.compile(r"\d{12,19}")
-EXPIRY: Final = re.compile(r"(\d{1,2})\s*/?\s*(?:20)?(\d{2})")
-CVC: Final = re.compile(r"\d{3}")
+NUMBER: Final = re.compile(r"[0-9]{12,19}")
+EXPIRY: Final = re.compile(r"([0-9]{1,2})\s*/?\s*(?:20)?([0-9]{2})")
+CVC: Final = re.compile(r"[0-9]{3}")
 CENTURY: Final = 2000
 OFFERED: Final = tuple(
     CARDS[name]
@@ -28,8 +28,9 @@ class CardForm(NamedTuple):
 def read_card(form: Mapping[str, str], now: datetime) -> CardForm:
     """Read what was typed; without a number the test card that was picked pays."""
     number = re.sub(r"[ -]", "", form.get("number", ""))
-    if not number:
-        return CardForm(CARDS.get(form.get("card", FRICTIONLESS), CARDS[FRICTIONLESS]), {})
+    if not any(form.get(field, "").strip() for field in ("number", "expiry", "cvc", "holder")):
+        picked = CARDS.get(form.get("card", FRICTIONLESS))
+        return CardForm(picked, {} if picked is not None else {"number": "error_number"})
     found = {
         "number": _number_error(number),
         "expiry": _expiry_error(form.get("expiry", ""), now),

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from sandbox.methods import BY_NAME
 from sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
-from sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, CONFIGURABLE, PAN_ONLY, Card
+from sandbox.orders.cards import CARDS, CONFIGURABLE, PAN_ONLY, Card
 from sandbox.web.pages.visit import Visit
 
 PAY: Final = "pay"
@@ -37,10 +38,12 @@ def secured(name: str | None, card: Card | None, authorization: str | None) -> A
     return None
 
 
-def to_be_secured(values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
-    """The card or the wallet's authorization that a 3-D Secure step is about; None when it is about none."""
+def to_be_secured(visit: Visit, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
+    """The card or the wallet's authorization that a 3-D Secure step is about; None where there is no step."""
+    assert visit.attempt is not None, "its address names one"
+    able = BY_NAME[visit.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
-    if card is not None and card.asks:
-        return card, None
-    authorization = values.get("authorization")
-    return (None, PAN_ONLY) if authorization == PAN_ONLY in AUTHORIZATION_METHODS else None
+    if able.page == "card":
+        return (card, None) if card is not None and card.asks else None
+    knows_how = "authorization" in able.outcomes[0]
+    return (None, PAN_ONLY) if knows_how and values.get("authorization") == PAN_ONLY else None

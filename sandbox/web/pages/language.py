@@ -1,6 +1,6 @@
 """The language of a page: its phrases, and how it writes amounts and times."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -18,6 +18,8 @@ NAMES: Final = {
     "fr-BE": "Français",
     "en-GB": "English",
 }
+EXACT: Final = {tag.lower(): tag for tag in LOCALES}
+BY_TONGUE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
 
 
 class Language(NamedTuple):
@@ -50,12 +52,19 @@ def phrases(tag: str) -> Mapping[str, str]:
     return {row[0]: row[column] for row in (line.split("\t") for line in lines[1:])}
 
 
-def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: str | None) -> Language:
-    """What the payer asked for on the page, else the merchant for him, else his browser (CUS-12)."""
-    wanted = (customer or {}).get("locale")
-    for tag in (asked, wanted, accepted):
+def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
+    """What the payer asked for on the page, else the merchant for him, else his browser (CUS-12).
+
+    ``accepted`` are the browser's languages, the one it likes best first; one of another country is
+    spoken in the way that there is.
+    """
+    for tag in (asked, (customer or {}).get("locale")):
         if tag in LOCALES:
             return Language(str(tag))
+    for tag in accepted:
+        found = EXACT.get(tag.lower()) or BY_TONGUE.get(tag.lower().partition("-")[0])
+        if found is not None:
+            return Language(found)
     return Language(DEFAULT)
 
 

@@ -71,9 +71,15 @@ def shown(visit: Visit, errors: Mapping[str, str] | None = None) -> Response:
         BAD_REQUEST if errors else 200,
         errors=errors or {},
         corner=corner_buttons(visit, with_pay=kind == "scan"),
-        typed=request.form if errors else {},
+        leave=visit.url("get_left"),
+        typed=_echoed() if errors else {},
         **(facts(visit) if facts is not None else {}),
     )
+
+
+def _echoed() -> Mapping[str, str]:
+    """What a form shows again: no digit, for it could be of a card."""
+    return {name: text for name, text in request.form.items() if not any(map(str.isdecimal, text))}
 
 
 def paid(visit: Visit) -> Response | Action:

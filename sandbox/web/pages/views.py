@@ -25,11 +25,20 @@ def get_order_page(project_id: str, order_id: str) -> Response:
     """Show the ways to pay an order, or how it ended (GEN-03)."""
     visit = arrive(project_id, order_id)
     if not visit.can_choose_again:
-        return show(visit, "result", ending=ending(visit), corner=())
-    if visit.order.last_transaction is None:
+        return _led_on(visit)
+    if visit.order.last_transaction is None and request.method == "GET":
         hold_webhooks()
         act_on_order(visit.project, order_id, Action(CUSTOMER, "visit"))
-    return show(visit.now(), "choose", choices=choices(visit), corner=())
+    leave = visit.url("get_result")
+    return show(visit.now(), "choose", choices=choices(visit), corner=(), leave=leave)
+
+
+def _led_on(visit: Visit) -> Response:
+    """To the one attempt of an order where nothing can be chosen, or to how it ended."""
+    newest = visit._replace(attempt=visit.order.last_transaction)
+    if not visit.order.is_hosted and newest.attempt is not None and not newest.is_over:
+        return go(newest.onward_url)
+    return show(visit, "result", ending=ending(visit), corner=())
 
 
 @pages.post("/pay/<project_id>/<order_id>/")
@@ -91,18 +100,19 @@ def _stale(visit: Visit) -> Response:
 def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
     visit = arrive(project_id, order_id, transaction_id)
-    about = to_be_secured(request.args)
+    about = to_be_secured(visit, request.args)
     if visit.is_over or about is None:
         return _stale(visit)
     card, authorization = about
-    return show(visit, "secure", card=card, authorization=authorization, corner=corner_buttons(visit))
+    corner, leave = corner_buttons(visit), visit.url("get_left")
+    return show(visit, "secure", card=card, authorization=authorization, corner=corner, leave=leave)
 
 
 @pages.post(f"{ATTEMPT}/secure/")
 def post_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Let the bank answer."""
     visit = arrive(project_id, order_id, transaction_id)
-    about = to_be_secured(request.form)
+    about = to_be_secured(visit, request.form)
     action = secured(request.form.get("action"), *about) if about is not None else None
     if action is None or not visit.is_own_post() or action.name not in visit.actions:
         return _stale(visit)
@@ -115,8 +125,10 @@ def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
     visit = arrive(project_id, order_id, transaction_id)
     if payment.kind_of(visit) != "scan":
         raise Unknown("there is nothing at this address")
-    visit = payment.enter(visit)
-    return go(visit.onward_url) if visit.is_over else show(visit, "confirm", corner=corner_buttons(visit))
+    visit = payment.enter(visit) if request.method == "GET" else visit
+    if visit.is_over:
+        return go(visit.onward_url)
+    return show(visit, "confirm", corner=corner_buttons(visit), leave=visit.url("get_left"))
 
 
 @pages.get(f"{ATTEMPT}/code.png")

@@ -7,13 +7,16 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from flask import Response, current_app, g, render_template, request, url_for
 from werkzeug.urls import iri_to_uri
 
-from sandbox.methods import behaviour_of
+from sandbox.methods import BY_NAME, behaviour_of
+from sandbox.operations.act import GIVEN_UP
 from sandbox.operations.clock import catch_up
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import Unknown
 from sandbox.orders.statuses import OrderStatus, TransactionStatus
 from sandbox.orders.transaction import Transaction
+from sandbox.projects.journal import ReturnVisit
 from sandbox.projects.project import Project
+from sandbox.web.addresses import base_path
 from sandbox.web.auth import registry
 from sandbox.web.pages import language
 from sandbox.web.pages.language import Language
@@ -22,6 +25,7 @@ LANGUAGE_COOKIE: Final = "payment_language"
 HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303
 TOKEN: Final = "token"
+TELLS_MORE: Final = "invoice"  # its page says what happens next when all is accepted
 WAITING: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING)
 OPEN: Final = (OrderStatus.NEW, OrderStatus.PROCESSING)
 
@@ -56,10 +60,10 @@ class Visit(NamedTuple):
     @property
     def is_over(self) -> bool:
         """Whether the attempt has ended, so that its page only leads on."""
-        return self.attempt is not None and self.attempt.status not in (
-            *WAITING,
-            TransactionStatus.ACCEPTED,
-        )
+        if self.attempt is None or self.attempt.status in WAITING:
+            return False
+        is_told_more = BY_NAME[self.attempt.method].capabilities.page == TELLS_MORE
+        return not (is_told_more and self.attempt.status == TransactionStatus.ACCEPTED)
 
     @property
     def can_choose_again(self) -> bool:
@@ -82,7 +86,7 @@ class Visit(NamedTuple):
         ids: dict[str, Any] = {"project_id": self.project.project_id, "order_id": self.order.id}
         if self.attempt is not None and endpoint not in ("get_order_page", "get_result"):
             ids["transaction_id"] = self.attempt.id
-        return url_for(f"pages.{endpoint}", **ids, **more)
+        return base_path() + url_for(f"pages.{endpoint}", **ids, **more)
 
     @property
     def shop_url(self) -> str | None:
@@ -107,8 +111,23 @@ class Visit(NamedTuple):
         if not self.is_over:
             return self.url("get_payment")
         if self.can_choose_again:
-            return self.url("get_order_page", notice=self.attempt.status)
+            return self.url("get_order_page", notice=self._notice(self.attempt))
+        self._note_return()
         return self.end_url
+
+    def _notice(self, attempt: Transaction) -> str:
+        """Why the customer is asked again."""
+        if attempt.status != TransactionStatus.CANCELLED:
+            return attempt.status
+        if not attempt.has_page:
+            return "declined"  # by a screening, before there was anything to see
+        return "stale" if attempt.reason == GIVEN_UP else attempt.status
+
+    def _note_return(self) -> None:
+        project = self.project
+        if self.order.return_url is not None:
+            visit = ReturnVisit(self.order.id, project.now(), project.real.wall_now())
+            project.journal.returns.append(visit)
 
 
 def arrive(project_id: str, order_id: str, transaction_id: str | None = None) -> Visit:
@@ -149,8 +168,8 @@ def find_project(project_id: str) -> Project:
 def chosen_language(order: Order | None) -> Language:
     """The language of this request's page."""
     asked = request.args.get("language") or request.cookies.get(LANGUAGE_COOKIE)
-    accepted = request.accept_languages.best_match([language.DEFAULT, *language.NAMES])
-    return language.choose(asked, order.customer if order is not None else None, accepted)
+    customer = order.customer if order is not None else None
+    return language.choose(asked, customer, list(request.accept_languages.values()))
 
 
 def show(visit: Visit, template: str, status: int = 200, **more: object) -> Response:
@@ -164,7 +183,7 @@ def show(visit: Visit, template: str, status: int = 200, **more: object) -> Resp
         languages=language.NAMES,
         notice=f"notice_{notice}" if f"notice_{notice}" in language.phrases(language.DEFAULT) else None,
         sandbox_time=visit.language.moment(visit.project.now()),
-        **more,
+        **{"leave": None, **more},
     )
     return Response(body, status=status, content_type=HTML)
 

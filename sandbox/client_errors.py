@@ -1,0 +1,30 @@
+"""What the client raises when the server refuses."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Violation(NamedTuple):
+    """One thing wrong with a call: where, what was expected, and what would have been allowed."""
+
+    path: str
+    message: str
+    allowed: Sequence[str] = ()
+    nearest: str | None = None
+
+
+class SandboxError(Exception):
+    """A call was refused; nothing has changed."""
+
+    def __init__(self, status: int, error: Mapping[str, Any]) -> None:
+        self.status = status
+        self.type: str = error.get("type", "Unknown")
+        self.value: str = error.get("value", "the answer is no sandbox's")
+        self.allowed: list[str] = list(error.get("allowed", ()))
+        self.now: Mapping[str, Any] = error.get("now", {})
+        """What is true instead of what was waited for."""
+        self.violations = [
+            Violation(found["path"], found["message"], tuple(found.get("allowed", ())), found.get("nearest"))
+            for found in error.get("violations", ())
+        ]
+        super().__init__(f"{status} {self.type}: {self.value}")

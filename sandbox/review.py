@@ -1,0 +1,213 @@
+"""What an integration does wrong, as its requests and webhooks tell."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from sandbox.client import Json, SandboxClient
+
+POLLS_MAX: Final = 4
+CREATION: Final = "/v1/orders"
+GIVEN_UP: Final = ("cancelled", "expired", "error")
+
+
+class Finding(NamedTuple):
+    """One thing to mend: the rule behind it, what happened, the requests that show it, and what to do."""
+
+    rule: str
+    problem: str
+    advice: str
+    order_id: str | None
+    requests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = "".join(f"\n    {request}" for request in self.requests)
+        of = f" (order {self.order_id})" if self.order_id is not None else ""
+        return f"{self.rule}: {self.problem}{of}\n  {self.advice}{shown}"
+
+
+class History(NamedTuple):
+    """What a project saw: requests, visits back to the shop, webhooks, and how the orders stand."""
+
+    requests: Sequence[Json]
+    returns: Sequence[Json]
+    webhooks: Sequence[Json]
+    statuses: dict[str, str]
+
+
+def review(client: SandboxClient) -> list[Finding]:
+    """Look through a project's journal; a clean integration gives no finding."""
+    found = client.call("GET", "/control/journal/")
+    orders = {entry["order_id"] for entry in found["items"] if entry["order_id"]}
+    statuses = {order_id: client.status(order_id) for order_id in orders}
+    known = {order_id: status for order_id, status in statuses.items() if status is not None}
+    history = History(found["items"], found["returns"], client.webhooks(), known)
+    return [finding for check in CHECKS for finding in check(history)]
+
+
+def _line(entry: Json) -> str:
+    return f"{entry['at']}  {entry['method']} {entry['path']} -> {entry['status']}"
+
+
+def _is_creation(entry: Json) -> bool:
+    return (entry["method"], entry["path"].rstrip("/")) == ("POST", CREATION)
+
+
+def _reads(history: History) -> dict[str, list[Json]]:
+    reads: dict[str, list[Json]] = defaultdict(list)
+    for entry in history.requests:
+        if (
+            entry["method"] == "GET"
+            and entry["order_id"]
+            and entry["path"].rstrip("/").endswith(entry["order_id"])
+        ):
+            reads[entry["order_id"]].append(entry)
+    return reads
+
+
+def _is_own(attempt: Json) -> bool:
+    """Whether it was up to the merchant, and no scenario answered for him."""
+    return "scenario" not in f"{attempt['warning']} {attempt['error']}"
+
+
+def _status(attempt: Json) -> int:
+    """What the merchant answered; 999 for nothing."""
+    status: int = (attempt["response"] or {}).get("status", 999)
+    return status
+
+
+def unread(history: History) -> Iterator[Finding]:
+    """Told by a webhook, and never looked."""
+    reads = _reads(history)
+    newest: dict[str, Json] = {}
+    for webhook in history.webhooks:
+        told = [
+            a for a in webhook["attempts"] if _is_own(a) and (a["response"] or {}).get("status", 500) < 300
+        ]
+        if told:
+            newest[webhook["order_id"]] = told[0]
+    for order_id, attempt in newest.items():
+        if not any(entry["real_at"] >= attempt["real_at"] for entry in reads[order_id]):
+            yield Finding(
+                "HOOK-08",
+                "a webhook was answered, and the order not read",
+                "A webhook carries no status: GET the order before you fulfil it.",
+                order_id,
+                (f"{attempt['at']}  webhook {attempt['number']}",),
+            )
+
+
+def trusted_return(history: History) -> Iterator[Finding]:
+    """The customer came back, and nobody asked whether he has paid."""
+    reads = _reads(history)
+    told = {webhook["order_id"] for webhook in history.webhooks}
+    for visit in history.returns:
+        order_id = visit["order_id"]
+        if order_id not in told and not any(e["real_at"] >= visit["real_at"] for e in reads[order_id]):
+            yield Finding(
+                "FLOW-15",
+                "the customer came back, and the order was not read",
+                "return_url is visited whether or not the payment succeeded: GET the order there.",
+                order_id,
+                (f"{visit['at']}  back to the shop",),
+            )
+
+
+def unanswered(history: History) -> Iterator[Finding]:
+    """Webhooks that got no 2xx."""
+    for webhook in history.webhooks:
+        failed = [
+            attempt
+            for attempt in webhook["attempts"]
+            if _is_own(attempt) and not 200 <= _status(attempt) < 300
+        ]
+        if failed:
+            outcome = failed[0]["error"] or f"answered {failed[0]['response']['status']}"
+            yield Finding(
+                "HOOK-09",
+                f"{len(failed)} webhook attempts got no 2xx: {outcome}",
+                "Answer 2xx once you have noted the order, and do slow work afterwards.",
+                webhook["order_id"],
+                tuple(f"{attempt['at']}  webhook {attempt['number']}" for attempt in failed),
+            )
+
+
+def created_twice(history: History) -> Iterator[Finding]:
+    """One basket, two orders that can both be paid."""
+    by_number: dict[str, list[Json]] = defaultdict(list)
+    for entry in history.requests:
+        number = (
+            (entry["request"] or {}).get("merchant_order_id") if isinstance(entry["request"], dict) else None
+        )
+        if _is_creation(entry) and entry["order_id"] and number is not None:
+            by_number[number].append(entry)
+    for number, entries in by_number.items():
+        alive = [e for e in entries if history.statuses.get(e["order_id"]) not in GIVEN_UP]
+        if len(alive) > 1:
+            yield Finding(
+                "ORD-07",
+                f"merchant_order_id {number!r} was created {len(alive)} times",
+                "Keep the id of the order that you created, and cancel it before you create another.",
+                alive[-1]["order_id"],
+                tuple(map(_line, alive)),
+            )
+
+
+def captured_late(history: History) -> Iterator[Finding]:
+    """Shipped after the authorization had run out."""
+    for entry in history.requests:
+        if entry["rule"] == "CAP-04" and "/captures" in entry["path"]:
+            yield Finding(
+                "CAP-04",
+                "a capture came after the authorization had expired",
+                "Ask for an expiration_period that covers your shipping, and capture before it ends.",
+                entry["order_id"],
+                (_line(entry),),
+            )
+
+
+def retried_blindly(history: History) -> Iterator[Finding]:
+    """The answer to a creation was lost, and the same was sent again though the order was there."""
+    creations = [entry for entry in history.requests if _is_creation(entry)]
+    for first, second in pairwise(creations):
+        lost = first["fault"] is not None and first["order_id"] is not None
+        if lost and second["request"] == first["request"]:
+            yield Finding(
+                "CTL-23",
+                "a creation whose answer was lost was sent again, and there are two orders now",
+                "After a lost answer look first whether the order is there: its webhook tells.",
+                first["order_id"],
+                (_line(first), _line(second)),
+            )
+
+
+def polled(history: History) -> Iterator[Finding]:
+    """Asked again and again what a webhook would have told."""
+    for order_id, entries in _reads(history).items():
+        run: list[Json] = []
+        for entry in entries:
+            status = (entry["response"] or {}).get("status") if entry["status"] == 200 else "the same"
+            is_same = run and (status == "the same" or status == (run[0]["response"] or {}).get("status"))
+            run = [*run, entry] if is_same else [entry]
+            if len(run) > POLLS_MAX:
+                break
+        if len(run) > POLLS_MAX:
+            yield Finding(
+                "HOOK-02",
+                f"the order was read {len(run)} times and more without a change between",
+                "Wait for the webhook; it comes with every change of status.",
+                order_id,
+                tuple(map(_line, run)),
+            )
+
+
+CHECKS: Final[Sequence[Callable[[History], Iterable[Finding]]]] = (
+    unread,
+    trusted_return,
+    unanswered,
+    created_twice,
+    captured_late,
+    retried_blindly,
+    polled,
+)

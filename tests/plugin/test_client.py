@@ -1,0 +1,127 @@
+"""The typed client says all that the control API can, and raises what it refuses."""
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from sandbox import client as module
+from sandbox.client import SandboxClient, SandboxError
+from sandbox.server import Server
+from tests.driver import LINES, START, Sandbox, by, card
+from tests.fakes.shop import Shop
+
+
+@pytest.fixture
+def client(server: Server, shop: Shop) -> Iterator[SandboxClient]:
+    """A project of its own, its webhooks to a shop."""
+    owner = SandboxClient(server.url, "sandbox-key")
+    made = owner.create_project(clock=f"frozen@{START}", mode="live", webhook_url=shop.url)
+    yield made
+    made.delete_project()
+
+
+def placed(client: SandboxClient, **more: object) -> str:
+    """The id of a new order."""
+    order = client.call(
+        "POST", "/v1/orders/", {"currency": "EUR", "amount": 1000, "transactions": [card()], **more}
+    )
+    order_id: str = order["id"]
+    return order_id
+
+
+def test_time_is_read_and_moved(client: SandboxClient) -> None:
+    """By a period, to a time, until something; as datetimes, with what happened."""
+    start = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert (client.clock.now, client.clock.mode) == (start, "frozen")
+    order_id = placed(client)
+    advance = client.clock.advance("PT30M")
+    assert (advance.begun, advance.ended, advance.stopped) == (start, client.clock.now, False)
+    assert advance.labels[0] == f"expiry of {order_id}"
+    client.clock.advance(to=datetime(2026, 3, 2, tzinfo=UTC))
+    assert client.clock.now == datetime(2026, 3, 2, tzinfo=UTC)
+    placed(client)
+    placed(client)
+    assert client.clock.advance(until="idle", max_events=1).stopped
+    client.clock.run(rate=60)
+    assert client.clock.mode == "running"
+    client.clock.freeze()
+    assert client.clock.mode == "frozen"
+
+
+def test_a_refusal_is_raised_with_all_violations(client: SandboxClient) -> None:
+    """Status, type, sentence, and each violation with its nearest word."""
+    with pytest.raises(SandboxError) as refused:
+        client.change_settings(mod="live", payment_methods=5)
+    assert (refused.value.status, refused.value.type) == (400, "ValidationError")
+    found = {violation.path: violation for violation in refused.value.violations}
+    assert found["mod"].nearest == "mode"
+    assert "must be a list" in found["payment_methods"].message
+    with pytest.raises(SandboxError) as impossible:
+        client.act(placed(client), "bank", "credit")
+    assert impossible.value.allowed == ["visit", "pay", "cancel", "fail"]
+    assert "409 ActionNotPossible" in str(impossible.value)
+
+
+def test_scenarios_faults_and_actions(client: SandboxClient) -> None:
+    """By name, whole, and back."""
+    assert "webhook-lost" in {found["name"] for found in client.scenarios()}
+    assert client.scenario("webhook-lost")["name"] == "webhook-lost"
+    assert client.scenario({"name": "mine", "rules": [{"then": {"customer": "pays"}}]})["name"] == "mine"
+    client.reset_scenario()
+    assert client.project()["scenario"] == "default"
+    client.faults([{"when": {"method": "POST", "path": "/v1/orders/"}, "then": {"status": 503}}])
+    with pytest.raises(SandboxError, match="503 ServiceUnavailable"):
+        placed(client)
+    client.faults()
+    assert client.act(placed(client), "customer", "pay", card="challenge")["status"] == "completed"
+    code = client.call("POST", "/v1/bankqr/", {"amount": 5})
+    assert client.scan(code["id"], issuer_id="DUINNL2U")["amount"] == 5
+
+
+def test_what_happened_is_listed(client: SandboxClient, shop: Shop) -> None:
+    """Orders, agenda, webhooks, journal, waiting, rules."""
+    order_id = placed(client)
+    assert [due["order_id"] for due in client.agenda()] == [order_id]
+    client.act(order_id, "customer", "visit")
+    assert client.wait(order_id=order_id, status="processing")["status"] == "processing"
+    client.wait(webhook=order_id, idle=True)
+    (webhook,) = client.webhooks(order_id=order_id, state="delivered")
+    assert len(client.redeliver(webhook["id"])["attempts"]) == 2
+    assert client.order(order_id)["status"] == "processing"
+    assert [entry["status"] for entry in client.journal(method="POST")] == [201]
+    with pytest.raises(SandboxError, match="408"):
+        client.wait(order_id=order_id, status="completed", timeout_seconds=0.01)
+    assert any(rule["id"] == "CAP-04" for rule in client.rules())
+    assert client.health()["status"] == "ok"
+
+
+def test_a_state_is_taken_and_restored(client: SandboxClient) -> None:
+    """And everything is as at the start after a reset."""
+    order_id = placed(client)
+    state = client.snapshot()
+    client.reset()
+    with pytest.raises(SandboxError, match="404"):
+        client.order(order_id)
+    client.restore(state)
+    assert client.order(order_id)["status"] == "new"
+
+
+def test_what_is_no_sandbox_is_an_error_too(shop: Shop) -> None:
+    """Not a crash on its answer."""
+    shop.answer = lambda received: 500
+    with pytest.raises(SandboxError) as refused:
+        SandboxClient(shop.url, "key").health()
+    assert refused.value.status == 500
+
+
+def test_every_method_is_documented(project: Callable[..., Sandbox]) -> None:
+    """In a sentence."""
+    assert project().place(by("wallet-web"), order_lines=LINES)
+    source = Path(module.__file__).read_text()
+    for name in re.findall(r"def ([a-z]\w+)\(", source):
+        holder = getattr(SandboxClient, name, None) or getattr(module.SandboxClock, name, None)
+        holder = holder or getattr(module.Advance, name)
+        assert holder.__doc__, name

@@ -1,0 +1,124 @@
+"""The review names what an integration does wrong, and nothing of one that does it right."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sandbox.client import SandboxClient
+from sandbox.review import Finding, review
+from tests.driver import Sandbox, by, card
+from tests.fakes.shop import Received, Shop
+from tests.payer import Payer, payment_page
+
+RETURN = "http://shop.example/thanks"
+
+
+def findings(sandbox: Sandbox) -> list[Finding]:
+    """What the review says of a project's merchant."""
+    return review(SandboxClient(sandbox.url, sandbox.key))
+
+
+def unread(sandbox: Sandbox, shop: Shop) -> None:
+    """Answered the webhook and looked at nothing."""
+    sandbox.settings(webhook_url=shop.url)
+    sandbox.pay(sandbox.place(card()))
+    sandbox.settle()
+
+
+def trusts_the_return(sandbox: Sandbox, shop: Shop) -> None:
+    """Has no webhook and takes the visit for a payment."""
+    payer = Payer(sandbox)
+    payer.press(payer.open(payment_page(sandbox.place(by("wallet-web"), return_url=RETURN))), "cancel")
+
+
+def answers_500(sandbox: Sandbox, shop: Shop) -> None:
+    """Read the order, and fell over."""
+
+    def fall_over(received: Received) -> int:
+        sandbox.read(received.body["order_id"])
+        return 500
+
+    shop.answer = fall_over
+    sandbox.settings(webhook_url=shop.url)
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+
+
+def creates_twice(sandbox: Sandbox, shop: Shop) -> None:
+    """One basket, two orders."""
+    for _ in range(2):
+        sandbox.place(card(), merchant_order_id="basket-7")
+
+
+def captures_late(sandbox: Sandbox, shop: Shop) -> None:
+    """After eight days of seven."""
+    order = sandbox.authorized(expiration_period="P7D")
+    sandbox.advance("P8D")
+    sandbox.take(order, "captures")
+
+
+def retries_blindly(sandbox: Sandbox, shop: Shop) -> None:
+    """The answer was lost, the order was there."""
+    sandbox.put(
+        "/control/faults/",
+        {"faults": [{"when": {"method": "POST", "nth": 1}, "then": {"status": 504, "phase": "after"}}]},
+    )
+    for _ in range(2):
+        sandbox.create(card())
+
+
+def polls(sandbox: Sandbox, shop: Shop) -> None:
+    """Are we there yet?"""
+    order = sandbox.place(card())
+    for _ in range(6):
+        sandbox.read(order)
+
+
+WRONG = [
+    (unread, "HOOK-08"),
+    (trusts_the_return, "FLOW-15"),
+    (answers_500, "HOOK-09"),
+    (creates_twice, "ORD-07"),
+    (captures_late, "CAP-04"),
+    (retries_blindly, "CTL-23"),
+    (polls, "HOOK-02"),
+]
+
+
+@pytest.mark.parametrize(("does", "rule"), WRONG)
+def test_what_is_done_wrong_is_named(
+    sandbox: Sandbox, shop: Shop, does: Callable[[Sandbox, Shop], None], rule: str
+) -> None:
+    """By its rule, with the requests that show it and what to do instead."""
+    does(sandbox, shop)
+    (finding,) = findings(sandbox)
+    assert finding.rule == rule
+    assert finding.requests
+    assert finding.advice in str(finding)
+
+
+def test_a_clean_integration_gives_no_finding(sandbox: Sandbox, shop: Shop) -> None:
+    """It waits for the webhook, reads the order, answers 2xx, and captures in time."""
+    sandbox.settings(webhook_url=shop.url)
+    shop.answer = lambda received: 200 if sandbox.read(received.body["order_id"]) else 500
+    order = sandbox.place(card(capture_mode="manual"), merchant_order_id="basket-8", return_url=RETURN)
+    payer = Payer(sandbox)
+    payer.press(payer.open(payment_page(order)), "pay")
+    sandbox.settle()
+    sandbox.take(order, "captures")
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5})
+    sandbox.advance("PT1M")
+    given_up = sandbox.place(card(), merchant_order_id="basket-9")
+    sandbox.delete(f"/v1/orders/{given_up['id']}/")
+    sandbox.place(card(), merchant_order_id="basket-9")
+    sandbox.settle()
+    assert findings(sandbox) == []
+
+
+def test_what_a_scenario_does_is_not_the_merchant_s_fault(watched: Sandbox, shop: Shop) -> None:
+    """A webhook that it drops, times out or answers itself."""
+    watched.scenario(webhooks=[{"when": {"attempt": 1}, "then": {"answer": 503}}])
+    shop.answer = lambda received: 200 if watched.read(received.body["order_id"]) else 500
+    watched.acted(watched.place(card()), "customer visit")
+    watched.advance("PT2M")
+    assert findings(watched) == []
