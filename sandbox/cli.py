@@ -131,6 +131,7 @@ def _announce(server: "Server", control_token: str | None, log_format: str) -> N
         f"  curl -u {FIRST_API_KEY}: {server.url}/v1/orders/ -H 'Content-Type: application/json' \\",
         '    -d \'{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}\'',
         "",
+        "Then open the payment_url of the answer in a browser, with http:// before it, and pay.",
     ]
     if control_token is not None:
         lines.append(f"Making projects asks for the control token {control_token}")
