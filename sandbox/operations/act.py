@@ -77,7 +77,7 @@ def possible_actions(edit: Edit, order: Order) -> list[str]:
     names = list(behaviour_of(attempt).actions(attempt, edit.terms)) if attempt is not None else []
     page_open = (
         order.is_hosted
-        and order.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
+        and order.is_open
         and order.expires_at is not None
         and order.expires_at > edit.now
         and (attempt is None or not attempt.credited_cents)  # money that came in is not given up

@@ -1,15 +1,11 @@
 """Cancelling an order, as long as no money moved."""
 
-from typing import Final
-
 from sandbox.operations.steps import move_both
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import OrderNotCancellable
-from sandbox.orders.statuses import OrderStatus, Trigger, can_move
+from sandbox.orders.statuses import Trigger, can_move
 from sandbox.projects.edit import Edit
 from sandbox.projects.project import IfMatch, Project
-
-OPEN: Final = (OrderStatus.NEW, OrderStatus.PROCESSING)
 
 
 def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
@@ -24,7 +20,7 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
         why = why_not_cancellable(order)
         if why is not None:
             raise OrderNotCancellable(why)
-        if order.status in OPEN:
+        if order.is_open:
             _cancel_open(edit, order)
         else:
             _void(edit, order)
@@ -44,7 +40,7 @@ def why_not_cancellable(order: Order) -> str | None:
     attempt = order.last_transaction
     authorization = attempt.authorization if attempt is not None else None
     is_held = authorization is not None and not authorization.is_over and authorization.remaining_cents
-    if order.status in OPEN or is_held:
+    if order.is_open or is_held:
         return None
     return f"order {order.id} is {order.status}: there is nothing to cancel"
 

@@ -20,7 +20,7 @@ from sandbox.orders.commands import (
 )
 from sandbox.orders.deliveries import DeliveryState
 from sandbox.orders.order import Order
-from sandbox.orders.statuses import OrderStatus, TransactionStatus, Trigger
+from sandbox.orders.statuses import TransactionStatus, Trigger
 from sandbox.orders.transaction import Transaction
 from sandbox.projects.edit import Edit
 from sandbox.projects.outbox import Errand
@@ -42,7 +42,7 @@ def _open_authorization(project: Project, command: Any, at: datetime) -> Authori
 
 def _page_expires(project: Project, command: ExpirePage, at: datetime) -> bool:
     order = project.store.order(command.order_id)
-    if order is None or order.status not in (OrderStatus.NEW, OrderStatus.PROCESSING):
+    if order is None or not order.is_open:
         return False
     attempt = order.last_transaction
     # Money may be on its way: then the order ends with that attempt, not with its page (A21).
@@ -140,7 +140,7 @@ def _attempt_is_over(project: Project, command: Any, at: datetime) -> bool:
 
 def _page_is_over(project: Project, command: ExpirePage, at: datetime) -> bool:
     order = project.store.order(command.order_id)
-    return order is None or order.status not in (OrderStatus.NEW, OrderStatus.PROCESSING)
+    return order is None or not order.is_open
 
 
 def _never_again(project: Project, command: Command, at: datetime) -> bool:

@@ -8,7 +8,6 @@ from sandbox.operations.create_order import lines
 from sandbox.orders.customers import reduced
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import Invalid, OrderNotUpdatable, Violation
-from sandbox.orders.statuses import OrderStatus
 from sandbox.projects.edit import Edit
 from sandbox.projects.project import IfMatch, Project
 
@@ -82,8 +81,7 @@ def _check(
 
 def is_sum_open(order: Order) -> bool:
     """Whether amount and lines can still change (SET-52)."""
-    is_open = order.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
-    return is_open and not order.is_refund and not order.customer_acted
+    return order.is_open and not order.is_refund and not order.customer_acted
 
 
 def _refuse_acted(order: Order) -> None:

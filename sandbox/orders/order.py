@@ -64,6 +64,11 @@ class Order:
         return self.transactions[-1] if self.transactions else None
 
     @property
+    def is_open(self) -> bool:
+        """Whether it may still end either way."""
+        return self.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
+
+    @property
     def is_refund(self) -> bool:
         """Whether this is the record of a refund."""
         return self.refund_of_order_id is not None

@@ -137,14 +137,7 @@ def _sequence(hint: Any, origin: Any, data: Any, path: str) -> Any:
 
 def _expect(data: Any, kind: Any, path: str) -> Any:
     if not isinstance(data, kind):
-        names = {
-            dict: "an object",
-            list: "a list",
-            str: "a text",
-            int: "a whole number",
-            bool: "true or false",
-        }
-        raise _wrong(path, f"must be {names.get(kind, 'a number')}")
+        raise _wrong(path, f"must be {NAMES.get(kind, 'a number')}")
     return data
 
 

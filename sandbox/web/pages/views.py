@@ -14,7 +14,7 @@ from sandbox.web.pages.choosing import choices, is_repeated
 from sandbox.web.pages.endings import BUTTONS, PAY, corner_buttons, secured, to_be_secured
 from sandbox.web.pages.qr_image import qr_png
 from sandbox.web.pages.results import ending
-from sandbox.web.pages.visit import Visit, arrive, go, has_page, show
+from sandbox.web.pages.visit import Visit, arrive, go, go_on, show
 
 SCAN_PIXELS = 240
 ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
@@ -37,7 +37,7 @@ def _led_on(visit: Visit) -> Response:
     """To the one attempt of an order where nothing can be chosen, or to how it ended."""
     newest = visit._replace(attempt=visit.order.last_transaction)
     if not visit.order.is_hosted and newest.attempt is not None and not newest.is_over:
-        return go(newest.onward_url)
+        return go_on(newest)
     return show(visit, "result", ending=ending(visit), corner=())
 
 
@@ -49,22 +49,19 @@ def post_order_page(project_id: str, order_id: str) -> Response:
     if not visit.is_own_post():
         return go(visit.url("get_order_page", notice="stale"))
     if is_repeated(visit, chosen):
-        return go(visit._replace(attempt=visit.order.last_transaction).onward_url)
+        return go_on(visit._replace(attempt=visit.order.last_transaction))
     hold_webhooks()
-    return go(_chosen(visit, chosen))
+    return _chosen(visit, chosen)
 
 
-def _chosen(visit: Visit, chosen: str) -> str:
+def _chosen(visit: Visit, chosen: str) -> Response:
     issuer_id = request.form.get("issuer_id")
     action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=issuer_id)
     try:
         order = act_on_order(visit.project, visit.order.id, action)
     except (ActionNotPossible, Invalid):
-        return visit.url("get_order_page", notice="stale")
-    attempt = order.last_transaction
-    chosen_visit = visit.now()._replace(attempt=attempt)
-    is_shown = attempt is None or has_page(attempt) or chosen_visit.is_over
-    return chosen_visit.onward_url if is_shown else chosen_visit.end_url
+        return go(visit.url("get_order_page", notice="stale"))
+    return go_on(visit.now()._replace(attempt=order.last_transaction))
 
 
 @pages.get(f"{ATTEMPT}/")
@@ -73,7 +70,7 @@ def get_payment(project_id: str, order_id: str, transaction_id: str) -> Response
     visit = arrive(project_id, order_id, transaction_id)
     if request.method == "GET":
         visit = payment.enter(visit)
-    return go(visit.onward_url) if visit.is_over else payment.shown(visit)
+    return go_on(visit) if visit.is_over else payment.shown(visit)
 
 
 @pages.post(f"{ATTEMPT}/")
@@ -89,11 +86,11 @@ def post_payment(project_id: str, order_id: str, transaction_id: str) -> Respons
 
 def _acted(visit: Visit, action: Action) -> Response:
     hold_webhooks()
-    return go(payment.act(visit, action).onward_url)
+    return go_on(payment.act(visit, action))
 
 
 def _stale(visit: Visit) -> Response:
-    return go(visit.onward_url if visit.is_over else visit.url("get_payment", notice="stale"))
+    return go_on(visit) if visit.is_over else go(visit.url("get_payment", notice="stale"))
 
 
 @pages.get(f"{ATTEMPT}/secure/")
@@ -127,7 +124,7 @@ def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
         raise Unknown("there is nothing at this address")
     visit = payment.enter(visit) if request.method == "GET" else visit
     if visit.is_over:
-        return go(visit.onward_url)
+        return go_on(visit)
     return show(visit, "confirm", corner=corner_buttons(visit), leave=visit.url("get_left"))
 
 
@@ -152,7 +149,7 @@ def get_state(project_id: str, order_id: str, transaction_id: str) -> Response:
 def get_left(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show a payer who walks away that nothing has happened."""
     visit = arrive(project_id, order_id, transaction_id)
-    return go(visit.onward_url) if visit.is_over else show(visit, "left", corner=())
+    return go_on(visit) if visit.is_over else show(visit, "left", corner=())
 
 
 @pages.get("/pay/<project_id>/<order_id>/result/")

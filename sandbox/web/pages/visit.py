@@ -12,7 +12,7 @@ from sandbox.operations.act import GIVEN_UP
 from sandbox.operations.clock import catch_up
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import Unknown
-from sandbox.orders.statuses import OrderStatus, TransactionStatus
+from sandbox.orders.statuses import TransactionStatus
 from sandbox.orders.transaction import Transaction
 from sandbox.projects.journal import ReturnVisit
 from sandbox.projects.project import Project
@@ -26,8 +26,6 @@ HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303
 TOKEN: Final = "token"
 TELLS_MORE: Final = "invoice"  # its page says what happens next when all is accepted
-WAITING: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING)
-OPEN: Final = (OrderStatus.NEW, OrderStatus.PROCESSING)
 
 
 class Visit(NamedTuple):
@@ -60,7 +58,7 @@ class Visit(NamedTuple):
     @property
     def is_over(self) -> bool:
         """Whether the attempt has ended, so that its page only leads on."""
-        if self.attempt is None or self.attempt.status in WAITING:
+        if self.attempt is None or self.attempt.is_open:
             return False
         is_told_more = BY_NAME[self.attempt.method].capabilities.page == TELLS_MORE
         return not (is_told_more and self.attempt.status == TransactionStatus.ACCEPTED)
@@ -68,7 +66,7 @@ class Visit(NamedTuple):
     @property
     def can_choose_again(self) -> bool:
         """Whether the order's own page is still open (SET-18)."""
-        return self.order.is_hosted and self.order.status in OPEN
+        return self.order.is_hosted and self.order.is_open
 
     @property
     def token(self) -> str:
@@ -112,7 +110,6 @@ class Visit(NamedTuple):
             return self.url("get_payment")
         if self.can_choose_again:
             return self.url("get_order_page", notice=self._notice(self.attempt))
-        self._note_return()
         return self.end_url
 
     def _notice(self, attempt: Transaction) -> str:
@@ -122,12 +119,6 @@ class Visit(NamedTuple):
         if not attempt.has_page:
             return "declined"  # by a screening, before there was anything to see
         return "stale" if attempt.reason == GIVEN_UP else attempt.status
-
-    def _note_return(self) -> None:
-        project = self.project
-        if self.order.return_url is not None:
-            visit = ReturnVisit(self.order.id, project.now(), project.real.wall_now())
-            project.journal.returns.append(visit)
 
 
 def arrive(project_id: str, order_id: str, transaction_id: str | None = None) -> Visit:
@@ -186,6 +177,15 @@ def show(visit: Visit, template: str, status: int = 200, **more: object) -> Resp
         **{"leave": None, **more},
     )
     return Response(body, status=status, content_type=HTML)
+
+
+def go_on(visit: Visit) -> Response:
+    """Lead the payer on from where he is, and note when that is back to the shop."""
+    address, project = visit.onward_url, visit.project
+    if address == visit.shop_url:
+        returned = ReturnVisit(visit.order.id, project.now(), project.real.wall_now())
+        project.journal.returns.append(returned)
+    return go(address)
 
 
 def go(address: str) -> Response:
