@@ -132,6 +132,7 @@ def _announce(server: "Server", control_token: str | None, log_format: str) -> N
         '    -d \'{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}\'',
         "",
         "Then open the payment_url of the answer in a browser, with http:// before it, and pay.",
+        f"Documentation: {server.url}/docs/",
     ]
     if control_token is not None:
         lines.append(f"Making projects asks for the control token {control_token}")

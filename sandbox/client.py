@@ -224,15 +224,23 @@ class SandboxClient:
 
     def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[Json]:
         """Webhooks with every attempt, newest last (CTL-21)."""
-        return self._items("/control/webhooks/", order_id=order_id, state=state)
+        return self._items("/control/webhooks/", {"order_id": order_id, "state": state})
 
     def redeliver(self, delivery_id: str) -> Json:
         """Send a webhook once more, now (CTL-22)."""
         return _object(self.call("POST", f"/control/webhooks/{delivery_id}/redeliver/"))
 
-    def journal(self, **filters: Any) -> list[Json]:
-        """Requests of the merchant API, by ``method``, ``path``, ``status`` or ``order_id`` (CTL-25)."""
-        return self._items("/control/journal/", **filters)
+    def journal(
+        self,
+        *,
+        method: str | None = None,
+        path: str | None = None,
+        status: int | None = None,
+        order_id: str | None = None,
+    ) -> list[Json]:
+        """Requests of the merchant API with their answers, oldest first (CTL-25)."""
+        filters = {"method": method, "path": path, "status": status, "order_id": order_id}
+        return self._items("/control/journal/", filters)
 
     def wait(
         self,
@@ -266,7 +274,7 @@ class SandboxClient:
         """Every rule that the sandbox plays by, with the tests that prove it (SET-70)."""
         yield from self._items("/control/fidelity/")
 
-    def _items(self, path: str, **query: Any) -> list[Json]:
+    def _items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Json]:
         found: list[Json] = self.call("GET", path, query=query)["items"]
         return found
 

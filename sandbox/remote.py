@@ -140,6 +140,7 @@ def _advanced(found: Mapping[str, Any]) -> str:
 @click.option("--amount", type=int, help="Cents of a bank credit.")
 @click.option("--payment-method", help="The method that a customer chooses.")
 @click.option("--issuer-id", help="The bank that a customer chooses.")
+@click.option("--authorization", help="How wallet-google authorizes.")
 @click.option("--reason", help="Why it fails.")
 @as_json
 def act(order_id: str, actor: str, action: str, as_json: bool, **how: Any) -> None:

@@ -182,14 +182,33 @@ def retried_blindly(history: History) -> Iterator[Finding]:
             )
 
 
+def _causes(history: History, order_id: str) -> list[str]:
+    """When there was something to look at an order for: a webhook, a visit, a call of the merchant's own."""
+    told = (
+        attempt["real_at"]
+        for webhook in history.webhooks
+        if webhook["order_id"] == order_id
+        for attempt in webhook["attempts"]
+    )
+    came = (visit["real_at"] for visit in history.returns if visit["order_id"] == order_id)
+    called = (
+        entry["real_at"]
+        for entry in history.requests
+        if entry["order_id"] == order_id and entry["method"] != "GET"
+    )
+    return sorted([*told, *came, *called])
+
+
 def polled(history: History) -> Iterator[Finding]:
     """Asked again and again what a webhook would have told."""
     for order_id, entries in _reads(history).items():
+        causes = _causes(history, order_id)
         run: list[Json] = []
         for entry in entries:
+            has_cause = run and any(run[-1]["real_at"] < at <= entry["real_at"] for at in causes)
             status = (entry["response"] or {}).get("status") if entry["status"] == 200 else "the same"
             is_same = run and (status == "the same" or status == (run[0]["response"] or {}).get("status"))
-            run = [*run, entry] if is_same else [entry]
+            run = [*run, entry] if is_same and not has_cause else [entry]
             if len(run) > POLLS_MAX:
                 break
         if len(run) > POLLS_MAX:

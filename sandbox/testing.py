@@ -1,6 +1,6 @@
 """What a test gets as ``payment_sandbox``: a project of its own, short names for what tests do with it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,56 +115,12 @@ class PaymentSandbox:
 
     def timeline(self) -> str:
         """What happened, line by line, for a report."""
-        return "\n".join(_timeline(self.client))
+        from sandbox.timeline import timeline
+
+        return "\n".join(timeline(self.client))
 
     def close(self) -> None:
         """Delete the project: whatever is still due never happens."""
         with suppress(SandboxError):
             self.client.delete_project()
         self.session.close()
-
-
-def _timeline(client: SandboxClient) -> Iterator[str]:
-    """Requests, statuses and webhooks by sandbox time; what came at one time, in this order."""
-    journal = client.journal()
-    moments = [(entry["at"], line) for entry in journal for line in _exchange(entry)]
-    for order_id in dict.fromkeys(entry["order_id"] for entry in journal if entry["order_id"]):
-        with suppress(SandboxError):
-            moments += _statuses(client.order(order_id))
-    moments += [moment for webhook in client.webhooks() for moment in _attempts(webhook)]
-    yield f"sandbox time is {client.clock.now.isoformat()}, scenario {client.project()['scenario']}"
-    for at, line in sorted(moments, key=lambda moment: moment[0]):
-        yield f"{at}  {line}"
-
-
-def _statuses(order: Json) -> Iterator[tuple[str, str]]:
-    for attempt in order.get("transactions", ()):
-        for event in attempt["events"]:
-            yield event["occurred"], f"{attempt['payment_method']} of {order['id']} is {event['event']}"
-
-
-def _attempts(webhook: Json) -> Iterator[tuple[str, str]]:
-    for attempt in webhook["attempts"]:
-        outcome = attempt["error"] or (attempt["response"] or {}).get("status", "dropped")
-        yield (
-            attempt["at"],
-            f"webhook {attempt['number']} for {webhook['order_id']} to {webhook['url']}: {outcome}",
-        )
-
-
-def _exchange(entry: Json) -> Iterator[str]:
-    rule = f", rule {entry['rule']}" if entry["rule"] else ""
-    fault = f", fault {entry['fault']}" if entry["fault"] else ""
-    yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"
-    error = (entry["response"] or {}).get("error") if isinstance(entry["response"], dict) else None
-    if error is not None:
-        yield f"  {error['type']}: {error['value']}"
-    decision = entry["decision"]
-    if decision is not None and decision["rule"] is not None:
-        yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
-    elif decision is not None and decision.get("nearest"):
-        differs = "; ".join(
-            f"{found['condition']} expected {found['expected']}, was {found['actual']}"
-            for found in decision["nearest"]["differs"]
-        )
-        yield f"  no rule matched; nearest is rule {decision['nearest']['rule']}: {differs}"

@@ -128,8 +128,7 @@ def test_an_address_that_is_not_loopback_has_a_control_token(serve: Serve) -> No
     """Made at start and printed."""
     process, first = serve("--host", "0.0.0.0")
     assert process.stdout is not None
-    printed = [process.stdout.readline() for _ in range(6)]
-    token = printed[-1].split()[-1]
+    token = next(line for line in process.stdout if "control token" in line).split()[-1]
     path = f"http://127.0.0.1:{url_in(first).rpartition(':')[2]}/control/projects/"
     assert requests.post(path, timeout=5).status_code == 401
     assert requests.post(path, headers={"Authorization": f"Bearer {token}"}, timeout=5).status_code == 201

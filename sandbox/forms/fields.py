@@ -22,7 +22,16 @@ def _described(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     return {**options, "metadata": {**metadata, **options.get("metadata", {})}}
 
 
-class Text(fields.String):
+class Told:
+    """A field that tells in ``about`` what it is for: API description, editors and documentation show it."""
+
+    def __init__(self, *parts: Any, about: str = "", **options: Any) -> None:
+        if about:
+            options = _described(options, description=about)
+        super().__init__(*parts, **options)
+
+
+class Text(Told, fields.String):
     """A text; ``pattern`` says which, ``expected`` says so in words."""
 
     default_error_messages = {**COMMON, "invalid": "must be a text", "invalid_utf8": "must be UTF-8"}
@@ -62,7 +71,7 @@ class Choice(Text):
         return word
 
 
-class Whole(fields.Integer):
+class Whole(Told, fields.Integer):
     """A whole number; 12.95, "12" and true are none."""
 
     default_error_messages = {**COMMON, "invalid": "must be a whole number", "too_large": "is too large"}
@@ -78,7 +87,7 @@ class Whole(fields.Integer):
             self.validators.append(validate.Range(low, high, error=error))
 
 
-class Number(fields.Float):
+class Number(Told, fields.Float):
     """A number, whole or not."""
 
     default_error_messages = {**COMMON, "invalid": "must be a number", "special": "must be a number"}
@@ -107,7 +116,7 @@ class Cents(Whole):
         super().__init__(low, high, **options)
 
 
-class Flag(fields.Boolean):
+class Flag(Told, fields.Boolean):
     """True or false, and no word or number that stands for them."""
 
     default_error_messages = {**COMMON, "invalid": "must be true or false"}
@@ -130,13 +139,13 @@ class Yes(Flag):
         return True
 
 
-class Anything(fields.Dict):
+class Anything(Told, fields.Dict):
     """An object whose keys are the sender's own."""
 
     default_error_messages = {**COMMON, "invalid": "must be an object"}
 
 
-class Items(fields.List[Any]):
+class Items(Told, fields.List[Any]):
     """A list of ``least`` to ``most`` items; its length is checked besides what it holds."""
 
     default_error_messages = {**COMMON, "invalid": "must be a list"}
@@ -177,7 +186,7 @@ class OneOrMany(Items):
         return super()._deserialize(listed, attr, data, **options)
 
 
-class Part(fields.Nested):
+class Part(Told, fields.Nested):
     """An object with a form of its own."""
 
     default_error_messages = {**COMMON, "type": "must be an object"}

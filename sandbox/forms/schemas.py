@@ -49,7 +49,8 @@ def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, 
         _close(kind, found[name])
     whole = found.pop(_form_name(form))
     for key, part in parts.items():
-        whole["properties"][key] = {"$ref": f"{COMPONENTS}{_form_name(part)}"}
+        told = {name: fact for name, fact in whole["properties"][key].items() if name == "description"}
+        whole["properties"][key] = {**told, "$ref": f"{COMPONENTS}{_form_name(part)}"}
     schema = {"$schema": DIALECT, "title": _form_name(form), **whole, "$defs": dict(sorted(found.items()))}
     return dict(_referring(schema))
 

@@ -15,6 +15,7 @@ from sandbox.orders.qr import QrRequest
 from sandbox.orders.statuses import OrderStatus, Trigger, move
 from sandbox.orders.transaction import Transaction, TransactionEvent
 from sandbox.orders.vault import Credential
+from sandbox.projects.journal import StatusReached
 from sandbox.projects.settings import Settings
 from sandbox.projects.store import ChangeSet
 from sandbox.scenarios.model import Decision, Subject
@@ -29,12 +30,13 @@ class Edit:
     It is made with the project's state lock held, by ``Project.edit``.
     """
 
-    __slots__ = ("_created", "_moves", "_project", "change", "decisions", "now", "settings")
+    __slots__ = ("_created", "_moves", "_project", "_recorded", "change", "decisions", "now", "settings")
 
     def __init__(self, project: "Project", now: datetime) -> None:
         self._project = project
         self._created: set[str] = set()
         self._moves: list[StatusChanged] = []
+        self._recorded: set[str] = set()
         self.change = ChangeSet()
         self.decisions: dict[str, Decision] = {}  # by transaction
         self.now = now
@@ -85,6 +87,7 @@ class Edit:
         """Note the status that a transaction has reached (TEV-01)."""
         event = TransactionEvent(self.ids.uuid("event"), transaction.status, self.now)
         transaction.events = (*transaction.events, event)
+        self._recorded.add(event.id)
 
     def decide(self, transaction_id: str, subject: Subject) -> dict[str, Any]:
         """Ask the scenario for the outcome of an attempt; the use counts once the edit is done."""
@@ -120,6 +123,16 @@ class Edit:
         for moved in self._moves:
             if moved.subject_id not in self._created:
                 yield {"order_id": moved.subject_id, "before": moved.before, "after": moved.after, "at": at}
+
+    def reached(self, real_at: datetime) -> Iterator[StatusReached]:
+        """The statuses that attempts and orders have reached, for the journal."""
+        for order in self.change.orders.values():
+            for attempt in order.transactions:
+                for event in attempt.events:
+                    if event.id in self._recorded:
+                        yield StatusReached(order.id, attempt.payment_method, event.event, self.now, real_at)
+        for moved in self.moved:
+            yield StatusReached(str(moved["order_id"]), None, str(moved["after"]), self.now, real_at)
 
     def finish(self) -> ChangeSet:
         """Number the new versions and owe their webhooks."""

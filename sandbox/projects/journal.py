@@ -33,13 +33,23 @@ class JournalEntry(NamedTuple):
     order_id: str | None = None
     fault: dict[str, Any] | None = None
     transaction_id: str | None = None  # of the attempt that the request made
-    real_at: datetime | None = None
+    real_at: datetime | None = None  # when it came, before all that it caused
 
 
 class ReturnVisit(NamedTuple):
     """A customer who was sent back to the shop."""
 
     order_id: str
+    at: datetime
+    real_at: datetime
+
+
+class StatusReached(NamedTuple):
+    """A status that an order has reached, or with ``payment_method`` one of its attempts."""
+
+    order_id: str
+    payment_method: str | None
+    status: str
     at: datetime
     real_at: datetime
 
@@ -52,6 +62,7 @@ class Journal:
         self.dropped = 0
         self.decisions: dict[str, Decision] = {}  # by transaction
         self.returns: deque[ReturnVisit] = deque(maxlen=ENTRIES_MAX)
+        self.statuses: deque[StatusReached] = deque(maxlen=ENTRIES_MAX)
 
     def note(self, decisions: Mapping[str, Decision]) -> None:
         """Keep what the scenario decided for attempts; as many as entries."""

@@ -224,6 +224,7 @@ class Project:
         if self.feed.watchers:
             for transaction_id, decision in edit.decisions.items():
                 self.feed.publish("decision", transaction_id=transaction_id, **explain(decision))
+        self.journal.statuses.extend(edit.reached(self.real.wall_now()))
         for moved in edit.moved:
             self.feed.publish("status", **moved)
 

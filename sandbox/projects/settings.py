@@ -21,23 +21,38 @@ CLOCK_PATTERN: Final = r"running|frozen|frozen@.+"
 class SettingsForm(Form):
     """The settings of a project."""
 
-    name = Text()
-    mode = Choice((TEST, LIVE))
-    webhook_url = WebUrl(allow_none=True)
-    payment_methods = Items(Choice(NAMES))
-    cards_approved = Flag()
-    one_click_enabled = Flag()
-    recurring_enabled = Flag()
-    dynamic_descriptor_enabled = Flag()
-    aliases = Anything(
-        keys=Text(pattern="[A-Za-z0-9_-]{1,64}", expected="letters, digits, - and _"), values=Choice(NAMES)
+    name = Text(about="What the payment pages call the merchant.")
+    mode = Choice((TEST, LIVE), about="With live, every method plays out; test has the limits of test mode.")
+    webhook_url = WebUrl(
+        allow_none=True, about="Where webhooks go, unless an order names its own address; null is nowhere."
     )
-    absolute_urls = Flag()
-    reduced_customer = Flag()
-    authorized_status = Choice(("completed", "accepted"))
-    unknown_fields = Choice(("drop", "reject"))
-    webhook_timing = Choice(("after_response", "before_response"))
-    seed = Whole(low=0, high=2**63 - 1)
+    payment_methods = Items(Choice(NAMES), about="The methods that are enabled; all of them by default.")
+    cards_approved = Flag(about="Whether the merchant may take one-click and recurring card payments at all.")
+    one_click_enabled = Flag(about="Whether cards can be kept for one-click payments.")
+    recurring_enabled = Flag(about="Whether cards can be kept for a recurring series.")
+    dynamic_descriptor_enabled = Flag(about="Whether dynamic_descriptor is taken with card payments.")
+    aliases = Anything(
+        keys=Text(pattern="[A-Za-z0-9_-]{1,64}", expected="letters, digits, - and _"),
+        values=Choice(NAMES),
+        about="The merchant's own names for methods, each with the method that it stands for.",
+    )
+    absolute_urls = Flag(about="Whether order_url and payment_url begin with their scheme.")
+    reduced_customer = Flag(about="Whether answers show country and ip_address of a customer only.")
+    authorized_status = Choice(
+        ("completed", "accepted"), about="The status of an authorized order that is not captured in full."
+    )
+    unknown_fields = Choice(
+        ("drop", "reject"), about="What happens to request keys that the service does not know."
+    )
+    webhook_timing = Choice(
+        ("after_response", "before_response"),
+        about="When a webhook leaves: once the response is on its way, or before it.",
+    )
+    seed = Whole(
+        low=0,
+        high=2**63 - 1,
+        about="The same seed and the same requests give the same identifiers; 0 stands for the server's.",
+    )
 
     @validates_schema(skip_on_field_errors=False)
     def aliases_are_new_names(self, data: Mapping[str, Any], **options: Any) -> None:

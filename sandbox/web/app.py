@@ -13,6 +13,7 @@ from sandbox.web.api.views import api
 from sandbox.web.control.projects import health, projects
 from sandbox.web.control.views import control
 from sandbox.web.control.watching import watching
+from sandbox.web.docs.views import docs
 from sandbox.web.guard import known_hosts
 from sandbox.web.pages import bank_qr, views  # noqa: F401 (they add their routes to the blueprint)
 from sandbox.web.pages.blueprint import pages
@@ -43,6 +44,7 @@ def make_app(
     app.extensions["forgery_secret"] = token_bytes(32)
     app.extensions["scans"] = OrderedDict()
     app.extensions["stray"] = stray
+    app.extensions["docs"] = {}
     errors.install(app)
     app.register_blueprint(api)
     app.register_blueprint(control)
@@ -50,15 +52,13 @@ def make_app(
     app.register_blueprint(projects)
     app.register_blueprint(health)
     app.register_blueprint(pages)
+    app.register_blueprint(docs)
     app.add_url_rule("/openapi.json", view_func=_openapi)
     return app
 
 
 def _openapi() -> Response:
     """The description of both APIs, made once it is asked for."""
-    kept = current_app.extensions
-    if "openapi" not in kept:
-        from sandbox.web.openapi import document  # here, because starting up is faster without it
+    from sandbox.web.openapi import described  # here, because starting up is faster without it
 
-        kept["openapi"] = document(current_app)
-    return Response(kept["openapi"], mimetype="application/json")
+    return Response(described(current_app), mimetype="application/json")

@@ -162,6 +162,10 @@ DESCRIBED: Final = {
         query=("method", "path", "status", "order_id", "count"), errors=(400, 401)
     ),
     "control.get_fidelity": Described(),
+    "docs.get_root": PAGE,
+    "docs.get_first_page": Described(errors=(), media_type="text/html"),
+    "docs.get_page": PAGE,
+    "docs.get_style": Described(errors=(), media_type="text/css"),
     "pages.get_order_page": PAGE,
     "pages.post_order_page": POSTED,
     "pages.get_payment": PAGE,

@@ -92,10 +92,15 @@ def _on_invalid(invalid: Invalid) -> Response:
     return _answer(error_body(400, "ValidationError", value, invalid.violations))
 
 
+def status_of(kind: type[Refusal]) -> int:
+    """The status of a kind of refusals."""
+    return STATUS_OF.get(kind, CONFLICT)
+
+
 def _on_refusal(refusal: Refusal) -> Response:
     kind = type(refusal)
     g.rule = kind.rule
-    status = STATUS_OF.get(kind, CONFLICT)
+    status = status_of(kind)
     body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
     if isinstance(refusal, WaitedInVain):
         body["error"]["now"] = dict(refusal.now)

@@ -34,7 +34,15 @@ EXPLAINED: Final = {
         }
     }
 }
-TAGS: Final = {"api": "merchant API", "pages": "pages", "health": "server"}
+TAGS: Final = {"api": "merchant API", "pages": "pages", "docs": "documentation", "health": "server"}
+
+
+def described(app: Flask) -> str:
+    """The whole description as JSON text, made once it is asked for."""
+    kept: str | None = app.extensions.get("openapi")
+    if kept is None:
+        kept = app.extensions["openapi"] = document(app)
+    return kept
 
 
 def document(app: Flask) -> str:

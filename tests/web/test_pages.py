@@ -10,6 +10,7 @@ from sandbox.methods import ALL, BY_NAME
 from sandbox.orders.cards import CARDS
 from sandbox.orders.customers import LOCALES
 from sandbox.server import Server
+from sandbox.web.docs.library import written
 from sandbox.web.pages.cardform import is_luhn
 from sandbox.web.pages.language import DEFAULT, Language, phrases
 from tests.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, card
@@ -726,7 +727,7 @@ def test_every_test_id_is_documented() -> None:
     import sandbox.web.pages
 
     folder = Path(sandbox.web.pages.__file__).parent / "templates"
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    documented = written("hosted-page")
     found = {
         test_id
         for path in folder.glob("*.html")
@@ -735,7 +736,7 @@ def test_every_test_id_is_documented() -> None:
     assert len(found) > 40
     for test_id in found:
         fixed = test_id.partition("{{")[0].strip()
-        assert not fixed or f"`{fixed}" in readme, test_id
+        assert not fixed or f"`{fixed}" in documented, test_id
 
 
 def test_a_screening_of_a_hosted_order_shows_that_it_goes_on(live: Sandbox, payer: Payer) -> None:

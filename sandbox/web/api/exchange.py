@@ -21,6 +21,7 @@ def begin() -> Response | None:
     """Find the project; what only reads owes no webhooks."""
     require_project()
     catch_up(g.project)
+    g.real_at = g.project.real.wall_now()
     if request.method != "GET":
         hold_webhooks()
     return strike_before(g.project)
@@ -66,7 +67,7 @@ def _keep(project: Project, response: Response, kept: Any) -> None:
             ignored=kept.get("ignored", ()),
             rule=kept.get("rule"),
             fault=kept.get("fault"),
-            real_at=project.real.wall_now(),
+            real_at=kept.get("real_at") or project.real.wall_now(),
             transaction_id=kept.get("transaction_id"),
             order_id=kept.get("order_id") or (request.view_args or {}).get("order_id"),
         )

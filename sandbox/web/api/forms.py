@@ -17,31 +17,31 @@ COUNTRY = {"pattern": "[A-Za-z]{2}", "expected": "a two-letter country code"}
 class AddressForm(Form):
     """A further address of a customer."""
 
-    address = Text()
-    address_type = Text()
-    country = Text(**COUNTRY)
+    address = Text(about="Lines separated by newlines.")
+    address_type = Text(about="Such as customer or billing.")
+    country = Text(**COUNTRY, about="Two letters.")
 
 
 class CustomerForm(Form):
     """Who pays."""
 
-    first_name = Text()
-    last_name = Text()
-    gender = Text()
-    birthdate = Birthdate()
-    email_address = Text()
-    phone_numbers = Items(Text())
-    address = Text()
-    address_type = Text()
-    additional_addresses = Items(Part(AddressForm))
-    country = Text(**COUNTRY)
-    ip_address = Text()
-    locale = Choice(LOCALES)
-    postal_code = NumberOrText()
-    housenumber = NumberOrText()
-    merchant_customer_id = NumberOrText()
-    user_agent = Text()
-    forwarded_ip = Text()
+    first_name = Text(about="Given name.")
+    last_name = Text(about="Family name.")
+    gender = Text(about="Such as male or female.")
+    birthdate = Birthdate(about="YYYY-MM-DD.")
+    email_address = Text(about="The built-in scenario looks at it: see the test values.")
+    phone_numbers = Items(Text(), about="Any number of them.")
+    address = Text(about="Lines separated by newlines.")
+    address_type = Text(about="Such as customer or billing.")
+    additional_addresses = Items(Part(AddressForm), about="Further addresses.")
+    country = Text(**COUNTRY, about="Two letters.")
+    ip_address = Text(about="Where the customer comes from.")
+    locale = Choice(LOCALES, about="The language of the payment page.")
+    postal_code = NumberOrText(about="Accepted and echoed.")
+    housenumber = NumberOrText(about="Accepted and echoed.")
+    merchant_customer_id = NumberOrText(about="The merchant's own number for him.")
+    user_agent = Text(about="His browser.")
+    forwarded_ip = Text(about="His address behind a proxy.")
 
     @pre_load
     def nulls_are_absent(self, data: Any, **options: Any) -> Any:
@@ -52,13 +52,18 @@ class CustomerForm(Form):
 class OrderLineForm(Form):
     """One line of an order."""
 
-    type = Choice(LINE_TYPES, load_default="physical")
-    amount = Whole(-AMOUNT_CENTS_MAX, AMOUNT_CENTS_MAX, required=True)
-    currency = Choice((CURRENCY,), load_default=CURRENCY)
-    merchant_order_line_id = Text()
-    name = Text()
-    quantity = Whole(low=1, high=AMOUNT_CENTS_MAX, required=True)
-    vat_percentage = Whole(low=0, high=10_000)
+    type = Choice(LINE_TYPES, load_default="physical", about="What kind of line it is.")
+    amount = Whole(
+        -AMOUNT_CENTS_MAX,
+        AMOUNT_CENTS_MAX,
+        required=True,
+        about="Cents per item, VAT included; below 0 for what lowers the sum.",
+    )
+    currency = Choice((CURRENCY,), load_default=CURRENCY, about="EUR.")
+    merchant_order_line_id = Text(about="How captures, voids and refunds name the line.")
+    name = Text(about="What the customer reads.")
+    quantity = Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="How many.")
+    vat_percentage = Whole(low=0, high=10_000, about="Percent times 100: 2100 is 21 %.")
 
     @validates_schema(skip_on_field_errors=False)
     def sign_fits_type(self, data: Mapping[str, Any], **options: Any) -> None:
@@ -71,59 +76,69 @@ class OrderLineForm(Form):
 class DetailsForm(Form):
     """What some methods ask for."""
 
-    issuer_id = Text()
-    dynamic_descriptor = Text()
-    one_click_type = Choice(("first", "one-click"))
-    recurring_type = Choice(("first", "recurring"))
-    vault_token = Text()
-    cvc = Text(pattern="[0-9]{3,4}", expected="three or four digits")
+    issuer_id = Text(about="bank-redirect-nl: the bank, from the issuers list.")
+    dynamic_descriptor = Text(about="credit-card: what the statement shows, where the merchant may.")
+    one_click_type = Choice(
+        ("first", "one-click"), about="credit-card: first keeps the card, one-click uses it."
+    )
+    recurring_type = Choice(
+        ("first", "recurring"), about="credit-card: first begins a series, recurring goes on with it."
+    )
+    vault_token = Text(about="credit-card: the card kept by a first payment.")
+    cvc = Text(
+        pattern="[0-9]{3,4}", expected="three or four digits", about="credit-card: required for one-click."
+    )
 
 
 class TransactionForm(Form):
     """One attempt to pay."""
 
-    payment_method = Text(required=True)
-    expiration_period = PeriodText()
-    capture_mode = Choice(("manual", "delayed"))
-    payment_method_details = Part(DetailsForm)
+    payment_method = Text(required=True, about="A method's identifier, or the merchant's alias for it.")
+    expiration_period = PeriodText(about="How long the attempt, and then its authorization, lasts.")
+    capture_mode = Choice(
+        ("manual", "delayed"), about="Authorize now; capture by a call, or by itself after expiration_period."
+    )
+    payment_method_details = Part(DetailsForm, about="What the method asks for.")
 
 
 class OrderForm(Form):
     """A new order."""
 
-    currency = Choice((CURRENCY,), required=True)
-    amount = Cents(required=True)
-    description = Text()
-    merchant_order_id = Text()
-    return_url = WebUrl()
-    webhook_url = WebUrl()
-    expiration_period = PeriodText()
-    payment_methods = Items(Text())
-    customer = Part(CustomerForm)
-    order_lines = Items(Part(OrderLineForm))
-    transactions = Items(Part(TransactionForm), most=1)
-    client = Anything()
-    extra = Anything()
+    currency = Choice((CURRENCY,), required=True, about="EUR.")
+    amount = Cents(required=True, about="Cents.")
+    description = Text(about="Stored with the order.")
+    merchant_order_id = Text(about="The merchant's own number for it.")
+    return_url = WebUrl(about="Where the customer goes after the payment.")
+    webhook_url = WebUrl(about="Where this order's webhooks go.")
+    expiration_period = PeriodText(about="How long the hosted page is open.")
+    payment_methods = Items(Text(), about="The methods that the hosted page may offer.")
+    customer = Part(CustomerForm, about="Who pays.")
+    order_lines = Items(Part(OrderLineForm), about="What is bought.")
+    transactions = Items(
+        Part(TransactionForm), most=1, about="None for the hosted page; one to choose the method."
+    )
+    client = Anything(about="Free-form, echoed.")
+    extra = Anything(about="Free-form, echoed.")
 
 
 class UpdateForm(Form):
     """What of an order can change."""
 
-    description = Text()
-    merchant_order_id = Text()
-    return_url = WebUrl()
-    webhook_url = WebUrl()
-    customer = Part(CustomerForm)
-    extra = Anything()
-    amount = Cents()
-    order_lines = Items(Part(OrderLineForm))
+    description = Text(about="Stored with the order.")
+    merchant_order_id = Text(about="The merchant's own number for it.")
+    return_url = WebUrl(about="Where the customer goes after the payment.")
+    webhook_url = WebUrl(about="Where this order's webhooks go.")
+    customer = Part(CustomerForm, about="Who pays.")
+    extra = Anything(about="Free-form, echoed.")
+    amount = Cents(about="Cents; until the customer has acted.")
+    order_lines = Items(Part(OrderLineForm), about="What is bought; until the customer has acted.")
 
 
 class LineQuantityForm(Form):
     """A quantity of a line."""
 
-    merchant_order_line_id = Text(required=True)
-    quantity = Whole(low=1, high=AMOUNT_CENTS_MAX, required=True)
+    merchant_order_line_id = Text(required=True, about="A line of the order.")
+    quantity = Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="How many of it.")
 
 
 class NothingForm(Form):
@@ -133,8 +148,8 @@ class NothingForm(Form):
 class ByAmountForm(Form):
     """A capture or void by amount."""
 
-    description = Text()
-    amount = Cents(required=True)
+    description = Text(about="Stored with it.")
+    amount = Cents(required=True, about="Cents, at most what is left.")
 
 
 def _some_lines(**options: Any) -> Items:
@@ -144,33 +159,33 @@ def _some_lines(**options: Any) -> Items:
 class ByLinesForm(Form):
     """A capture or void by lines."""
 
-    description = Text()
-    order_lines = _some_lines(required=True)
+    description = Text(about="Stored with it.")
+    order_lines = _some_lines(required=True, about="Lines and quantities, at most what is left.")
 
 
 class RefundForm(Form):
     """A refund: an amount, lines, or neither for all that is left."""
 
-    description = Text()
-    amount = Cents()
-    order_lines = _some_lines()
+    description = Text(about="Stored with it.")
+    amount = Cents(about="Cents, at most what was captured and not refunded.")
+    order_lines = _some_lines(about="Lines and quantities; invoice-later-b asks for them.")
 
 
 class QrForm(Form):
     """A QR request."""
 
-    amount = Cents()
-    amount_changeable = Flag()
-    amount_max = Cents()
-    amount_min = Cents()
-    currency = Choice((CURRENCY,))
-    description = Text()
-    one_off = Flag()
-    expiration = Moment()
-    merchant_order_id = Text()
-    size = Whole(low=100, high=2000)
-    return_url = WebUrl()
-    webhook_url = WebUrl()
+    amount = Cents(about="Cents; required when the payer may not change it.")
+    amount_changeable = Flag(about="Whether the payer may change the amount; false by default.")
+    amount_max = Cents(about="The most he may pay, in cents.")
+    amount_min = Cents(about="The least he may pay, in cents.")
+    currency = Choice((CURRENCY,), about="EUR.")
+    description = Text(about="What the payer reads.")
+    one_off = Flag(about="Whether the code is for one payment; true by default.")
+    expiration = Moment(about="Until when it can be scanned; a year by default.")
+    merchant_order_id = Text(about="The merchant's own number for it.")
+    size = Whole(low=100, high=2000, about="Pixels, 100 to 2000; 200 by default.")
+    return_url = WebUrl(about="Where the payer goes after the payment.")
+    webhook_url = WebUrl(about="Where the webhooks of its orders go.")
 
     @pre_load
     def zero_is_no_amount(self, data: Any, **options: Any) -> Any:

@@ -39,6 +39,21 @@ def _same(key: str, shown: str, wanted: str) -> bool:
     return shown.rstrip("/") == wanted.rstrip("/") if key == "path" else shown == wanted
 
 
+def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
+    """The statuses that orders and their attempts have reached, oldest first."""
+    return [
+        {
+            "order_id": reached.order_id,
+            "payment_method": reached.payment_method,
+            "status": reached.status,
+            "at": timestamp(reached.at),
+            "real_at": timestamp(reached.real_at),
+        }
+        for reached in list(project.journal.statuses)
+        if order_id in (None, reached.order_id)
+    ]
+
+
 def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Customers who were sent back to the shop, oldest first."""
     return [

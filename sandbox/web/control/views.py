@@ -205,7 +205,9 @@ def get_journal() -> Response:
     items, dropped = listing.journal(project(), request.args)
     if request.args.get("count"):
         return json_answer({"count": len(items)})
-    return list_answer(items, dropped, returns=listing.returns(project(), request.args.get("order_id")))
+    order_id = request.args.get("order_id")
+    returns, statuses = listing.returns(project(), order_id), listing.statuses(project(), order_id)
+    return list_answer(items, dropped, returns=returns, statuses=statuses)
 
 
 @control.get("/fidelity/")

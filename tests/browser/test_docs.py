@@ -1,0 +1,36 @@
+"""The documentation in a browser: readable for everybody, on a phone and in the dark, with no network."""
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from sandbox.web.docs.library import NAMES
+from tests.browser.conftest import NewContext
+from tests.browser.test_pages import violations
+from tests.driver import Sandbox
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_page_is_readable(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
+    """Nothing for axe-core to find, and only tables and code scroll sideways."""
+    page = new_context(viewport={"width": 390, "height": 844}, bypass_csp=True).new_page()
+    page.goto(f"{sandbox.url}/docs/{name}/")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_page_asks_nobody_else(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
+    """It needs no network, and its own policy stops nothing of it."""
+    page = new_context(viewport={"width": 1400, "height": 900}).new_page()
+    hosts: set[str] = set()
+    noise: list[str] = []
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.on("console", lambda message: noise.append(message.text))
+    page.goto(f"{sandbox.url}/docs/{name}/")
+    page.wait_for_load_state("networkidle")
+    assert hosts == {urlsplit(sandbox.url).netloc}
+    assert [line for line in noise if "404" not in line] == []  # browsers ask for an icon
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")

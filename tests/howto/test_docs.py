@@ -1,0 +1,174 @@
+"""The documentation is true: every code block runs, every answer is as shown, every link leads somewhere."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from sandbox.methods import NAMES as METHODS
+from sandbox.projects.declared import read_all
+from sandbox.projects.settings import check_scenario_settings
+from sandbox.scenarios.catalogue import Catalogue
+from sandbox.scenarios.loader import load_text
+from sandbox.server import Server
+from sandbox.web.docs.contents import MADE, SHELL, page
+from sandbox.web.docs.library import NAMES, written
+from tests.howto.blocks import Block, blocks, check_shown
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BIN = Path(sys.executable).parent
+END_OF_BLOCK = "\x1e"
+PROGRAMS = {
+    # how each language's program is run, and under which name it is saved
+    "php": ("php", "first_payment.php"),
+    "js": ("node", "first_payment.mjs"),
+    "java": ("java", "FirstPayment.java"),
+}
+
+
+@pytest.fixture
+def fresh() -> Iterator[Server]:
+    """A server as ``make run`` starts it, but for its port."""
+    with Server() as running:
+        yield running
+
+
+def text_of(name: str) -> str:
+    """A page with its shell helpers; what else is made from the code holds no program."""
+    return README if name == "README" else written(name).replace("{{ shell }}", SHELL)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """With the commands of this installation, and nothing of the test run around."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
+    return {**kept, "PATH": f"{BIN}:{kept['PATH']}", **more}
+
+
+def of(language: str, *names: str) -> list[Any]:
+    """The blocks in a language, each a case of its own."""
+    cases = []
+    for name in names or ("README", *NAMES):
+        found = [block for block in blocks(text_of(name)) if block.language == language]
+        cases += [pytest.param(block, id=f"{name}-{index}") for index, block in enumerate(found)]
+    return cases
+
+
+@pytest.mark.parametrize("name", ["README", *NAMES])
+def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: Path) -> None:
+    """All commands of a page, in one shell, in their order."""
+    assert shutil.which("curl"), "the commands need curl: install your system's package of that name"
+    commands = [block for block in blocks(text_of(name)) if block.language == "sh"]
+    if name == "README":
+        commands = [block for block in commands if "curl" in block.text]
+    os.symlink(ROOT / "scenarios", tmp_path / "scenarios")
+    script = f"\nprintf '\\n{END_OF_BLOCK}'\n".join(["set -eu", *(block.text for block in commands)])
+    port = fresh.url.rpartition(":")[2]
+    ran = subprocess.run(
+        ["bash", "-c", script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, f"{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
+    printed = ran.stdout.replace(f"127.0.0.1:{port}", "127.0.0.1:8080").split(END_OF_BLOCK)[1:]
+    for block, output in zip(commands, printed, strict=True):
+        if block.shown is not None:
+            check_shown(block.shown, output)
+
+
+@pytest.mark.parametrize("block", of("python"))
+def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
+    """A file of tests, in a folder of its own."""
+    (tmp_path / "test_pasted.py").write_text(block.text)
+    ran = run_suite(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+    assert ran.returncode == 0, ran.stdout[-4000:]
+
+
+def run_suite(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command in a merchant's folder."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("block", of("yaml"))
+def test_every_file_is_taken(block: Block, tmp_path: Path) -> None:
+    """Scenarios and projects by the sandbox itself; recipes of CI by running their steps."""
+    data = YAML(typ="safe", pure=True).load(block.text)
+    if "rules" in data:
+        load_text(block.text, METHODS, check_scenario_settings, f"{data['name']}.yaml")
+    elif "projects" in data:
+        (tmp_path / "projects.yaml").write_text(block.text)
+        assert len(
+            read_all([tmp_path / "projects.yaml"], Catalogue(METHODS, check_scenario_settings))
+        ) == len(data["projects"])
+    else:
+        run_recipe(data, tmp_path)
+
+
+def run_recipe(data: Any, folder: Path) -> None:
+    """The steps of a CI job, but for the one that installs: that is this installation."""
+    (first, *_) = (block for block in blocks(written("pytest")) if block.language == "python")
+    (folder / "test_shop.py").write_text(first.text)
+    (job,) = data["jobs"].values() if "jobs" in data else data.values()
+    steps = [step["run"] for step in job["steps"] if "run" in step] if "steps" in job else job["script"]
+    assert steps[0].startswith("pip install payment-orders-sandbox "), steps
+    for step in steps[1:]:
+        ran = run_suite(["bash", "-euc", step], folder)
+        assert ran.returncode == 0, ran.stdout[-3000:]
+
+
+@pytest.mark.parametrize("language", sorted(PROGRAMS))
+def test_programs_in_other_languages_run(language: str, tmp_path: Path) -> None:
+    """Each against a server in a process of its own, found by its ready file."""
+    command, file = PROGRAMS[language]
+    if shutil.which(command) is None:
+        pytest.skip(f"{command} is not installed; .ci/run installs it")
+    recipe = next(block for block in blocks(written("ci")) if "--ready-file" in block.text)
+    (program,) = (block for block in blocks(written("ci")) if block.language == language)
+    (tmp_path / file).write_text(program.text)
+    ran = run_suite(["bash", "-euc", f"{recipe.text}\n{command} {file}"], tmp_path)
+    assert ran.returncode == 0, f"{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
+    assert program.shown is not None
+    check_shown(program.shown, ran.stdout)
+
+
+def test_every_block_has_somebody_who_runs_it() -> None:
+    """A language that no test here knows would go stale unseen."""
+    known = {"sh", "python", "yaml", *PROGRAMS}
+    for name in ("README", *NAMES):
+        for block in blocks(text_of(name)):
+            is_webhook = block.language == "json" and "status_changed" in block.text
+            is_tree = name == "README" and "sandbox/kernel" in block.text
+            assert block.language in known or is_webhook or is_tree, (name, block)
+
+
+def test_every_place_is_filled_and_every_filling_used() -> None:
+    """Nothing is made for nobody."""
+    used = set(re.findall(r"^\{\{ ([a-z-]+) \}\}$", "\n".join(map(written, NAMES)), re.MULTILINE))
+    assert used == MADE.keys()
+
+
+def test_the_webhook_is_as_shown(fresh: Server) -> None:
+    """The one answer that no command prints."""
+    shown = next(block for block in blocks(written("webhooks")) if block.language == "json")
+    assert set(json.loads(shown.text)) == {"event", "order_id", "project_id"}
+    assert page("webhooks", "http://pay.test").text.count("http://127.0.0.1:8080") == 0

@@ -1,0 +1,202 @@
+"""The documentation says everything: what it leaves out has a name here."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+
+from sandbox.cli import commands
+from sandbox.forms import Form
+from sandbox.forms.schemas import json_schema
+from sandbox.operations.choose_scenario import file_schema
+from sandbox.orders.cards import CARDS
+from sandbox.orders.refusals import Refusal
+from sandbox.projects.settings import SettingsForm
+from sandbox.scenarios.default import DOCUMENT
+from sandbox.server import Server
+from sandbox.web.control.forms import ActForm, AdvanceForm, ClockForm, ScanForm
+from sandbox.web.described import DESCRIBED
+from sandbox.web.docs.contents import page
+from sandbox.web.docs.library import NAMES, written
+from sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
+from tests.driver import Sandbox
+
+DESCRIPTION = "/openapi.json"  # what the lists are made from
+
+
+@pytest.fixture(scope="module")
+def whole(server: Server) -> str:
+    """Every page with all that is made from the code."""
+    with server.app.app_context():
+        return "\n".join(page(name).text for name in NAMES)
+
+
+@pytest.fixture(scope="module")
+def by_hand() -> str:
+    """What somebody wrote, without what is made from the code."""
+    return "\n".join(map(written, NAMES))
+
+
+def test_every_route_is_mentioned(server: Server, whole: str) -> None:
+    """With its method."""
+    missing = []
+    for rule in server.app.url_map.iter_rules():
+        path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
+        for method in (rule.methods or set()) - {"HEAD"}:
+            if rule.rule != DESCRIPTION and f"### {method} {path}\n" not in whole:
+                missing.append(f"{method} {path}")
+    assert missing == []
+
+
+def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -> None:
+    """A reference alone teaches nobody."""
+    paths = {rule.rule for rule in server.app.url_map.iter_rules() if rule.rule.startswith("/control/")}
+    shown = by_hand.replace("$ORDER", "<>").replace("$QR", "<>")
+    missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
+    assert missing == []
+
+
+def _stem(path: str) -> str:
+    return re.sub(r"<[^>]*>", "<>", path)
+
+
+def test_every_setting_is_mentioned(whole: str) -> None:
+    """Each has a line of its own."""
+    assert [name for name in SettingsForm().fields if f"| `{name}` |" not in whole] == []
+
+
+def parameters(command: click.Command) -> Iterator[str]:
+    """The long names of a command's options, and of the commands below it."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            yield max(parameter.opts, key=len)
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            yield from parameters(below)
+
+
+def test_every_command_and_option_is_mentioned() -> None:
+    """On the page of the command line."""
+    text = written("command-line")
+    assert [name for name in commands.commands if f"`{name}" not in text and f"## {name}" not in text] == []
+    assert [name for name in sorted(set(parameters(commands))) if f"`{name}" not in text] == []
+
+
+def kinds(kind: type[Refusal]) -> Iterator[type[Refusal]]:
+    """A refusal's kinds, all the way down."""
+    for below in kind.__subclasses__():
+        yield below
+        yield from kinds(below)
+
+
+def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
+    """In the list of types; and what belongs to a flow, in its guide."""
+    own = {kind for kind in kinds(Refusal) if kind.__module__.startswith("sandbox.")}
+    types = {TYPE_OF.get(kind, kind.__name__) for kind in own}
+    named = types | set(TYPE_OF_STATUS.values()) | {"ValidationError"}
+    assert [name for name in sorted(named) if f"| `{name}` |" not in whole] == []
+    own_pages = types - set(TYPE_OF.values())
+    assert [
+        name for name in sorted(own_pages) if f"`{name}`" not in by_hand and f'"{name}"' not in by_hand
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "form",
+    [SettingsForm, ActForm, AdvanceForm, ClockForm, ScanForm]
+    + [route.request for route in DESCRIBED.values() if route.request is not None],
+)
+def test_every_field_says_what_it_is(form: type[Form]) -> None:
+    """In the API's description and wherever it is shown."""
+    schema = json_schema(form, {})
+    missing = [
+        f"{part}.{name}"
+        for part, found in {"": schema, **schema["$defs"]}.items()
+        for name, item in found.get("properties", {}).items()
+        if not item.get("description")
+    ]
+    assert missing == []
+
+
+def test_every_key_of_a_scenario_says_what_it_is() -> None:
+    """In the schema that editors read, too."""
+    schema = file_schema()
+    missing = [
+        f"{part}.{name}"
+        for part, found in {"": schema, **schema["$defs"]}.items()
+        for name, item in found["properties"].items()
+        if not item.get("description")
+    ]
+    assert missing == []
+
+
+def test_every_trigger_value_is_documented(whole: str) -> None:
+    """Customers, amounts and cards that the default scenario knows, and no other."""
+    customers = {
+        rule["when"]["customer"]["email_address"].removesuffix("@*")
+        for rule in DOCUMENT["rules"]
+        if "customer" in rule["when"]
+    }
+    amounts = {rule["when"]["amount"] for rule in DOCUMENT["rules"] if "amount" in rule["when"]}
+    assert set(re.findall(r"customer `([a-z-]+)@\.\.\.`", whole)) == customers
+    assert {int(number) for number in re.findall(r"amount `(\d+)`", whole)} == amounts
+    assert [name for name in CARDS if f"| `{name}` |" not in whole] == []
+
+
+def test_no_page_gives_a_card_number_away(whole: str) -> None:
+    """Whole numbers of cards stand nowhere."""
+    assert [card.name for card in CARDS.values() if card.number in whole] == []
+
+
+def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
+    """To a page, and to a heading that is on it."""
+    pages: dict[str, str] = {}
+    for name in NAMES:
+        answer = sandbox.http.get(f"{sandbox.url}/docs/{name}/")
+        assert answer.status_code == 200
+        pages[f"/docs/{name}/"] = answer.text
+    broken = []
+    for path, text in pages.items():
+        for link in re.findall(r'href="([^"]+)"', text):
+            address, _, anchor = link.partition("#")
+            if address in ("/docs/", "/docs/docs.css"):
+                continue
+            target = pages.get(address or path)
+            if target is None or (anchor and f'id="{anchor}"' not in target):
+                broken.append(f"{path}: {link}")
+    assert broken == []
+
+
+def test_pages_hold_no_markup_of_their_source(sandbox: Sandbox) -> None:
+    """What was to be made is made, and headings, tables and links are rendered."""
+    for name in NAMES:
+        text = sandbox.http.get(f"{sandbox.url}/docs/{name}/").text
+        prose = re.sub(r"<pre>.*?</pre>|<code>.*?</code>", "", text, flags=re.DOTALL)
+        assert not re.search(r"\{\{|\]\(|^#|\|---", prose, re.MULTILINE), name
+
+
+def test_a_page_that_is_not_there(sandbox: Sandbox) -> None:
+    """The refusal lists those that are."""
+    answer = sandbox.http.get(f"{sandbox.url}/docs/nothing/")
+    error: dict[str, Any] = answer.json()["error"]
+    assert (answer.status_code, error["allowed"]) == (404, list(NAMES))
+
+
+def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
+    """A program that asks for nothing gets the error of all unknown paths."""
+    browser = sandbox.http.get(f"{sandbox.url}/", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (browser.status_code, "<title>Quick start" in browser.text) == (200, True)
+    program = sandbox.http.get(f"{sandbox.url}/")
+    assert (program.status_code, program.json()["error"]["type"]) == (404, "NotFound")
+
+
+def test_commands_name_the_server_that_serves_them() -> None:
+    """Behind a proxy under a path, too."""
+    with Server(public_url="http://pay.test:8443/sandbox") as server:
+        client = server.app.test_client()
+        text = client.get("/docs/quick-start/").text
+        assert "API=http://pay.test:8443/sandbox" in text
+        assert 'href="/sandbox/docs/webhooks/"' in text
+        assert 'href="/sandbox/docs/docs.css"' in text
