@@ -6,81 +6,31 @@
 Every method raises ``SandboxError`` when the server refuses; it carries all violations.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+import json
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from sandbox.client_clock import Advance, SandboxClock, given
 from sandbox.client_errors import SandboxError, Violation
 
 if TYPE_CHECKING:
     import requests
 
-__all__ = ["Advance", "Json", "SandboxClient", "SandboxClock", "SandboxError", "Violation"]
+__all__ = ["Advance", "Event", "Json", "SandboxClient", "SandboxClock", "SandboxError", "Violation"]
 
 Json = dict[str, Any]
 """An object of the API, as it came."""
 
+REFUSED: Final = 400
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server grants
 
 
-@dataclass(frozen=True)
-class Advance:
-    """What an advance did, each event at its own time."""
+class Event(NamedTuple):
+    """One thing that happened: ``status``, ``webhook``, ``request``, ``clock``, ``decision``, ..."""
 
-    begun: datetime
-    ended: datetime
-    events: list[Json]
-    stopped: bool
-
-    @property
-    def labels(self) -> list[str]:
-        """What happened, in words."""
-        return [event["label"] for event in self.events]
-
-
-class SandboxClock:
-    """The project's clock."""
-
-    def __init__(self, client: "SandboxClient") -> None:
-        self._client = client
-
-    @property
-    def now(self) -> datetime:
-        """Sandbox time."""
-        return datetime.fromisoformat(self._client.call("GET", "/control/clock/")["now"])
-
-    @property
-    def mode(self) -> str:
-        """``running`` or ``frozen``."""
-        mode: str = self._client.call("GET", "/control/clock/")["mode"]
-        return mode
-
-    def advance(
-        self,
-        by: str | None = None,
-        *,
-        to: datetime | str | None = None,
-        until: str | None = None,
-        max_events: int | None = None,
-    ) -> Advance:
-        """Go on by a period such as ``PT30M``, to a time, or until ``next`` or ``idle`` (CTL-13).
-
-        Everything due on the way happens at its own time, webhooks included, before this returns.
-        """
-        moment = to.isoformat() if isinstance(to, datetime) else to
-        body = _given(by=by, to=moment, until=until, max_events=max_events)
-        found = self._client.call("POST", "/control/clock/advance/", body)
-        begun, ended = (datetime.fromisoformat(found[key]) for key in ("from", "to"))
-        return Advance(begun, ended, found["events"], found.get("stopped", False))
-
-    def freeze(self) -> None:
-        """Let it stand (CTL-12)."""
-        self._client.call("PATCH", "/control/clock/", {"mode": "frozen"})
-
-    def run(self, rate: float = 1.0) -> None:
-        """Let it run, this many seconds per second (CTL-12)."""
-        self._client.call("PATCH", "/control/clock/", {"mode": "running", "rate": rate})
+    number: int
+    kind: str
+    data: Json
 
 
 class SandboxClient:
@@ -100,7 +50,7 @@ class SandboxClient:
         """
         self.base_url = base_url.rstrip("/")
         self.api_key = api_key
-        self.clock = SandboxClock(self)
+        self.clock = SandboxClock(self.call)
         self._control_token = control_token
         self._session = session or _session()
 
@@ -119,25 +69,24 @@ class SandboxClient:
             method,
             f"{self.base_url}{path}",
             json=body,
-            params=_given(**(query or {})),
+            params=given(**(query or {})),
             headers=headers,
             auth=auth,
             timeout=TIMEOUT_SECONDS,
             allow_redirects=False,
         )
-        try:
-            found = answer.json()
-        except ValueError:
-            found = {}
-        if answer.status_code >= 400:
-            raise SandboxError(answer.status_code, found.get("error", {}))
-        return found
+        _refuse(answer)
+        return answer.json() if answer.content else {}
 
     def health(self) -> Json:
         """``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
         return _object(self.call("GET", "/health/"))
 
     # The project
+
+    def projects(self) -> list[Json]:
+        """All projects of the server, without their keys; needs the control token where one is set."""
+        return self._items("/control/projects/")
 
     def create_project(self, **settings: Any) -> "SandboxClient":
         """Another project, with a client of its own (CTL-06)."""
@@ -198,7 +147,7 @@ class SandboxClient:
 
     def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> Json:
         """Let a payer scan a bank QR code; answers the order."""
-        body = _given(amount=amount, issuer_id=issuer_id)
+        body = given(amount=amount, issuer_id=issuer_id)
         return _object(self.call("POST", f"/control/bankqr/{qr_id}/scan/", body))
 
     # What happened
@@ -270,6 +219,16 @@ class SandboxClient:
             )
         )
 
+    def events(self) -> "Generator[Event, None, None]":
+        """All that happens in the project from now on, as it happens, until the iterator is closed (CTL-27).
+
+        It waits for each in real time, on a connection of its own.
+        """
+        url = f"{self.base_url}/control/events/"
+        answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
+        _refuse(answer)  # the server watches once it has answered so far
+        return _events(answer)
+
     def rules(self) -> Iterator[Json]:
         """Every rule that the sandbox plays by, with the tests that prove it (SET-70)."""
         yield from self._items("/control/fidelity/")
@@ -279,8 +238,24 @@ class SandboxClient:
         return found
 
 
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
+def _events(answer: "requests.Response") -> "Generator[Event, None, None]":
+    fields: dict[str, str] = {}
+    with answer:
+        for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+            if name == "data":
+                yield Event(int(fields["id"]), fields["event"], json.loads(value))
+
+
+def _refuse(answer: "requests.Response") -> None:
+    if answer.status_code < REFUSED:
+        return
+    try:
+        error = answer.json().get("error", {})
+    except ValueError:
+        error = {}
+    raise SandboxError(answer.status_code, error)
 
 
 def _object(found: Any) -> Json:

@@ -12,6 +12,7 @@ from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel, Reply
 from sandbox.projects.outbox import Errand, Outbox
 from sandbox.projects.project import Project
 from sandbox.realtime import monotonic_seconds
+from sandbox.threads import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -156,7 +157,7 @@ class Threads:
             return
         inbox = SimpleQueue()
         inbox.put(job)
-        Thread(target=self._work, args=(inbox,), name=self._name, daemon=True).start()
+        start(Thread(target=self._work, args=(inbox,), name=self._name, daemon=True))
 
     def stop(self) -> None:
         """Send the idle threads home and take no more jobs."""
@@ -169,6 +170,7 @@ class Threads:
     def _work(self, inbox: "SimpleQueue[Callable[[], None] | None]") -> None:
         while (job := inbox.get()) is not None:
             job()
+            del job  # it holds a project, which may be deleted before the next one comes
             with self._lock:
                 if self._stopped or len(self._idle) >= IDLE_THREADS_MAX:
                     return

@@ -11,6 +11,7 @@ from sandbox.operations.perform import PERFORMER
 from sandbox.projects.advance import run_due
 from sandbox.projects.project import Project
 from sandbox.realtime import monotonic_seconds
+from sandbox.threads import start
 
 SLEEP_SECONDS_MAX: Final = 3600.0
 
@@ -30,7 +31,7 @@ class Pacer:
 
     def start(self) -> None:
         """Begin to wake projects."""
-        self._thread.start()
+        start(self._thread)
 
     def attach(self, project: Project) -> None:
         """Wake this project from now on."""
@@ -64,6 +65,7 @@ class Pacer:
             except Exception:
                 log.exception("what was due in project %s could not be done", project.project_id)
             self.notice(project)
+            del project  # it may be deleted before the next one is due
 
     def _next(self) -> Project | None:
         """Wait for the next project that is due; None at the end."""

@@ -6,6 +6,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Condition, Thread
 from typing import Any, NamedTuple
 
+from sandbox.threads import start
+
 
 class ReceivedWebhook(NamedTuple):
     """One webhook as it came over the wire."""
@@ -48,7 +50,7 @@ class WebhookReceiver:
         self._server = Listener(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def answer_with(self, status: int) -> None:
         """Answer from now on with another status."""

@@ -25,6 +25,7 @@ from sandbox.projects.registry import FIRST_API_KEY, Registry
 from sandbox.projects.snapshot import go_on
 from sandbox.realtime import monotonic_seconds, wall_now
 from sandbox.scenarios.default import default_scenario
+from sandbox.threads import start
 from sandbox.web.app import make_app
 from sandbox.web.errors import TYPE_OF_STATUS, error_body
 
@@ -43,6 +44,10 @@ logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # the pool grows, s
 
 class GrowingDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
     """A pool with a thread for every request under way: a blocking call never holds up another."""
+
+    def start_new_thread(self, target: Any, thread_no: int) -> None:
+        """Add a thread to the pool."""
+        start(Thread(target=target, args=(thread_no,), name=f"waitress-{thread_no}", daemon=True))
 
     def add_task(self, task: Any) -> None:
         """Queue a request, and make sure that a thread is free for it."""
@@ -171,13 +176,15 @@ class Server:
         )
         self._http.channel_class = JsonErrorChannel
         self.pacer.start()
-        self._loop.start()
+        start(self._loop)
         for project in self.registry.all():
             go_on(project)
 
     def stop(self) -> None:
         """Stop within two seconds; what is still under way then ends with its threads."""
         self._stopping = True
+        for project in self.registry.all():
+            project.feed.end()  # whoever waits for something to happen goes home
         self.courier.stop()
         self.pacer.stop()
         if self._http is not None:

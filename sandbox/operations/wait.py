@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from sandbox.operations.perform import PERFORMER
-from sandbox.orders.refusals import Refusal
+from sandbox.orders.refusals import Refusal, Unknown
 from sandbox.projects.advance import is_something_due
 from sandbox.projects.project import Project
 
@@ -65,7 +65,7 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
     """Wait until all conditions hold together; returns what was read.
 
     Raises:
-        Unknown: an order that there is not.
+        Unknown: an order that there is not, or a project that went meanwhile.
         WaitedInVain: the time is over; it tells what is true instead.
     """
     until_seconds = project.real.monotonic_seconds() + timeout_seconds
@@ -75,5 +75,7 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
         if all(condition.holds(found[condition.name]) for condition in conditions):
             return found
         if not project.feed.wait_beyond(number, until_seconds - project.real.monotonic_seconds()):
+            if project.feed.is_ended:
+                raise Unknown("the project is gone, so nothing comes any more")
             shown = ", ".join(f"{name} is {value}" for name, value in found.items())
             raise WaitedInVain(f"waited {timeout_seconds:g} seconds in vain: {shown}", found)

@@ -24,6 +24,7 @@ class Feed:
         self._changed = Condition()
         self._events: deque[FeedEvent] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
+        self.is_ended = False
         self.watchers = 0  # who publishes often may save himself the trouble when there are none
 
     @contextmanager
@@ -44,10 +45,17 @@ class Feed:
             self._events.append(FeedEvent(self.number, kind, data))
             self._changed.notify_all()
 
-    def wait_beyond(self, number: int, timeout_seconds: float) -> bool:
-        """Wait until something newer than ``number`` has happened; False when the time is over."""
+    def end(self) -> None:
+        """Let nobody wait any longer: the project, or its server, goes."""
         with self._changed:
-            return self._changed.wait_for(lambda: self.number > number, max(timeout_seconds, 0.0))
+            self.is_ended = True
+            self._changed.notify_all()
+
+    def wait_beyond(self, number: int, timeout_seconds: float) -> bool:
+        """Wait until something newer than ``number`` has happened; False when the time, or all, is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_ended or self.number > number, max(timeout_seconds, 0.0))
+            return self.number > number and not self.is_ended
 
     def beyond(self, number: int) -> list[FeedEvent]:
         """The events kept that are newer than ``number``."""

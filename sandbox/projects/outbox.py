@@ -85,9 +85,10 @@ class Outbox:
         with self._changed:
             hold = self._holds.get(key)
             errands = list(hold.errands) if hold is not None else []
-        if hold is not None and self.deliver is not None:
+            deliver = self.deliver
+        if hold is not None and deliver is not None:
             for errand in errands:
-                self.deliver(errand)
+                deliver(errand)
             hold.errands.clear()
         self.release(key)
 
@@ -113,9 +114,11 @@ class Outbox:
         """Whether nothing is queued, on its way or held."""
         return not (self._is_carried or self._queue or any(hold.errands for hold in self._holds.values()))
 
-    def clear(self) -> None:
-        """Drop what is queued or held; what is on its way ends by itself."""
+    def close(self) -> None:
+        """Drop what is queued or held, and carry no more; what is on its way ends by itself."""
         with self._changed:
+            self.carry = self.deliver = None  # they hold the project, which shall go without the collector
+            self.on_idle = lambda: None
             self._queue.clear()
             for hold in self._holds.values():
                 hold.errands.clear()
@@ -123,7 +126,8 @@ class Outbox:
 
     def _start_carrier(self) -> None:
         with self._changed:
-            if self._is_carried or not self._queue or self.carry is None:
+            carry = self.carry
+            if self._is_carried or not self._queue or carry is None:
                 return
             self._is_carried = True
-        self.carry()
+        carry()

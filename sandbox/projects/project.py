@@ -98,8 +98,18 @@ class Project:
     def begin_anew(self) -> None:
         """Drop everything and begin a fresh epoch."""
         with self.state_lock, self.storage.together():
-            self.outbox.clear()
+            self.outbox.close()
             self._begin()
+
+    def let_go(self) -> None:
+        """Be deleted: drop everything, end what waits, and hold nothing that holds this project in turn."""
+        with self.state_lock:
+            self.is_deleted = True
+        self.reset()
+        self.serve_outbox = lambda outbox: None
+        self.send = None
+        self.outbox.close()
+        self.feed.end()
 
     # Settings and scenario
 

@@ -119,9 +119,7 @@ class Registry:
             if self._file is not None:
                 self._file.forget(project.project_id)
                 self._file.put_server("deleted", sorted(self.deleted))
-        with project.state_lock:
-            project.is_deleted = True
-        project.reset()
+        project.let_go()
 
     @property
     def _storage(self) -> Storage:

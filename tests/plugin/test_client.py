@@ -125,3 +125,31 @@ def test_every_method_is_documented(project: Callable[..., Sandbox]) -> None:
         holder = getattr(SandboxClient, name, None) or getattr(module.SandboxClock, name, None)
         holder = holder or getattr(module.Advance, name)
         assert holder.__doc__, name
+
+
+def test_all_that_happens_can_be_watched(client: SandboxClient) -> None:
+    """From the call on, in its order, each with its kind; closing the iterator ends it."""
+    events = client.events()
+    order_id = placed(client)
+    found = next(event for event in events if event.kind == "status")
+    assert (found.data["order_id"], found.data["before"], found.data["after"]) == (order_id, None, "new")
+    client.clock.set("2026-03-01T13:00:00Z")
+    assert client.clock.now == datetime(2026, 3, 1, 13, tzinfo=UTC)
+    expired = next(event for event in events if event.kind == "status")
+    assert (expired.data["after"], expired.number > found.number) == ("expired", True)
+    events.close()
+
+
+def test_the_projects_of_a_server(client: SandboxClient) -> None:
+    """Without their keys."""
+    ids = {project["project_id"] for project in client.projects()}
+    assert client.project()["project_id"] in ids
+
+
+def test_the_journal_by_method_path_and_status(client: SandboxClient) -> None:
+    """Each filter by its own name."""
+    order_id = placed(client)
+    client.order(order_id)
+    (created,) = client.journal(method="POST", path="/v1/orders/", status=201)
+    assert created["order_id"] == order_id
+    assert len(client.journal(order_id=order_id)) == 2

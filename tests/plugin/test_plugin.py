@@ -51,7 +51,7 @@ def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subp
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -66,7 +66,7 @@ def _stream(watched: Project) -> Iterator[str]:
     with feed.watched() as begun:
         number = begun
         yield ": watching\n\n"
-        while not watched.is_deleted:
+        while not feed.is_ended:
             if not feed.wait_beyond(number, HEARTBEAT_SECONDS):
                 yield ": still here\n\n"
             for event in feed.beyond(number):

@@ -1,0 +1,82 @@
+"""The clock of a project, as the client moves it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+
+class Call(Protocol):
+    """A call of the API; answers the parsed body."""
+
+    def __call__(self, method: str, path: str, body: Any = None) -> Any:
+        """Call."""
+        ...
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Those values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Advance:
+    """What an advance did, each event at its own time."""
+
+    begun: datetime
+    ended: datetime
+    events: list[dict[str, Any]]
+    stopped: bool
+
+    @property
+    def labels(self) -> list[str]:
+        """What happened, in words."""
+        return [event["label"] for event in self.events]
+
+
+class SandboxClock:
+    """The project's clock."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    @property
+    def now(self) -> datetime:
+        """Sandbox time."""
+        return datetime.fromisoformat(self._call("GET", "/control/clock/")["now"])
+
+    @property
+    def mode(self) -> str:
+        """``running`` or ``frozen``."""
+        mode: str = self._call("GET", "/control/clock/")["mode"]
+        return mode
+
+    def advance(
+        self,
+        by: str | None = None,
+        *,
+        to: datetime | str | None = None,
+        until: str | None = None,
+        max_events: int | None = None,
+    ) -> Advance:
+        """Go on by a period such as ``PT30M``, to a time, or until ``next`` or ``idle`` (CTL-13).
+
+        Everything due on the way happens at its own time, webhooks included, before this returns.
+        """
+        moment = to.isoformat() if isinstance(to, datetime) else to
+        body = given(by=by, to=moment, until=until, max_events=max_events)
+        found = self._call("POST", "/control/clock/advance/", body)
+        begun, ended = (datetime.fromisoformat(found[key]) for key in ("from", "to"))
+        return Advance(begun, ended, found["events"], found.get("stopped", False))
+
+    def freeze(self) -> None:
+        """Let it stand (CTL-12)."""
+        self._call("PATCH", "/control/clock/", {"mode": "frozen"})
+
+    def run(self, rate: float = 1.0) -> None:
+        """Let it run, this many seconds per second (CTL-12)."""
+        self._call("PATCH", "/control/clock/", {"mode": "running", "rate": rate})
+
+    def set(self, now: datetime | str) -> None:
+        """Put it forward; what is due by then happens at once (CTL-12)."""
+        moment = now.isoformat() if isinstance(now, datetime) else now
+        self._call("PATCH", "/control/clock/", {"now": moment})
