@@ -1,0 +1,103 @@
+"""What the shop asks of the payment service."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+
+TIMEOUT_SECONDS = 10
+
+
+class PaymentServiceDown(Exception):
+    """There is no answer, or none that says what happened: nobody knows whether it was done."""
+
+
+class PaymentRefused(Exception):
+    """The service refused a request, and nothing was done."""
+
+    def __init__(self, kind: str, sentence: str) -> None:
+        super().__init__(f"{kind}: {sentence}")
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Payment:
+    """A payment order as it was read, with the ETag that says which version this is."""
+
+    data: dict[str, Any]
+    etag: str | None
+
+    @property
+    def order_id(self) -> str:
+        order_id: str = self.data["id"]
+        return order_id
+
+    @property
+    def attempt(self) -> dict[str, Any]:
+        attempt: dict[str, Any] = self.data["transactions"][-1]
+        return attempt
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether the customer has paid, or authorized what can now be captured."""
+        return self.data["status"] in ("completed", "accepted")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will come of it any more."""
+        return self.data["status"] in ("cancelled", "expired", "error")
+
+
+class Payments:
+    """The calls, each of them once: a lost answer is told, never sent again blindly."""
+
+    def __init__(self, base_url: str, api_key: str, session: requests.Session | None = None) -> None:
+        self._base_url = base_url
+        self._auth = (api_key, "")
+        self._session = session or requests.Session()
+
+    def create(self, order: dict[str, Any]) -> Payment:
+        """Create an order."""
+        return self._call("POST", "/v1/orders/", order)
+
+    def read(self, order_id: str) -> Payment:
+        """Read an order: the only way to learn its status."""
+        return self._call("GET", f"/v1/orders/{order_id}/")
+
+    def capture(self, payment: Payment, lines: dict[str, int], description: str) -> None:
+        """Take the money for some lines, unless the order has changed since it was read."""
+        path = f"/v1/orders/{payment.order_id}/transactions/{payment.attempt['id']}/captures/orderlines/"
+        self._call("POST", path, {"description": description, "order_lines": _lines(lines)}, payment.etag)
+
+    def refund(self, payment: Payment, amount_cents: int, description: str) -> Payment:
+        """Give some of it back, unless the order has changed since it was read."""
+        body = {"amount": amount_cents, "description": description}
+        return self._call("POST", f"/v1/orders/{payment.order_id}/refunds/", body, payment.etag)
+
+    def cancel(self, payment: Payment) -> None:
+        """Give up what was not captured."""
+        self._call("DELETE", f"/v1/orders/{payment.order_id}/", if_match=payment.etag)
+
+    def _call(self, method: str, path: str, body: Any = None, if_match: str | None = None) -> Payment:
+        headers = {"If-Match": if_match} if if_match is not None else {}
+        try:
+            answer = self._session.request(
+                method,
+                f"{self._base_url}{path}",
+                json=body,
+                headers=headers,
+                auth=self._auth,
+                timeout=TIMEOUT_SECONDS,
+            )
+            found = answer.json()
+        except requests.RequestException as error:  # a body that is no JSON, too
+            raise PaymentServiceDown(str(error)) from error
+        if answer.status_code >= 500 or answer.status_code == 429:
+            raise PaymentServiceDown(f"{method} {path} answered {answer.status_code}")
+        if answer.status_code >= 400:
+            raise PaymentRefused(found["error"]["type"], found["error"]["value"])
+        return Payment(found, answer.headers.get("ETag"))
+
+
+def _lines(lines: dict[str, int]) -> list[dict[str, Any]]:
+    return [{"merchant_order_line_id": line, "quantity": quantity} for line, quantity in lines.items()]

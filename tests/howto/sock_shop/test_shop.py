@@ -1,0 +1,139 @@
+"""What the shop promises its customers, and what its accountant expects."""
+
+import pytest
+from flask.testing import FlaskClient
+
+from sandbox.testing import PaymentSandbox
+
+from .conftest import Customer
+
+SOCKS_CENTS, HAT_CENTS = 995, 2450
+
+
+def captured_cents(sandbox: PaymentSandbox, payment_id: str | None) -> int:
+    """What was taken for an order."""
+    order = sandbox.client.call("GET", f"/v1/orders/{payment_id}/", query={"fields[]": "amount_details"})
+    captured: int = order["amount_details"]["captured"]
+    return captured
+
+
+def test_a_customer_pays_and_is_thanked(customer: Customer) -> None:
+    """The sale is paid once, however often its customer looks."""
+    sale = customer.buys(socks=2, hat=1)
+    assert "waiting" in customer.comes_back(sale)
+    customer.pays(sale)
+    assert "thank you" in customer.comes_back(sale)
+    assert (sale.status, sale.mails) == ("paid", ["We have your order."])
+
+
+@pytest.mark.payment_webhook_orders
+def test_one_payment_is_one_mail_however_its_webhooks_come(
+    customer: Customer, payment_sandbox: PaymentSandbox
+) -> None:
+    """Twice, swapped, before the response: the customer gets one mail."""
+    sale = customer.buys(socks=1)
+    customer.pays(sale)
+    payment_sandbox.clock.advance("PT1H")
+    assert (sale.status, sale.mails) == ("paid", ["We have your order."])
+
+
+@pytest.mark.payment_scenario("webhook-lost")
+def test_a_lost_webhook_is_made_up_for_by_the_visit(customer: Customer) -> None:
+    """The customer's return reads the order."""
+    sale = customer.buys(socks=1)
+    customer.pays(sale)
+    assert sale.status == "open"
+    assert "thank you" in customer.comes_back(sale)
+
+
+@pytest.mark.parametrize("action", ["cancel", "fail"])
+def test_a_payment_that_fails_ships_nothing(customer: Customer, shop: FlaskClient, action: str) -> None:
+    """A return visit proves nothing."""
+    sale = customer.buys(hat=1)
+    customer.pays(sale, action=action)
+    assert "did not work" in customer.comes_back(sale)
+    assert shop.post(f"/sales/{sale.number}/ship").status_code == 409
+
+
+def test_a_customer_tries_again(customer: Customer, shop: FlaskClient) -> None:
+    """With an order of its own, under a number of its own."""
+    sale = customer.buys(hat=1)
+    customer.pays(sale, card="declined", action="pay")
+    first = sale.payment_id
+    assert shop.post(f"/sales/{sale.number}/pay").status_code == 303
+    customer.pays(sale)
+    assert (sale.status, sale.payment_id != first) == ("paid", True)
+
+
+def test_a_customer_who_walks_away_is_lost(customer: Customer, payment_sandbox: PaymentSandbox) -> None:
+    """After two weeks nothing will come of it."""
+    sale = customer.buys(socks=1)
+    payment_sandbox.clock.advance("P15D")
+    assert sale.status == "lost"
+
+
+def test_shipping_takes_the_money(
+    customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
+) -> None:
+    """Nothing is taken before, two weeks long, and then no more than is in the parcel."""
+    sale = customer.buys(socks=3)
+    customer.pays(sale)
+    payment_sandbox.clock.advance("P13D")
+    assert captured_cents(payment_sandbox, sale.payment_id) == 0
+    assert shop.post(f"/sales/{sale.number}/ship", data={"socks": 2}).status_code == 200
+    assert captured_cents(payment_sandbox, sale.payment_id) == 2 * SOCKS_CENTS
+    assert shop.post(f"/sales/{sale.number}/ship").status_code == 409, "shipped already"
+
+
+def test_shipping_too_late_is_told(
+    customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
+) -> None:
+    """After two weeks the authorization is over, and the parcel stays here."""
+    sale = customer.buys(hat=1)
+    customer.pays(sale)
+    payment_sandbox.clock.advance("P14D")
+    answer = shop.post(f"/sales/{sale.number}/ship")
+    assert (answer.status_code, "AuthorizationExpired" in answer.json["problem"]) == (409, True)  # type: ignore[index]
+    assert sale.mails == ["We have your order."]
+
+
+def test_a_return_gives_money_back(
+    customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
+) -> None:
+    """Never more than was taken."""
+    sale = customer.buys(socks=2, hat=1)
+    customer.pays(sale)
+    shop.post(f"/sales/{sale.number}/ship")
+    answer = shop.post(f"/sales/{sale.number}/return", data={"hat": 1})
+    assert answer.json is not None
+    payment_sandbox.clock.advance(until="idle")
+    refund = payment_sandbox.client.order(answer.json["refund"])
+    assert (refund["status"], refund["amount"]) == ("completed", HAT_CENTS)
+    assert shop.post(f"/sales/{sale.number}/return", data={"hat": 1}).status_code == 409
+
+
+def test_a_lost_answer_charges_nobody_twice(customer: Customer, payment_sandbox: PaymentSandbox) -> None:
+    """The order is there, but its answer is lost: the shop says so, and the second try has its own number."""
+    payment_sandbox.scenario("lost-create-response")
+    answer = customer.browser.post("/checkout", data={"socks": 1})
+    assert (answer.status_code, "please try again" in answer.text) == (503, True)
+    sale = customer.sale()
+    customer.browser.post(f"/sales/{sale.number}/pay")
+    customer.pays(sale)
+    payment_sandbox.clock.advance("P15D")
+    tries = payment_sandbox.client.journal(method="POST", path="/v1/orders/")
+    assert [entry["request"]["merchant_order_id"] for entry in tries] == ["S-1001-1", "S-1001-2"]
+    assert sale.mails == ["We have your order."]
+
+
+def test_the_integration_is_clean(
+    customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
+) -> None:
+    """From checkout to refund, nothing that the sandbox would mend."""
+    sale = customer.buys(socks=1, hat=1)
+    customer.pays(sale)
+    customer.comes_back(sale)
+    shop.post(f"/sales/{sale.number}/ship")
+    shop.post(f"/sales/{sale.number}/return", data={"socks": 1})
+    payment_sandbox.clock.advance("P30D")
+    assert payment_sandbox.review() == []

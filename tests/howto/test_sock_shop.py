@@ -1,0 +1,59 @@
+"""The worked example is worth copying: it runs outside this project, and its tests find what goes wrong in shops."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.howto.test_docs import run_suite
+
+SHOP = Path(__file__).parent / "sock_shop"
+MISTAKES = {
+    "trusts the webhook": ("shop.py", "if payment.is_paid:", "if True:"),
+    "counts the same news twice": ("shop.py", 'sale is None or sale.status != "open"', "sale is None"),
+    "trusts the visit": ("shop.py", 'if sale.status == "open":', "if False:"),
+    "takes the money at once": ("shop.py", '"capture_mode": "manual", ', ""),
+    "authorizes for too short": ("shop.py", 'AUTHORIZED_FOR = "P14D"', 'AUTHORIZED_FOR = "P1D"'),
+    "gives each try the same number": ("shop.py", "{sale.number}-{sale.tries}", "{sale.number}"),
+    "ships what was refused": (
+        "shop.py",
+        'f"Parcel of {number}")\n        except PaymentRefused as refused:\n'
+        "            return jsonify(problem=str(refused)), 409",
+        'f"Parcel of {number}")\n        except PaymentRefused:\n            pass',
+    ),
+    "answers webhooks wrongly": ("shop.py", 'return "", 204', 'return "", 500'),
+    "sends a lost creation again": (
+        "payments.py",
+        'return self._call("POST", "/v1/orders/", order)',
+        'try:\n            return self._call("POST", "/v1/orders/", order)\n'
+        "        except PaymentServiceDown:\n"
+        '            return self._call("POST", "/v1/orders/", order)',
+    ),
+    "takes an authorization for nothing": ("payments.py", '("completed", "accepted")', '("accepted",)'),
+}
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The shop in a merchant's folder."""
+    shutil.copytree(SHOP, tmp_path / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_it_runs_where_it_is_copied_to(copied: Path) -> None:
+    """With nothing of this project but the installed package."""
+    ran = run_suite(["pytest", "-q", "-p", "no:cacheprovider"], copied)
+    assert ran.returncode == 0, ran.stdout[-3000:]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_its_tests_find_every_mistake(copied: Path, mistake: str) -> None:
+    """Each of them made in one place, as it is made in real shops."""
+    file, right, wrong = MISTAKES[mistake]
+    path = copied / "sock_shop" / file
+    text = path.read_text()
+    assert text.count(right) == 1
+    path.write_text(text.replace(right, wrong))
+    ran = run_suite(["pytest", "-q", "-x", "-p", "no:cacheprovider"], copied)
+    assert ran.returncode == 1, ran.stdout[-3000:]
+    assert "payment sandbox" in ran.stdout, "the report ends with the timeline"

@@ -1,0 +1,111 @@
+"""The built wheel is all that a merchant needs: nothing of the checkout is used."""
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from sandbox.scenarios.catalogue import scenario_files
+from sandbox.web.docs.library import NAMES
+from tests.howto.blocks import Block
+from tests.howto.test_docs import ROOT, environment, of
+from tests.howto.test_sock_shop import SHOP
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a new environment that holds the wheel; its dependencies are those of this run.
+
+    A line of a ``.pth`` file adds a folder without following the links in it, and so without the checkout.
+    """
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+    python = folder / "bin" / "python"
+    packages = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
+    (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index"]
+    options = ["--no-deps", "--ignore-installed", "--disable-pip-version-check"]
+    subprocess.run([*install, *options, str(wheel)], check=True, capture_output=True, timeout=120)
+    return folder / "bin"
+
+
+def run(installed: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command in the new environment."""
+    return subprocess.run(
+        ["bash", "-euc", command],
+        cwd=folder,
+        env=environment(PATH=f"{installed}:/usr/bin:/bin"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
+    """Scenarios, pages, phrases, ledger and documentation; and no tests."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    read = {path.relative_to(ROOT) for path in (ROOT / "sandbox").rglob("*") if path.is_file()}
+    expected = {str(path) for path in read if "__pycache__" not in path.parts}
+    expected |= {f"sandbox/scenarios/ready/{path.name}" for path in scenario_files(ROOT / "scenarios")}
+    assert expected - names == set()
+    assert {name for name in names if name.startswith("tests")} == set()
+    assert {f"sandbox/docs/{name}.md" for name in NAMES} <= names
+
+
+def test_its_package_is_the_one_that_is_used(installed: Path, tmp_path: Path) -> None:
+    """Otherwise the rest here would prove nothing."""
+    ran = run(installed, "python -c 'import sandbox; print(sandbox.__file__)'", tmp_path)
+    assert Path(ran.stdout.strip()).is_relative_to(installed.parent), ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("block", of("python"))
+def test_what_is_pasted_passes(installed: Path, block: Block, tmp_path: Path) -> None:
+    """The examples of README and documentation."""
+    (tmp_path / "test_pasted.py").write_text(block.text)
+    ran = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+
+
+def test_the_worked_example_passes(installed: Path, tmp_path: Path) -> None:
+    """In a copy."""
+    shutil.copytree(SHOP, tmp_path / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
+    ran = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+
+
+SERVED = """
+payment-sandbox serve --port 0 --ready-file ready.json --scenario webhook-twice > log &
+trap 'kill %1' EXIT
+timeout 30 sh -c 'until test -s ready.json; do sleep 0.1; done'
+URL=$(python -c 'import json; print(json.load(open("ready.json"))["url"])')
+curl -sf $URL/docs/ | grep -c 'Quick start'
+curl -sf $URL/docs/fidelity/ | grep -c 'GEN-01'
+PAYMENT=$(curl -sf -u sandbox-key: $URL/v1/orders/ -H 'Content-Type: application/json' -d '{
+  "currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]
+}' | python -c 'import json, sys; print(json.load(sys.stdin)["transactions"][0]["payment_url"])')
+curl -sf -H 'Accept-Language: de' http://$PAYMENT | grep -c 'lang="de"'
+curl -sf -u sandbox-key: $URL/control/fidelity/
+"""
+
+
+def test_its_server_serves_all_of_it(installed: Path, tmp_path: Path) -> None:
+    """Documentation, pages in their languages, a ready scenario, the ledger with its proofs."""
+    ran = run(installed, SERVED, tmp_path)
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+    assert all(rule["tests"] for rule in json.loads(ran.stdout.splitlines()[-1])["items"])
