@@ -8,7 +8,7 @@ Every method raises ``SandboxError`` when the server refuses; it carries all vio
 
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from sandbox.client_clock import Advance, SandboxClock, given
 from sandbox.client_errors import SandboxError, Violation
@@ -23,6 +23,18 @@ Json = dict[str, Any]
 
 REFUSED: Final = 400
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server grants
+
+
+class Transport(Protocol):
+    """What carries calls: a ``requests.Session``, or what is as good."""
+
+    def request(self, *arguments: Any, **options: Any) -> Any:
+        """One call; the answer has ``status_code``, ``content`` and ``json()``."""
+        ...
+
+    def get(self, *arguments: Any, **options: Any) -> Any:
+        """A stream."""
+        ...
 
 
 class Event(NamedTuple):
@@ -41,7 +53,7 @@ class SandboxClient:
         base_url: str,
         api_key: str,
         *,
-        session: "requests.Session | None" = None,
+        session: Transport | None = None,
         control_token: str | None = None,
     ) -> None:
         """Speak to the server at ``base_url`` as the project of ``api_key``.

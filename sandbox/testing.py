@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import requests
     from _typeshed.wsgi import WSGIApplication
 
+    from sandbox.in_process import DirectSession
     from sandbox.review import Finding
     from sandbox.server import Server
 
@@ -24,6 +25,7 @@ class PaymentSandboxServer:
         self.in_process: Server | None = None
         self.base_url = base_url or ""
         self._control_token = control_token
+        self._direct: DirectSession | None = None
         if base_url is None:
             from sandbox import server  # here, so that a suite without payments pays nothing
 
@@ -33,16 +35,11 @@ class PaymentSandboxServer:
 
     def project(self, settings: Mapping[str, Any]) -> "PaymentSandbox":
         """A fresh project with a frozen clock."""
-        session = self._session("")
-        owner = SandboxClient(self.base_url, "", session=session, control_token=self._control_token)
-        made = owner.call("POST", "/control/projects/", {"clock": CLOCK, **settings})
+        made = self.client_for("").call("POST", "/control/projects/", {"clock": CLOCK, **settings})
         return PaymentSandbox(self, made)
 
     def session_for(self, api_key: str) -> "requests.Session":
         """A session with the key set; without sockets where the server is in this process."""
-        return self._session(api_key)
-
-    def _session(self, api_key: str) -> "requests.Session":
         import requests
 
         if self.in_process is not None:
@@ -53,6 +50,14 @@ class PaymentSandboxServer:
         made.trust_env = False
         made.auth = (api_key, "")
         return made
+
+    def client_for(self, api_key: str) -> SandboxClient:
+        """A client of a project; without sockets where the server is in this process."""
+        if self._direct is None and self.in_process is not None:
+            from sandbox.in_process import DirectSession
+
+            self._direct = DirectSession(self.in_process)
+        return SandboxClient(self.base_url, api_key, session=self._direct, control_token=self._control_token)
 
     def stop(self) -> None:
         """Stop the server, if it is ours."""
@@ -70,7 +75,7 @@ class PaymentSandbox:
         self.project_id: str = made["project_id"]
         self.session = server.session_for(self.api_key)
         """For the code under test: its requests to the sandbox use no socket where that can be."""
-        self.client = SandboxClient(self.base_url, self.api_key, session=self.session)
+        self.client = server.client_for(self.api_key)
         self.clock: SandboxClock = self.client.clock
 
     def scenario(self, scenario: str | Json) -> Json:

@@ -15,6 +15,7 @@ from sandbox.web.control.views import control
 from sandbox.web.control.watching import watching
 from sandbox.web.docs.views import docs
 from sandbox.web.guard import known_hosts
+from sandbox.web.late_rules import LateRule
 from sandbox.web.pages import bank_qr, views  # noqa: F401 (they add their routes to the blueprint)
 from sandbox.web.pages.blueprint import pages
 
@@ -33,6 +34,7 @@ def make_app(
     under which the control API may be called.
     """
     app = Flask("sandbox", static_folder=None)
+    app.url_rule_class = LateRule
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # no CORS: what is not a route is a 405
     # Every path works with and without its final slash, answered directly (SET-01).
     app.url_map.strict_slashes = False

@@ -1,0 +1,30 @@
+"""Routes that compile their builders late build the same addresses."""
+
+from flask import Flask
+from werkzeug.routing import Map, Rule
+
+from sandbox.server import Server
+from sandbox.web.late_rules import LateRule
+
+
+def test_addresses_are_the_same_as_without(server: Server) -> None:
+    """For every route, with values that must be quoted, with and without further ones."""
+    values = {"name": "a b", "method_name": "ü", "more": "x/y"}
+    for rule in server.app.url_map.iter_rules():
+        assert isinstance(rule, LateRule)
+        given = {**{name: values.get(name, f"{name}?") for name in rule.arguments}, "more": values["more"]}
+        plain = Map([Rule(rule.rule, endpoint="it")]).bind("pay.test")
+        late = Map([LateRule(rule.rule, endpoint="it")]).bind("pay.test")
+        assert late.build("it", given) == plain.build("it", given)
+        assert late.build("it", given) == plain.build("it", given), "a second time, too"
+
+
+def test_they_are_compiled_once_somebody_asks() -> None:
+    """Otherwise the class would be for nothing."""
+    app = Flask("late", static_folder=None)
+    app.url_rule_class = LateRule
+    app.add_url_rule("/<name>/", endpoint="it")
+    (rule,) = app.url_map.iter_rules()
+    assert "build" in rule._build.__func__.__name__  # type: ignore[attr-defined]
+    with app.test_request_context():
+        assert app.url_for("it", name="a b") == "/a%20b/"
