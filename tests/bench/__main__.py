@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.bench import clock, http, memory, projects, startup, state
+from tests.bench import clock, http, memory, plugin, projects, startup, state
 
 ALL = {
     "startup": startup.main,
@@ -11,6 +11,7 @@ ALL = {
     "memory": memory.main,
     "projects": projects.main,
     "state": state.main,
+    "plugin": plugin.main,
 }
 
 for name in sys.argv[1:] or ALL:
