@@ -123,7 +123,9 @@ def _check(clock: str, public_url: str | None) -> None:
 
 def _announce(server: "Server", control_token: str | None, log_format: str) -> None:
     if log_format == "json":
-        print(json.dumps({"message": "ready", "url": server.url, "api_key": FIRST_API_KEY}), flush=True)
+        made = {"control_token": control_token} if control_token is not None else {}
+        ready = {"message": "ready", **_ready(server), "api_key": FIRST_API_KEY, **made}
+        print(json.dumps(ready), flush=True)
         return
     lines = [
         f"Payment sandbox {__version__} on {server.url}, API key {FIRST_API_KEY}. Try:",
@@ -139,11 +141,21 @@ def _announce(server: "Server", control_token: str | None, log_format: str) -> N
     print("\n".join(lines), flush=True)
 
 
+def _ready(server: "Server") -> dict[str, Any]:
+    """Where it is, for programs; ``listening`` is on this machine, ``url`` may be a public name."""
+    return {
+        "url": server.url,
+        "listening": server.local_url,
+        "pid": os.getpid(),
+        "version": __version__,
+    }
+
+
 def _write_ready(path: Path, server: "Server") -> None:
     """Write the file whole or not at all: whoever waits for it may read it at once."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(json.dumps({"url": server.url, "pid": os.getpid(), "version": __version__}))
+        part.write_text(json.dumps(_ready(server)))
         part.replace(path)
     except OSError as error:
         server.stop()

@@ -77,6 +77,6 @@ class SandboxClock:
         self._call("PATCH", "/control/clock/", {"mode": "running", "rate": rate})
 
     def set(self, now: datetime | str) -> None:
-        """Put it forward; what is due by then happens at once (CTL-12)."""
+        """Put it forward; what is due by then happens at once. Without an offset it is UTC (CTL-12)."""
         moment = now.isoformat() if isinstance(now, datetime) else now
         self._call("PATCH", "/control/clock/", {"now": moment})

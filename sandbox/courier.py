@@ -8,7 +8,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from sandbox.operations.deliver import arrive, depart
-from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel, Reply
+from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel, Post, Reply
 from sandbox.projects.outbox import Errand, Outbox
 from sandbox.projects.project import Project
 from sandbox.realtime import monotonic_seconds
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_SECONDS: Final = 5.0  # SET-57
 IDLE_THREADS_MAX: Final = 16
+REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class Courier:
 
     def __init__(self, send: "Callable[[Parcel, int], list[Reply]] | None" = None) -> None:
         self._threads = Threads("courier")
-        self._send = send or self._post_in_time
+        self._send = send
 
     def attach(self, project: Project) -> None:
         """Carry this project's outbox from now on."""
@@ -49,7 +50,7 @@ class Courier:
         while (errand := outbox.take()) is not None:
             try:
                 self._deliver(project, errand)
-            except Exception:
+            except BaseException:  # whatever it was, the next one is owed, too
                 log.exception(
                     "webhook %s of project %s was not delivered", errand.delivery_id, project.project_id
                 )
@@ -61,21 +62,29 @@ class Courier:
         if departure.reply is not None:
             arrive(project, departure, departure.reply)
         else:
-            send = project.send or self._send
-            for copy, reply in enumerate(send(departure.parcel, departure.copies)):
+            parcel, copies = departure.parcel, departure.copies
+            replies = (
+                self._send(parcel, copies) if self._send else self._post_in_time(project, parcel, copies)
+            )
+            for copy, reply in enumerate(replies):
                 arrive(project, departure, reply, is_copy=copy > 0)
         project.release_swapped()
 
-    def _post_in_time(self, parcel: Parcel, copies: int) -> list[Reply]:
-        """Post all copies at once, on other threads.
+    def _replies(self, project: Project, parcel: Parcel, copies: int) -> list[Reply]:
+        return self._send(parcel, copies) if self._send else self._post_in_time(project, parcel, copies)
 
-        So the limit also holds for a receiver that answers byte by byte.
+    def _post_in_time(self, project: Project, parcel: Parcel, copies: int) -> list[Reply]:
+        """Post all copies, on other threads, so that the limit also holds for who answers byte by byte.
+
+        Over the wire they go at once; an application in this process gets one after the other.
         """
-        postings = [self._posted(parcel) for _ in range(copies)]
+        if project.post is not None:
+            return [self._posted(parcel, project.post).wait() for _ in range(copies)]
+        postings = [self._posted(parcel, over_the_wire) for _ in range(copies)]
         return [posting.wait() for posting in postings]
 
-    def _posted(self, parcel: Parcel) -> "Posting":
-        posting = Posting(parcel)
+    def _posted(self, parcel: Parcel, post: Post) -> "Posting":
+        posting = Posting(parcel, post)
         self._threads.run(posting.run)
         return posting
 
@@ -83,8 +92,9 @@ class Courier:
 class Posting:
     """One POST under way: what its head said counts, whatever becomes of its body."""
 
-    def __init__(self, parcel: Parcel) -> None:
+    def __init__(self, parcel: Parcel, post: Post) -> None:
         self._parcel = parcel
+        self._post = post
         self._answer: Future[Reply] = Future()
         self._begun_seconds = monotonic_seconds()
         self._status: int | None = None
@@ -93,8 +103,8 @@ class Posting:
     def run(self) -> None:
         """Do it; whatever a receiver does, it is a failed delivery and not a lost one."""
         try:
-            body = self._post()
-        except Exception as error:
+            body = self._post(self._parcel, self._answered)
+        except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
             if self._status is None:
                 self._answer.set_result(self._reply(error=f"{type(error).__name__}: {error}"[:500]))
                 return
@@ -111,30 +121,34 @@ class Posting:
                 return self._reply()
             return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
 
-    def _post(self) -> bytes:
-        """POST it: no redirect followed, no proxy or credentials taken from the environment."""
-        import requests  # here, because starting up is faster without it
-
-        with requests.Session() as session:
-            session.trust_env = False
-            session.headers.clear()
-            with session.post(
-                self._parcel.url,
-                data=self._parcel.body,
-                headers=self._parcel.headers,
-                timeout=TIMEOUT_SECONDS,
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                self._warning = "redirects are not followed" if response.is_redirect else None
-                self._status = response.status_code
-                body: bytes = response.raw.read(BODY_KEPT_BYTES, decode_content=True)
-                return body
+    def _answered(self, status: int) -> None:
+        self._status = status
+        self._warning = "redirects are not followed" if status in REDIRECTS else None
 
     def _reply(self, body: str = "", error: str | None = None) -> Reply:
         duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
         status = self._status if error is None else None
         return Reply(duration_ms, status, body, error=error, warning=self._warning)
+
+
+def over_the_wire(parcel: Parcel, answered: "Callable[[int], None]") -> bytes:
+    """POST it: no redirect followed, no proxy or credentials taken from the environment."""
+    import requests  # here, because starting up is faster without it
+
+    with requests.Session() as session:
+        session.trust_env = False
+        session.headers.clear()
+        with session.post(
+            parcel.url,
+            data=parcel.body,
+            headers=parcel.headers,
+            timeout=TIMEOUT_SECONDS,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            answered(response.status_code)
+            body: bytes = response.raw.read(BODY_KEPT_BYTES, decode_content=True)
+            return body
 
 
 class Threads:

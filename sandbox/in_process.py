@@ -1,57 +1,45 @@
 """Requests without sockets: a test, the sandbox and a merchant's WSGI application in one process."""
 
-import sys
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from http.client import HTTPMessage
 from io import BytesIO
 from json import dumps, loads
-from threading import local
+from threading import Lock
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import unquote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from requests.structures import CaseInsensitiveDict
-from werkzeug.datastructures import Headers
-from werkzeug.test import run_wsgi_app
+from urllib3 import HTTPHeaderDict, HTTPResponse
 
-from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel, Reply
+from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel
 from sandbox.realtime import monotonic_seconds
+from sandbox.threads import unmasked
+from sandbox.wsgi import Head, Pairs, environment, opened
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+    from sandbox.projects.project import Project
     from sandbox.server import Server
 
-STREAMED: Final = "/control/events/"  # a stream has no end to wait for
-NO_PREFIX: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
-
-Pairs = Iterable[tuple[str, str]]
-
-_delivering = local()
+STREAMED: Final = "/control/events"  # a stream has no end to wait for
 
 
-class Direct:
-    """Calls a WSGI application as a server would, but for the wire."""
+class CutOff(Exception):
+    """A fault broke the connection; ``has_begun`` when a part of the answer had come by then."""
 
-    def __init__(self, application: "WSGIApplication") -> None:
-        self._application = application
-
-    def call(self, method: str, url: str, headers: Pairs, body: bytes, **more: Any) -> "Answer":
-        """One request, on this thread; ``more`` goes into its environment."""
-        environ = {**_environ(method, url, body), **more}
-        for name, value in headers:
-            key = name.upper().replace("-", "_")
-            environ[key if key in NO_PREFIX else f"HTTP_{key}"] = value
-        chunks, status, found = run_wsgi_app(self._application, environ, buffered=True)
-        return Answer(int(status.partition(" ")[0]), found, b"".join(chunks))
+    has_begun = False
 
 
 class Answer(NamedTuple):
     """What an application answered; as much of a ``requests.Response`` as the client looks at."""
 
     status_code: int
-    headers: Headers
+    reason: str
+    headers: Pairs
     content: bytes
 
     def json(self) -> Any:
@@ -59,47 +47,55 @@ class Answer(NamedTuple):
         return loads(self.content)
 
 
-def _environ(method: str, url: str, body: bytes) -> dict[str, Any]:
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return {
-        "REQUEST_METHOD": method,
-        "SCRIPT_NAME": "",
-        "PATH_INFO": unquote(parts.path or "/", "latin-1"),
-        "QUERY_STRING": parts.query,
-        "SERVER_NAME": parts.hostname or "",
-        "SERVER_PORT": str(port),
-        "SERVER_PROTOCOL": "HTTP/1.1",
-        "REMOTE_ADDR": "127.0.0.1",
-        "HTTP_HOST": parts.netloc,
-        "CONTENT_LENGTH": str(len(body)),
-        "wsgi.version": (1, 0),
-        "wsgi.url_scheme": parts.scheme,
-        "wsgi.input": BytesIO(body),
-        "wsgi.errors": sys.stderr,
-        "wsgi.multithread": True,
-        "wsgi.multiprocess": False,
-        "wsgi.run_once": False,
-    }
-
-
 class InProcess:
     """The sandbox without sockets; a call returns once the webhooks that it caused are answered."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
-        self._direct = Direct(server.app)
-        self._host = urlsplit(server.url).netloc
 
     def send(
-        self, method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes, key: str
+        self, method: str, url: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
     ) -> Answer:
-        """One call, on this thread, by the project of ``key``."""
-        answer = self._direct.call(method, url, headers, body, **{"sandbox.cut_off": _cut_off})
-        project = self._server.registry.find(key) if not getattr(_delivering, "is_so", False) else None
-        if project is not None and not project.advancing:  # a receiver's own call waits for nobody
+        """One call, on this thread, by the project of ``key``.
+
+        Raises:
+            requests.RequestException: as over a wire, when a fault breaks it or keeps it too long.
+        """
+        project = self._server.registry.find(key)
+        waits = project is not None and not _is_receiving(project)  # a receiver's own call waits for nobody
+        begun_seconds = monotonic_seconds()
+        cut: CutOff | None = None
+        answer = None
+        try:
+            answer = self._answer(environment(method, url, headers, body))
+        except CutOff as broken:
+            cut = broken
+        taken_seconds = monotonic_seconds() - begun_seconds
+        if project is not None and waits and not project.advancing:
             project.outbox.settle()
+        if timeout_seconds is not None and taken_seconds > timeout_seconds:
+            raise requests.ReadTimeout(f"no answer within {timeout_seconds:g} seconds")
+        if cut is not None and cut.has_begun:
+            raise requests.exceptions.ChunkedEncodingError("the answer ended in its middle, as a fault asked")
+        if answer is None:
+            raise requests.ConnectionError("the connection was cut off, as a fault asked")
         return answer
+
+    def _answer(self, environ: dict[str, Any]) -> Answer:
+        heads: list[Head] = []
+        found: list[bytes] = []
+        with opened(self._server.app, {**environ, "sandbox.cut_off": _cut_off}, heads.append) as pieces:
+            try:
+                found.extend(pieces)
+            except CutOff as cut:
+                cut.has_begun = any(found)
+                raise
+        head = heads[-1]
+        return Answer(head.code, head.status.partition(" ")[2], head.headers, b"".join(found))
+
+
+def _cut_off() -> None:
+    raise CutOff
 
 
 class DirectSession:
@@ -107,8 +103,6 @@ class DirectSession:
 
     def __init__(self, server: "Server") -> None:
         self._in_process = InProcess(server)
-        self._sockets = requests.Session()
-        self._sockets.trust_env = False
 
     def request(
         self,
@@ -119,6 +113,7 @@ class DirectSession:
         params: Mapping[str, Any],
         headers: Mapping[str, str],
         auth: tuple[str, str] | None,
+        timeout: float,
         **options: Any,
     ) -> Answer:
         """One call of the API."""
@@ -127,15 +122,14 @@ class DirectSession:
         if auth is not None:
             sent.append(("Authorization", f"Basic {b64encode(':'.join(auth).encode()).decode()}"))
         body = b"" if json is None else dumps(json).encode()
-        return self._in_process.send(method, asked, sent, body, auth[0] if auth is not None else "")
+        key = auth[0] if auth is not None else ""
+        return self._in_process.send(method, asked, sent, body, key, timeout)
 
     def get(self, url: str, **options: Any) -> requests.Response:
         """A stream, which has no end to wait for, over a socket."""
-        return self._sockets.get(url, **options)
-
-    def close(self) -> None:
-        """Let go of what streams used."""
-        self._sockets.close()
+        session = requests.Session()
+        session.trust_env = False
+        return session.get(url, **options)
 
 
 class InProcessAdapter(BaseAdapter):
@@ -146,18 +140,36 @@ class InProcessAdapter(BaseAdapter):
         self._in_process = InProcess(server)
         self._sockets = HTTPAdapter()
 
-    def send(self, request: requests.PreparedRequest, *arguments: Any, **options: Any) -> requests.Response:
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        *arguments: Any,
+        **options: Any,
+    ) -> requests.Response:
         """One request, on this thread."""
         url = request.url or ""
-        if urlsplit(url).path.startswith(STREAMED):
-            return self._sockets.send(request, *arguments, **options)
-        headers, body = list(request.headers.items()), _bytes(request.body)
-        answer = self._in_process.send(str(request.method), url, headers, body, _key(request))
-        return _response(request, answer)
+        if urlsplit(url).path.rstrip("/") == STREAMED:
+            return self._sockets.send(request, stream, timeout, *arguments, **options)
+        headers = [(_text(name), _text(value)) for name, value in request.headers.items()]
+        limit_seconds = timeout[1] if isinstance(timeout, tuple) else timeout
+        try:
+            answer = self._in_process.send(
+                str(request.method), url, headers, _bytes(request.body), _key(request), limit_seconds
+            )
+        except requests.RequestException as broken:
+            broken.request = request
+            raise
+        return self._sockets.build_response(request, _raw(answer))
 
     def close(self) -> None:
         """Let go of what streams used."""
         self._sockets.close()
+
+
+def _text(part: str | bytes) -> str:
+    return part.decode("latin-1") if isinstance(part, bytes) else part
 
 
 def _bytes(body: Any) -> bytes:
@@ -166,16 +178,35 @@ def _bytes(body: Any) -> bytes:
         body = body.read()
     if body is None or isinstance(body, str):
         return (body or "").encode()
-    return bytes(body) if isinstance(body, bytes | bytearray) else b"".join(body)
+    if isinstance(body, bytes | bytearray | memoryview):
+        return bytes(body)
+    return b"".join(piece.encode() if isinstance(piece, str) else bytes(piece) for piece in body)
 
 
 def _key(request: requests.PreparedRequest) -> str:
     """The API key of a request; empty when it has none."""
-    header = str(request.headers.get("Authorization") or "")
+    header = _text(request.headers.get("Authorization") or "")
     try:
         return b64decode(header.removeprefix("Basic ")).decode().partition(":")[0]
     except ValueError:
         return ""
+
+
+def _raw(answer: Answer) -> HTTPResponse:
+    """An answer as it would come from the wire, cookies included."""
+    message = HTTPMessage()
+    for name, value in answer.headers:
+        message[name] = value
+    raw = HTTPResponse(
+        body=BytesIO(answer.content),
+        headers=HTTPHeaderDict(answer.headers),
+        status=answer.status_code,
+        reason=answer.reason.title(),
+        preload_content=False,
+    )
+    original: Any = SimpleNamespace(msg=message, isclosed=lambda: True, close=lambda: None)
+    raw._original_response = original
+    return raw
 
 
 def session(server: "Server", api_key: str) -> requests.Session:
@@ -183,48 +214,38 @@ def session(server: "Server", api_key: str) -> requests.Session:
     made = requests.Session()
     made.trust_env = False
     made.auth = (api_key, "")
-    made.mount(server.url, InProcessAdapter(server))
+    made.mount(f"{server.url}/", InProcessAdapter(server))
     return made
 
 
-def sender(application: "WSGIApplication") -> Callable[[Parcel, int], list[Reply]]:
-    """Delivers webhooks straight into a WSGI application."""
-    direct = Direct(application)
+class Receiver:
+    """A merchant's WSGI application as what takes a project's webhooks."""
 
-    def send(parcel: Parcel, copies: int) -> list[Reply]:
-        return [_delivered(direct, parcel) for _ in range(copies)]
+    def __init__(self, application: "WSGIApplication") -> None:
+        self._application = application
+        self._lock = Lock()
+        self.under_way = 0
+        """How many webhooks it is answering: who calls the sandbox meanwhile may be one of its handlers."""
 
-    return send
+    def __call__(self, parcel: Parcel, answered: Callable[[int], None]) -> bytes:
+        """Deliver one webhook; its status is told at once, its body comes as far as it is kept."""
+        self._count(1)
+        try:
+            environ = environment("POST", parcel.url, parcel.headers.items(), parcel.body)
+            body = b""
+            with unmasked(), opened(self._application, environ, lambda head: answered(head.code)) as pieces:
+                for piece in pieces:
+                    body += piece
+                    if len(body) >= BODY_KEPT_BYTES:
+                        break
+            return body[:BODY_KEPT_BYTES]
+        finally:
+            self._count(-1)
 
-
-def _delivered(direct: Direct, parcel: Parcel) -> Reply:
-    begun_seconds = monotonic_seconds()
-    _delivering.is_so = True
-    try:
-        answer = direct.call("POST", parcel.url, parcel.headers.items(), parcel.body)
-    except Exception as error:  # whatever a merchant's application does, it is a failed delivery
-        return Reply(_passed_ms(begun_seconds), error=f"{type(error).__name__}: {error}"[:500])
-    finally:
-        _delivering.is_so = False
-    shown = answer.content[:BODY_KEPT_BYTES].decode(errors="replace")
-    return Reply(_passed_ms(begun_seconds), answer.status_code, shown)
-
-
-def _passed_ms(begun_seconds: float) -> float:
-    return (monotonic_seconds() - begun_seconds) * 1000
-
-
-def _cut_off() -> None:
-    raise requests.ConnectionError("the connection was cut off, as a fault asked")
+    def _count(self, step: int) -> None:
+        with self._lock:
+            self.under_way += step
 
 
-def _response(request: requests.PreparedRequest, answer: Answer) -> requests.Response:
-    response = requests.Response()
-    response.status_code = answer.status_code
-    response.headers = CaseInsensitiveDict(answer.headers.items())
-    response.encoding = "utf-8"
-    response.raw = BytesIO(answer.content)
-    response._content = answer.content
-    response.request = request
-    response.url = request.url or ""
-    return response
+def _is_receiving(project: "Project") -> bool:
+    return isinstance(project.post, Receiver) and project.post.under_way > 0

@@ -41,14 +41,22 @@ class Pacer:
         """Look at a project whose agenda or clock has changed."""
         seconds = project.real_seconds_until_due()
         if seconds is None:
+            if project.is_deleted:
+                self._forget(project)
             return
         with self._changed:
             at_seconds = monotonic_seconds() + min(seconds, SLEEP_SECONDS_MAX)
-            if self._looked_at.get(project, inf) <= at_seconds:
+            if project.is_deleted or self._looked_at.get(project, inf) <= at_seconds:
                 return
             self._looked_at[project] = at_seconds
             heapq.heappush(self._heap, (at_seconds, next(self._sequence), project))
             self._changed.notify()
+
+    def _forget(self, project: Project) -> None:
+        with self._changed:
+            if self._looked_at.pop(project, None) is not None:
+                self._heap = [entry for entry in self._heap if entry[2] is not project]
+                heapq.heapify(self._heap)
 
     def stop(self) -> None:
         """End the thread."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sandbox.testing import PaymentSandbox, PaymentSandboxServer
 
 ORDERS_FIXTURE = "payment_webhook_order"
+PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
 WEBHOOK_ORDERS: dict[str, dict[str, Any]] = {
     # from the smallest change to the largest
     "after the response": {},
@@ -46,6 +47,17 @@ def _webhook_id(order: str) -> str:
     return f"webhooks {order}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse the marker where it could not do what it says."""
+    for item in items:
+        marked = item.get_closest_marker("payment_webhook_orders") is not None
+        if marked and ORDERS_FIXTURE not in getattr(getattr(item, "callspec", None), "params", {}):
+            raise pytest.UsageError(
+                f"{item.nodeid}: payment_webhook_orders needs a test function; "
+                "methods of a unittest.TestCase cannot be run once per order"
+            )
+
+
 @pytest.fixture(scope="session")
 def payment_sandbox_server() -> "Iterator[PaymentSandboxServer]":
     """A sandbox in this process on any free port, or the running one at ``SANDBOX_URL``."""
@@ -64,14 +76,24 @@ def payment_sandbox(
     """A fresh project with a frozen clock; what a test leaves behind goes with it."""
     settings: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("payment_settings"))):
+        if marker.args:
+            raise pytest.UsageError("payment_settings takes settings by name: payment_settings(mode='live')")
         settings.update(marker.kwargs)
     project = payment_sandbox_server.project(settings)
+    request.node.stash[PROJECT] = project
     scenario = request.node.get_closest_marker("payment_scenario")
     if scenario is not None:
-        project.scenario(*scenario.args)
+        project.scenario(_scenario_of(scenario))
     _order_webhooks(project, getattr(request.node, "callspec", None))
     yield project
     project.close()
+
+
+def _scenario_of(marker: pytest.Mark) -> Any:
+    named = [*marker.args, *marker.kwargs.values()]
+    if len(named) != 1 or marker.kwargs.keys() - {"name"}:
+        raise pytest.UsageError("payment_scenario takes one scenario: payment_scenario('webhook-lost')")
+    return named[0]
 
 
 def _order_webhooks(project: "PaymentSandbox", callspec: Any) -> None:
@@ -97,12 +119,16 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """End the report of a failed test with what happened in its project."""
     outcome: Any = yield
     report = outcome.get_result()
-    project = getattr(item, "funcargs", {}).get("payment_sandbox")
+    project = item.stash.get(PROJECT, None)
     if report.failed and project is not None and call_is_over(report):
         try:
-            report.sections.append(("payment sandbox", project.timeline()))
+            told = project.timeline()
         except Exception as error:  # a report must not hide the failure that it is about
-            report.sections.append(("payment sandbox", f"its timeline could not be read: {error}"))
+            told = f"its timeline could not be read: {error}"
+        if hasattr(report.longrepr, "addsection"):
+            report.longrepr.addsection("payment sandbox", told)  # shown whatever --show-capture says
+        else:
+            report.sections.append(("payment sandbox", told))
 
 
 def call_is_over(report: pytest.TestReport) -> bool:

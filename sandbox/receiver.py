@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from sandbox.threads import start
 
+NOT_JSON = 400
+
 
 class ReceivedWebhook(NamedTuple):
     """One webhook as it came over the wire."""
@@ -83,7 +85,11 @@ class WebhookReceiver:
         self._thread.join()
 
     def _take(self, path: str, headers: dict[str, str], raw: bytes) -> int:
+        try:
+            body = json.loads(raw)
+        except ValueError:
+            return NOT_JSON
         with self._came:
-            self.received.append(ReceivedWebhook(path, headers, json.loads(raw)))
+            self.received.append(ReceivedWebhook(path, headers, body))
             self._came.notify_all()
         return self._status

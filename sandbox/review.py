@@ -182,6 +182,12 @@ def retried_blindly(history: History) -> Iterator[Finding]:
             )
 
 
+def _told(entry: Json) -> str | None:
+    """The order's status in an answer; None for one that the journal had to cut."""
+    response = entry["response"]
+    return response.get("status") if isinstance(response, dict) else None
+
+
 def _causes(history: History, order_id: str) -> list[str]:
     """When there was something to look at an order for: a webhook, a visit, a call of the merchant's own."""
     told = (
@@ -206,8 +212,8 @@ def polled(history: History) -> Iterator[Finding]:
         run: list[Json] = []
         for entry in entries:
             has_cause = run and any(run[-1]["real_at"] < at <= entry["real_at"] for at in causes)
-            status = (entry["response"] or {}).get("status") if entry["status"] == 200 else "the same"
-            is_same = run and (status == "the same" or status == (run[0]["response"] or {}).get("status"))
+            status = _told(entry) if entry["status"] == 200 else "the same"
+            is_same = run and (status == "the same" or status == _told(run[0]))
             run = [*run, entry] if is_same and not has_cause else [entry]
             if len(run) > POLLS_MAX:
                 break

@@ -150,7 +150,8 @@ class Server:
             self._let_go()
             raise
         self.port: int = self._socket.getsockname()[1]
-        self.url = (public_url or _url(host, self.port)).rstrip("/")
+        self.local_url = _url(host, self.port)
+        self.url = (public_url or self.local_url).rstrip("/")
         self.app = make_app(
             self.registry, public_url=self.url, control_token=control_token, allow_hosts=(host, *allow_hosts)
         )
@@ -186,6 +187,8 @@ class Server:
         for project in self.registry.all():
             project.feed.end()  # whoever waits for something to happen goes home
         self.courier.stop()
+        for project in self.registry.all():
+            project.outbox.close()
         self.pacer.stop()
         if self._http is not None:
             self._http.pull_trigger()

@@ -105,11 +105,11 @@ class PaymentSandbox:
         """
         if self.server.in_process is None:
             raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
-        from sandbox.in_process import sender
+        from sandbox.in_process import Receiver
 
         project = self.server.in_process.registry.find(self.api_key)
         assert project is not None, "it was made here"
-        project.send = sender(wsgi_app)
+        project.post = Receiver(wsgi_app)
         self.client.change_settings(webhook_url=webhook_url)
 
     def review(self) -> "list[Finding]":

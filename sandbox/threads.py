@@ -1,7 +1,9 @@
 """Threads that leave signals to the main thread."""
 
 import signal
-from threading import Thread
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread, current_thread, main_thread
 
 
 def start(thread: Thread) -> None:
@@ -15,5 +17,18 @@ def start(thread: Thread) -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         thread.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def unmasked() -> Iterator[None]:
+    """Run somebody else's code: the processes that it starts must hear signals."""
+    if not hasattr(signal, "pthread_sigmask") or current_thread() is main_thread():
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -49,10 +49,9 @@ def _is_order(item: Json) -> bool:
 
 
 def _attempts(webhook: Json) -> Iterator[Moment]:
+    name = f"webhook {webhook['id'][:8]} for {webhook['order_id']} to {webhook['url']}"
     for attempt in webhook["attempts"]:
-        line = (
-            f"webhook {attempt['number']} for {webhook['order_id']} to {webhook['url']}: {_outcome(attempt)}"
-        )
+        line = f"{name}, try {attempt['number']}: {_outcome(attempt)}"
         yield Moment(attempt["real_at"], attempt["at"], line)
 
 

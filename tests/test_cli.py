@@ -309,3 +309,18 @@ def test_a_shell_completes_commands_options_and_scenarios() -> None:
     assert completed("serve", "--scenario", "lost") == ["lost-create-response"]
     for shell in ("bash", "zsh", "fish"):
         assert "_PAYMENT_SANDBOX_COMPLETE" in run("completion", shell).stdout
+
+
+def test_a_log_for_programs_says_all_that_the_text_says(serve: Serve, tmp_path: Path) -> None:
+    """The control token that was made, and where it listens when its public name is another."""
+    ready = tmp_path / "ready.json"
+    public = ("--public-url", "http://pay.test:8080", "--ready-file", str(ready))
+    process, first = serve("--host", "0.0.0.0", "--log-format", "json", *public)
+    said = json.loads(first)
+    port = said["listening"].rpartition(":")[2]
+    headers = {"Authorization": f"Bearer {said['control_token']}"}
+    made = requests.post(f"http://127.0.0.1:{port}/control/projects/", headers=headers, timeout=5)
+    assert (made.status_code, said["url"]) == (201, "http://pay.test:8080")
+    process.terminate()
+    process.wait(5)
+    assert json.loads(ready.read_text())["listening"] == said["listening"]

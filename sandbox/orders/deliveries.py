@@ -1,5 +1,6 @@
 """A webhook owed: at most ten tries, two minutes apart, every one recorded."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -27,6 +28,10 @@ class Parcel(NamedTuple):
     url: str
     headers: dict[str, str]
     body: bytes
+
+
+Post = Callable[["Parcel", Callable[[int], None]], bytes]
+"""Posts a parcel: tells the status as soon as there is one, and answers with the body."""
 
 
 class Reply(NamedTuple):

@@ -107,12 +107,14 @@ class Outbox:
         if self.carry is None:
             return
         with self._changed:
-            self._changed.wait_for(lambda: self.is_idle)
+            self._changed.wait_for(lambda: self.carry is None or self.is_idle)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is queued, on its way or held."""
-        return not (self._is_carried or self._queue or any(hold.errands for hold in self._holds.values()))
+        with self._changed:
+            held = any(hold.errands for hold in self._holds.values())
+            return not (self._is_carried or self._queue or held)
 
     def close(self) -> None:
         """Drop what is queued or held, and carry no more; what is on its way ends by itself."""

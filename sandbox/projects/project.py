@@ -10,7 +10,7 @@ from sandbox.kernel.ids import Ids
 from sandbox.kernel.timeline import Timeline
 from sandbox.methods.base import Terms
 from sandbox.orders.commands import Command
-from sandbox.orders.deliveries import Delivery, Parcel, Reply
+from sandbox.orders.deliveries import Delivery, Post
 from sandbox.orders.order import Order
 from sandbox.orders.refusals import Stale, Unknown
 from sandbox.projects.clock import Clock, ClockStart, RealTime
@@ -58,7 +58,7 @@ class Project:
         self.feed = Feed()
         self.serve_outbox: Callable[[Outbox], None] = lambda outbox: None  # the courier's
         self.resets = -1
-        self.send: Callable[[Parcel, int], list[Reply]] | None = None  # instead of the courier's wire
+        self.post: Post | None = None  # instead of the courier's wire
         self.wake: Callable[[Project], None] = lambda project: None  # the pacer's
         self.on_order: Callable[[], None] | None = None  # the server counts orders, for the collector
         self.is_deleted = False
@@ -107,9 +107,10 @@ class Project:
             self.is_deleted = True
         self.reset()
         self.serve_outbox = lambda outbox: None
-        self.send = None
+        self.post = None
         self.outbox.close()
         self.feed.end()
+        self.wake(self)
 
     # Settings and scenario
 

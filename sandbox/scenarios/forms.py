@@ -150,7 +150,7 @@ class FaultWhenForm(Form):
     path = Text(
         pattern="/.*",
         expected="a path such as /v1/orders/ (* stands for anything)",
-        about="A glob for the path below /v1/; the final slash does not matter.",
+        about="A glob for the path; the final slash does not matter.",
     )
     nth = OneOrMany(Whole(low=1), about="Which of the matching requests, from 1; each of them without.")
 

@@ -11,8 +11,10 @@ import weakref
 from pathlib import Path
 
 import pytest
+import requests
 
 from sandbox.client import SandboxClient, SandboxError
+from sandbox.receiver import WebhookReceiver
 from sandbox.testing import PaymentSandboxServer
 from tests.plugin.test_plugin import passed, suite
 
@@ -242,3 +244,28 @@ def test_what_a_test_leaves_behind_goes_with_it(tmp_path: Path, options: tuple[s
 def test_any_order_on_any_number_of_workers(tmp_path: Path, options: tuple[str, ...]) -> None:
     """With and without pytest-randomly and pytest-xdist."""
     passed(suite(tmp_path, SEVERAL, *options), 5)
+
+
+def test_projects_whose_clocks_run_go_as_well() -> None:
+    """The pacer forgets them; it would have looked at them an hour later."""
+    server = PaymentSandboxServer()
+    assert server.in_process is not None
+    gone = []
+    for _ in range(5):
+        project = server.project({})
+        project.client.clock.run()
+        project.client.call("POST", "/v1/orders/", {**ORDER, "transactions": []})
+        gone.append(weakref.ref(server.in_process.registry.find(project.api_key) or project))
+        project.close()
+    server.project({}).close()
+    gc.collect()
+    assert [found() for found in gone].count(None) >= 4, "the pacer may just be looking at one"
+    server.stop()
+    gc.collect()
+    assert [found() for found in gone] == [None] * 5
+
+
+def test_a_body_that_is_no_webhook(webhook_receiver: WebhookReceiver) -> None:
+    """Is refused, and not kept."""
+    assert requests.post(webhook_receiver.url, data=b"not JSON", timeout=5).status_code == 400
+    assert webhook_receiver.received == []

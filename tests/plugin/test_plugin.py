@@ -200,7 +200,7 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
     ran = suite(tmp_path, FAILING)
     assert ran.returncode == 1
     _, _, report = ran.stdout.partition("payment sandbox")
-    told = ["POST /v1/orders/", " is new", " is processing", " is completed", "webhook 1", "/refunds/"]
+    told = ["POST /v1/orders/", " is new", " is processing", " is completed", ", try 1: 200", "/refunds/"]
     places = [report.index(words) for words in told]
     assert places == sorted(places), "causes come before what they caused"
     for words in (
@@ -209,7 +209,7 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
         "no rule matched; nearest is rule 0: amount expected 5, was 1295",
         " is new",
         " is completed",
-        "webhook 1 for",
+        ", try 1: 200",
         ": 200",
         "/refunds/ -> 409, rule SET-49",
         "RefundExceedsCaptured: 9999 cents asked, 1295 left to refund",
@@ -275,3 +275,63 @@ def test_the_fixtures_are_documented(name: str) -> None:
         check=True,
     )
     assert f"{name} " in ran.stdout
+
+
+ODD = """
+import unittest
+
+
+@pytest.fixture
+def broken(payment_sandbox):
+    place(payment_sandbox)
+    raise ValueError("the fixture fails")
+
+
+def test_whose_fixture_fails(broken):
+    pass
+
+
+def test_that_asks_late(request):
+    place(request.getfixturevalue("payment_sandbox"))
+    assert False
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--show-capture=no",), ("-n", "2"), ("--tb=short",)])
+def test_every_failure_has_its_timeline(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """In a fixture, asked for late, without captured output, on another worker."""
+    ran = suite(tmp_path, ODD, *options)
+    assert ran.returncode == 1
+    assert ran.stdout.count("POST /v1/orders/ -> 201") == 2, ran.stdout
+
+
+WRONG = {
+    "payment_settings({'mode': 'live'})": "payment_settings takes settings by name",
+    "payment_scenario()": "payment_scenario takes one scenario",
+    "payment_scenario('webhook-lost', 'webhook-late')": "payment_scenario takes one scenario",
+    "payment_scenario('webhook-lots')": "did you mean 'webhook-lost'",
+    "payment_settings(mood='live')": "mood is not a known key",
+}
+
+
+@pytest.mark.parametrize("marker", WRONG)
+def test_a_wrong_marker_is_told(tmp_path: Path, marker: str) -> None:
+    """By its name, and with what it takes."""
+    ran = suite(tmp_path, f"@pytest.mark.{marker}\ndef test_it(payment_sandbox):\n    pass\n")
+    assert ran.returncode == 1
+    assert WRONG[marker] in ran.stdout, ran.stdout
+
+
+def test_a_method_of_a_test_case_cannot_run_once_per_order(tmp_path: Path) -> None:
+    """So it is refused, and not run once in silence."""
+    case = """
+import unittest
+
+class TestCase(unittest.TestCase):
+    @pytest.mark.payment_webhook_orders
+    def test_it(self):
+        pass
+"""
+    ran = suite(tmp_path, case)
+    assert "payment_webhook_orders needs a test function" in ran.stdout + ran.stderr
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR

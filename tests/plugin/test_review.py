@@ -122,3 +122,13 @@ def test_what_a_scenario_does_is_not_the_merchant_s_fault(watched: Sandbox, shop
     watched.acted(watched.place(card()), "customer visit")
     watched.advance("PT2M")
     assert findings(watched) == []
+
+
+def test_orders_that_the_journal_had_to_cut_are_reviewed_too(watched: Sandbox) -> None:
+    """An answer of more than it keeps is no object there."""
+    lines = [{"name": "x" * 200, "amount": 1, "quantity": 1} for _ in range(120)]
+    order = watched.place(by("wallet-web"), amount=120, order_lines=lines)
+    for _ in range(7):
+        assert len(watched.get(f"/v1/orders/{order['id']}/").content) > 16_384
+    found = review(SandboxClient(watched.url, watched.key))
+    assert [finding.rule for finding in found] == ["HOOK-02"]

@@ -36,6 +36,8 @@ def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, 
 
 
 def _same(key: str, shown: str, wanted: str) -> bool:
+    if key == "method":
+        return shown == wanted.upper()
     return shown.rstrip("/") == wanted.rstrip("/") if key == "path" else shown == wanted
 
 

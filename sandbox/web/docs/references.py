@@ -25,11 +25,17 @@ PARTS: Final = {
     "`faults[].then`": "FaultThen",
 }
 MEANT: Final = {
-    "400": "malformed, or not valid: `violations` lists all that is wrong",
-    "404": "unknown to this project",
-    "409": "a rule refuses it in this state",
-    "429": "more requests than a `rate_limit` fault grants",
+    400: "malformed: no JSON object, a key twice, NaN, nested too deep",
+    401: "no API key, or one that nobody has",
+    403: "the control API or a page, called under a foreign name or by another site's page",
+    405: "the path does not take this method",
+    413: "the body is over 1 MiB",
+    415: "the body is not `application/json`",
+    429: "more requests than a `rate_limit` fault grants",
+    431: "the headers are too long",
+    500: "the sandbox failed; its log says why",
 }
+BY_A_FAULT: Final = "only by a fault that was asked for"
 
 
 def settings() -> str:
@@ -143,9 +149,14 @@ def refusals() -> str:
 
 def errors() -> str:
     """Every other type of an error."""
-    others = {400: "ValidationError"}
-    rows = [(f"`{others[status]}`", status, MEANT["400"]) for status in others]
-    rows += [(f"`{kind}`", status, MEANT.get(str(status), "")) for status, kind in TYPE_OF_STATUS.items()]
+    told = set(TYPE_OF.values())
+    rows = [("`ValidationError`", "400", "not valid: `violations` lists all that is wrong")]
+    rows += [
+        (f"`{kind}`", str(status), MEANT.get(status, BY_A_FAULT))
+        for status, kind in TYPE_OF_STATUS.items()
+        if kind not in told
+    ]
+    rows.append(("`Refused`", "any other", BY_A_FAULT))
     return table(("Type", "Status", "When"), rows)
 
 

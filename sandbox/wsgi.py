@@ -1,0 +1,80 @@
+"""Calls a WSGI application as a server would, without one (PEP 3333)."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote, unquote_to_bytes, urlsplit
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+NO_PREFIX: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
+OF_THE_WIRE: Final = "TRANSFER_ENCODING"  # here every body comes whole
+URL_SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
+
+Pairs = Iterable[tuple[str, str]]
+
+
+class Head(NamedTuple):
+    """How an answer begins."""
+
+    status: str
+    headers: list[tuple[str, str]]
+
+    @property
+    def code(self) -> int:
+        """The status as a number."""
+        return int(self.status.partition(" ")[0])
+
+
+@contextmanager
+def opened(
+    application: "WSGIApplication", environ: dict[str, Any], begun: Callable[[Head], None]
+) -> Iterator[Iterator[bytes]]:
+    """The body of an answer, piece by piece; ``begun`` is told its head. It is closed whatever happens."""
+    written: list[bytes] = []
+
+    def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        begun(Head(status, headers))
+        return written.append
+
+    pieces = application(environ, start_response)
+    try:
+        yield chain(written, pieces)
+    finally:
+        close = getattr(pieces, "close", None)
+        if close is not None:
+            close()
+
+
+def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str, Any]:
+    """A request as a server hands it to an application (PEP 3333)."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    environ = {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(parts.path or "/").decode("latin-1"),
+        "QUERY_STRING": quote(parts.query, safe=URL_SAFE),
+        "SERVER_NAME": parts.hostname or "",
+        "SERVER_PORT": str(port),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "REMOTE_ADDR": "127.0.0.1",
+        "HTTP_HOST": parts.netloc.rpartition("@")[2],
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": parts.scheme,
+        "wsgi.input": BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for name, value in headers:
+        key = name.upper().replace("-", "_")
+        if "_" not in name and key != OF_THE_WIRE:  # as servers do: a-b and a_b must not be taken for one
+            value.encode("latin-1")
+            environ[key if key in NO_PREFIX else f"HTTP_{key}"] = value
+    return {**environ, "CONTENT_LENGTH": str(len(body))}

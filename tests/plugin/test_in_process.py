@@ -1,0 +1,318 @@
+"""Without sockets everything is as with them, whatever requests, faults and handlers do."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import requests
+from flask import Flask, request
+from flask.testing import FlaskClient
+from werkzeug.wrappers import Response
+
+from sandbox.in_process import InProcessAdapter
+from sandbox.testing import PaymentSandbox, PaymentSandboxServer
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+AT_MOST_SECONDS = 20
+
+Handler = Callable[[str], Any]
+
+
+@pytest.fixture
+def orders(payment_sandbox: PaymentSandbox) -> str:
+    """Where orders are made."""
+    return f"{payment_sandbox.base_url}/v1/orders/"
+
+
+def shop_that(handles: Handler) -> Flask:
+    """A shop whose handler is given the order's id; it answers 200 unless it says otherwise."""
+    app = Flask("shop")
+    app.testing = True
+
+    @app.post("/webhook")
+    def webhook() -> Any:
+        return handles(request.get_json()["order_id"]) or ""
+
+    return app
+
+
+def place(sandbox: PaymentSandbox) -> str:
+    """A new order."""
+    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=ORDER)
+    assert answer.status_code == 201, answer.text
+    order_id: str = answer.json()["id"]
+    return order_id
+
+
+def errors(sandbox: PaymentSandbox) -> set[str]:
+    """What kept the shop's answers away, in all attempts."""
+    return {str(attempt["error"]) for webhook in sandbox.webhooks for attempt in webhook["attempts"]}
+
+
+def in_time(work: Callable[[], object]) -> None:
+    """Expect that it ends, and not by our patience."""
+    done = threading.Thread(target=work, daemon=True)
+    done.start()
+    done.join(AT_MOST_SECONDS)
+    assert not done.is_alive(), "it hangs"
+
+
+def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox) -> None:
+    """As asynchronous views and thread pools do."""
+    seen: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def read(order_id: str) -> None:
+            seen.append(pool.submit(payment_sandbox.client.order, order_id).result()["status"])
+
+        payment_sandbox.deliver_to(shop_that(read))
+        order_id = place(payment_sandbox)
+        in_time(lambda: payment_sandbox.act(order_id))
+    assert seen[-1] == "completed"
+    assert errors(payment_sandbox) == {"None"}
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [lambda: pytest.fail("no webhook expected"), lambda: pytest.skip("not here"), lambda: sys.exit(3)],
+    ids=["fail", "skip", "exit"],
+)
+def test_whatever_a_handler_raises_is_a_failed_delivery(
+    payment_sandbox: PaymentSandbox, leave: Callable[[], object]
+) -> None:
+    """Also what is no Exception; it comes again."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: leave()))
+    order_id = place(payment_sandbox)
+    in_time(lambda: payment_sandbox.act(order_id))
+    payment_sandbox.clock.advance("PT2M")
+    assert [len(webhook["attempts"]) for webhook in payment_sandbox.webhooks] == [2, 2]
+    assert errors(payment_sandbox).isdisjoint({"None"})
+
+
+@pytest.mark.parametrize("timing", ["before_response", "after_response"])
+def test_a_handler_may_make_orders_and_refunds(payment_sandbox: PaymentSandbox, timing: str) -> None:
+    """Each webhook is delivered once, and nobody waits for himself."""
+    payment_sandbox.client.change_settings(webhook_timing=timing)
+    refunds: list[str] = []
+
+    def refund(order_id: str) -> None:
+        order = payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/").json()
+        if order["status"] == "completed" and "is-refund" not in order["flags"] and not refunds:
+            url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
+            refunds.append(payment_sandbox.session.post(url, json={"amount": 5}).json()["id"])
+            payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{refunds[0]}/")
+
+    payment_sandbox.deliver_to(shop_that(refund))
+    order_id = place(payment_sandbox)
+    in_time(lambda: payment_sandbox.act(order_id))
+    payment_sandbox.client.wait(idle=True)
+    assert len(refunds) == 1
+    assert [[a["number"] for a in webhook["attempts"]] for webhook in payment_sandbox.webhooks] == [[1]] * 3
+    assert errors(payment_sandbox) == {"None"}
+
+
+def test_a_handler_that_takes_too_long_fails_as_in_production(payment_sandbox: PaymentSandbox) -> None:
+    """After five seconds; also one that waits for what its caller holds."""
+    held = threading.Lock()
+
+    def wait(order_id: str) -> None:
+        with held:
+            pass
+
+    payment_sandbox.deliver_to(shop_that(wait))
+    payment_sandbox.scenario({"name": "one", "rules": []})
+    order_id = place(payment_sandbox)
+
+    def act_holding() -> None:
+        with held:
+            payment_sandbox.act(order_id, action="visit")
+
+    in_time(act_holding)
+    assert errors(payment_sandbox) == {"no answer within 5 seconds"}
+
+
+def test_a_body_without_an_end_is_cut(payment_sandbox: PaymentSandbox) -> None:
+    """Its status counts."""
+
+    def forever() -> Iterator[bytes]:
+        while True:
+            yield b"x" * 1000
+
+    payment_sandbox.deliver_to(shop_that(lambda order_id: Response(forever())))
+    order_id = place(payment_sandbox)
+    in_time(lambda: payment_sandbox.act(order_id, action="visit"))
+    (webhook,) = payment_sandbox.webhooks
+    assert (webhook["state"], len(webhook["attempts"][0]["response"]["body"])) == ("delivered", 4096)
+
+
+def test_a_body_that_breaks_off_counts_by_its_status(payment_sandbox: PaymentSandbox) -> None:
+    """With a warning, as over the wire."""
+
+    def half() -> Iterator[bytes]:
+        yield b"half"
+        raise ValueError("out of paper")
+
+    payment_sandbox.deliver_to(shop_that(lambda order_id: Response(half())))
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    (attempt,) = payment_sandbox.webhooks[0]["attempts"]
+    assert (attempt["response"]["status"], "did not come whole" in attempt["warning"]) == (200, True)
+
+
+def test_processes_of_a_handler_hear_signals(payment_sandbox: PaymentSandbox) -> None:
+    """The sandbox keeps signals from its own threads, and from nobody else's processes."""
+    ended: list[int] = []
+
+    def start(order_id: str) -> None:
+        with subprocess.Popen(
+            [sys.executable, "-c", "import sys; print(); sys.stdout.flush(); input()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        ) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            child.terminate()
+            ended.append(child.wait(4))
+
+    payment_sandbox.deliver_to(shop_that(start))
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert ended == [-15]
+
+
+def pieces() -> Iterator[bytes]:
+    """A body that is made as it is sent."""
+    raw = json.dumps(ORDER).encode()
+    yield raw[:7]
+    yield raw[7:]
+
+
+@pytest.mark.parametrize(
+    "body", [pieces, lambda: memoryview(json.dumps(ORDER).encode()), lambda: json.dumps(ORDER)]
+)
+def test_bodies_of_every_kind_arrive(
+    payment_sandbox: PaymentSandbox, orders: str, body: Callable[[], Any]
+) -> None:
+    """Pieces, bytes and texts."""
+    headers = {"Content-Type": "application/json"}
+    answer = payment_sandbox.session.post(orders, data=body(), headers=headers)
+    assert answer.status_code == 201, answer.text
+
+
+FAULTS: list[tuple[dict[str, Any], type[Exception]]] = [
+    ({"hang": 0.3}, requests.ReadTimeout),
+    ({"hang": 0.01}, requests.ConnectionError),
+    ({"reset": True}, requests.ConnectionError),
+    ({"truncate": True}, requests.exceptions.ChunkedEncodingError),
+    ({"latency": 0.3}, requests.ReadTimeout),
+]
+
+
+@pytest.mark.parametrize(("fault", "raised"), FAULTS, ids=[str(fault) for fault, _ in FAULTS])
+@pytest.mark.parametrize("is_direct", [True, False])
+def test_faults_raise_what_they_raise_over_sockets(
+    payment_sandbox: PaymentSandbox,
+    orders: str,
+    fault: dict[str, Any],
+    raised: type[Exception],
+    is_direct: bool,
+) -> None:
+    """So the shop's code takes the same branch."""
+    payment_sandbox.client.faults([{"then": fault}])
+    with requests.Session() as sockets:
+        sockets.auth = (payment_sandbox.api_key, "")
+        session = payment_sandbox.session if is_direct else sockets
+        with pytest.raises(raised) as found:
+            session.get(f"{orders}nothing/", timeout=(5, 0.2))
+    assert type(found.value) is raised
+
+
+def test_after_a_lost_answer_its_webhook_has_told(payment_sandbox: PaymentSandbox, orders: str) -> None:
+    """Before the request that lost it has raised."""
+    known: list[str] = []
+    payment_sandbox.deliver_to(shop_that(known.append))
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id)
+    known.clear()
+    payment_sandbox.client.faults([{"when": {"method": "POST"}, "then": {"reset": True, "phase": "after"}}])
+    with pytest.raises(requests.ConnectionError):
+        payment_sandbox.session.post(f"{orders}{order_id}/refunds/", json={"amount": 5})
+    assert len(known) == 1
+
+
+def test_responses_are_as_from_the_wire(payment_sandbox: PaymentSandbox, orders: str) -> None:
+    """Reason, cookies, and an encoding; a wrong key's header included."""
+    answer = payment_sandbox.session.get(f"{orders}nothing/")
+    with pytest.raises(requests.HTTPError, match="Not Found for url"):
+        answer.raise_for_status()
+    order = payment_sandbox.session.post(orders, json={"currency": "EUR", "amount": 5}).json()
+    page = f"http://{order['order_url']}"
+    assert 'lang="de"' in payment_sandbox.session.get(f"{page}?language=de").text
+    assert 'lang="de"' in payment_sandbox.session.get(page).text, "the cookie was kept"
+    for header in ("Basic /////w==", "Basic a", "Bearer x"):
+        wrong = requests.Request("GET", f"{orders}nothing/", headers={"Authorization": header}).prepare()
+        assert payment_sandbox.session.send(wrong).status_code == 401
+
+
+@pytest.mark.parametrize("order_id", ["Ж", "ü", "a b", "%41", "a%2Fb"])
+def test_addresses_are_quoted_alike(payment_sandbox: PaymentSandbox, order_id: str) -> None:
+    """By the client, without sockets and with them."""
+    over_sockets = requests.get(
+        f"{payment_sandbox.base_url}/v1/orders/{order_id}/", auth=(payment_sandbox.api_key, "")
+    )
+    directly = payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
+    assert (directly.status_code, directly.json()) == (over_sockets.status_code, over_sockets.json())
+
+
+def test_headers_are_taken_as_servers_take_them(payment_sandbox: PaymentSandbox, orders: str) -> None:
+    """Bytes are texts, and a_b is not a-b."""
+    body = json.dumps(ORDER)
+    right = payment_sandbox.session.post(orders, data=body, headers={"Content-Type": b"application/json"})
+    assert right.status_code == 201
+    wrong = payment_sandbox.session.post(orders, data=body, headers={"Content_Type": "application/json"})
+    assert wrong.status_code == 415
+
+
+def test_a_stream_without_its_final_slash(payment_sandbox: PaymentSandbox) -> None:
+    """Goes over a socket, too."""
+    url = f"{payment_sandbox.base_url}/control/events"
+    with payment_sandbox.session.get(url, stream=True, timeout=5) as answer:
+        assert next(answer.iter_lines()) == b": watching"
+
+
+def test_calls_after_the_server_has_stopped_end() -> None:
+    """What they owe is not delivered; nobody waits for it."""
+    server = PaymentSandboxServer()
+    sandbox = server.project({})
+    sandbox.deliver_to(shop_that(lambda order_id: None))
+    order_id = place(sandbox)
+    server.stop()
+    in_time(lambda: sandbox.act(order_id))
+
+
+def test_the_adapter_is_for_this_server_alone(payment_sandbox: PaymentSandbox) -> None:
+    """Another server on a port that begins alike is not meant."""
+    other = payment_sandbox.session.get_adapter(f"{payment_sandbox.base_url}0/v1/orders/")
+    assert not isinstance(other, InProcessAdapter)
+    assert isinstance(
+        payment_sandbox.session.get_adapter(f"{payment_sandbox.base_url}/v1/"), InProcessAdapter
+    )
+
+
+def test_a_shop_s_own_pages_are_not_touched(payment_sandbox: PaymentSandbox) -> None:
+    """Its query and body come as they were sent."""
+    app = Flask("shop")
+    seen: list[Any] = []
+
+    @app.post("/wöb")
+    def webhook() -> str:
+        seen.append((request.args["x"], request.get_json()["event"], request.host))
+        return ""
+
+    payment_sandbox.deliver_to(app, "https://shop.test:8443/wöb?x=ö")
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert seen == [("ö", "status_changed", "shop.test:8443")]
+    assert isinstance(app.test_client(), FlaskClient)
