@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from sandbox.in_process import DirectSession
+    from sandbox.projects.project import Project
     from sandbox.review import Finding
     from sandbox.server import Server
 
@@ -102,15 +103,19 @@ class PaymentSandbox:
 
         Raises:
             RuntimeError: the server runs in another process.
+            ValueError: ``webhook_url`` is no web address.
         """
-        if self.server.in_process is None:
+        project = self._project
+        if project is None:
             raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
         from sandbox.in_process import Receiver
+        from sandbox.orders.refusals import Invalid
 
-        project = self.server.in_process.registry.find(self.api_key)
-        assert project is not None, "it was made here"
+        try:
+            project.change_settings({"webhook_url": webhook_url})
+        except Invalid as invalid:
+            raise ValueError(str(invalid)) from None
         project.post = Receiver(wsgi_app)
-        self.client.change_settings(webhook_url=webhook_url)
 
     def review(self) -> "list[Finding]":
         """What the integration under test does wrong, as its requests tell; empty for a clean one."""
@@ -126,6 +131,16 @@ class PaymentSandbox:
 
     def close(self) -> None:
         """Delete the project: whatever is still due never happens."""
-        with suppress(SandboxError):
-            self.client.delete_project()
+        server, project = self.server.in_process, self._project
+        if server is not None and project is not None:
+            server.registry.delete(project)
+        elif server is None:
+            with suppress(SandboxError):  # the test may have deleted it
+                self.client.delete_project()
         self.session.close()
+
+    @property
+    def _project(self) -> "Project | None":
+        """The project itself, where the server is in this process."""
+        server = self.server.in_process
+        return server.registry.find(self.api_key) if server is not None else None

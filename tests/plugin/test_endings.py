@@ -20,13 +20,24 @@ from tests.plugin.test_plugin import passed, suite
 
 ORDER = {"currency": "EUR", "amount": 1, "transactions": [{"payment_method": "wallet-web"}]}
 INTERRUPTED = """
-from pathlib import Path
+import signal
+import sys
 import threading
+from pathlib import Path
 import requests
+
+MAIN = threading.main_thread().ident
+
+def tell_once_it_waits(ports):
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # this thread is not what is tested
+    while sys._current_frames()[MAIN].f_code.co_name not in ("wait", "readinto"):
+        threading.Event().wait(0.01)
+    Path("port").write_text(ports)
 
 def test_that_takes_long(payment_sandbox, webhook_receiver):
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
-    Path("port").write_text(payment_sandbox.base_url.rpartition(":")[2] + " " + webhook_receiver.url.split(":")[2].split("/")[0])
+    ports = payment_sandbox.base_url.rpartition(":")[2] + " " + webhook_receiver.url.split(":")[2].split("/")[0]
+    threading.Thread(target=tell_once_it_waits, args=(ports,), daemon=True).start()
     WAIT
 """
 WAITS = {

@@ -316,3 +316,16 @@ def test_a_shop_s_own_pages_are_not_touched(payment_sandbox: PaymentSandbox) -> 
     payment_sandbox.act(place(payment_sandbox), action="visit")
     assert seen == [("ö", "status_changed", "shop.test:8443")]
     assert isinstance(app.test_client(), FlaskClient)
+
+
+def test_a_webhook_address_that_is_none_is_refused(payment_sandbox: PaymentSandbox) -> None:
+    """And nothing is changed."""
+    with pytest.raises(ValueError, match="webhook_url"):
+        payment_sandbox.deliver_to(shop_that(lambda order_id: None), "shop.test/webhook")
+    assert payment_sandbox.client.project()["settings"]["webhook_url"] is None
+
+
+def test_a_project_that_its_test_deleted(payment_sandbox: PaymentSandbox) -> None:
+    """Is not missed when the test ends."""
+    payment_sandbox.client.delete_project()
+    payment_sandbox.close()
