@@ -96,7 +96,8 @@ def serve(
 
 def _start(host: str, port: int, **options: Any) -> "Server":
     gc.disable()  # until all is loaded: there is no garbage in it, and looking for some takes a while
-    from sandbox.server import PortTaken, Server  # here, so that --help answers at once
+    from sandbox.http_server import PortTaken  # here, so that --help answers at once
+    from sandbox.server import Server
 
     try:
         server = Server(host, port, freeze_memory=True, **options)

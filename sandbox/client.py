@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from sandbox.client_clock import Advance, SandboxClock, given
 from sandbox.client_errors import SandboxError, Violation
+from sandbox.sessions import direct_session
 
 if TYPE_CHECKING:
     import requests
@@ -34,6 +35,10 @@ class Transport(Protocol):
 
     def get(self, *arguments: Any, **options: Any) -> Any:
         """A stream."""
+        ...
+
+    def close(self) -> None:
+        """Let go of its connections."""
         ...
 
 
@@ -64,7 +69,7 @@ class SandboxClient:
         self.api_key = api_key
         self.clock = SandboxClock(self.call)
         self._control_token = control_token
-        self._session = session or _session()
+        self._session = session or direct_session()
 
     # Calls
 
@@ -93,6 +98,10 @@ class SandboxClient:
     def health(self) -> Json:
         """``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
         return _object(self.call("GET", "/health/"))
+
+    def close(self) -> None:
+        """Let go of its connections, which the clients made by it use, too; a next call opens new ones."""
+        self._session.close()
 
     # The project
 
@@ -273,11 +282,3 @@ def _refuse(answer: "requests.Response") -> None:
 def _object(found: Any) -> Json:
     answer: Json = found
     return answer
-
-
-def _session() -> "requests.Session":
-    import requests  # here, because a test suite that only imports this module pays nothing
-
-    session = requests.Session()
-    session.trust_env = False
-    return session

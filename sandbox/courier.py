@@ -12,6 +12,7 @@ from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel, Post, Reply
 from sandbox.projects.outbox import Errand, Outbox
 from sandbox.projects.project import Project
 from sandbox.realtime import monotonic_seconds
+from sandbox.sessions import direct_session
 from sandbox.threads import start
 
 if TYPE_CHECKING:
@@ -62,11 +63,7 @@ class Courier:
         if departure.reply is not None:
             arrive(project, departure, departure.reply)
         else:
-            parcel, copies = departure.parcel, departure.copies
-            replies = (
-                self._send(parcel, copies) if self._send else self._post_in_time(project, parcel, copies)
-            )
-            for copy, reply in enumerate(replies):
+            for copy, reply in enumerate(self._replies(project, departure.parcel, departure.copies)):
                 arrive(project, departure, reply, is_copy=copy > 0)
         project.release_swapped()
 
@@ -133,10 +130,7 @@ class Posting:
 
 def over_the_wire(parcel: Parcel, answered: "Callable[[int], None]") -> bytes:
     """POST it: no redirect followed, no proxy or credentials taken from the environment."""
-    import requests  # here, because starting up is faster without it
-
-    with requests.Session() as session:
-        session.trust_env = False
+    with direct_session() as session:
         session.headers.clear()
         with session.post(
             parcel.url,

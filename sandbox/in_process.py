@@ -16,6 +16,7 @@ from urllib3 import HTTPHeaderDict, HTTPResponse
 
 from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel
 from sandbox.realtime import monotonic_seconds
+from sandbox.sessions import direct_session
 from sandbox.threads import unmasked
 from sandbox.wsgi import Head, Pairs, environment, opened
 
@@ -103,6 +104,7 @@ class DirectSession:
 
     def __init__(self, server: "Server") -> None:
         self._in_process = InProcess(server)
+        self._sockets = direct_session()
 
     def request(
         self,
@@ -127,9 +129,11 @@ class DirectSession:
 
     def get(self, url: str, **options: Any) -> requests.Response:
         """A stream, which has no end to wait for, over a socket."""
-        session = requests.Session()
-        session.trust_env = False
-        return session.get(url, **options)
+        return self._sockets.get(url, **options)
+
+    def close(self) -> None:
+        """Let go of what streams used."""
+        self._sockets.close()
 
 
 class InProcessAdapter(BaseAdapter):
@@ -211,9 +215,7 @@ def _raw(answer: Answer) -> HTTPResponse:
 
 def session(server: "Server", api_key: str) -> requests.Session:
     """A session whose requests to the sandbox never leave the process, with the key set."""
-    made = requests.Session()
-    made.trust_env = False
-    made.auth = (api_key, "")
+    made = direct_session(api_key)
     made.mount(f"{server.url}/", InProcessAdapter(server))
     return made
 

@@ -99,7 +99,8 @@ def _scenario_of(marker: pytest.Mark) -> Any:
 def _order_webhooks(project: "PaymentSandbox", callspec: Any) -> None:
     order = WEBHOOK_ORDERS.get(callspec.params.get(ORDERS_FIXTURE, "")) if callspec is not None else None
     if order:
-        project.client.faults(webhooks=order.get("webhooks", ()))
+        if "webhooks" in order:
+            project.client.faults(webhooks=order["webhooks"])
         if "settings" in order:
             project.client.change_settings(**order["settings"])
 

@@ -137,9 +137,8 @@ def created_twice(history: History) -> Iterator[Finding]:
     """One basket, two orders that can both be paid."""
     by_number: dict[str, list[Json]] = defaultdict(list)
     for entry in history.requests:
-        number = (
-            (entry["request"] or {}).get("merchant_order_id") if isinstance(entry["request"], dict) else None
-        )
+        asked = entry["request"]
+        number = asked.get("merchant_order_id") if isinstance(asked, dict) else None
         if _is_creation(entry) and entry["order_id"] and number is not None:
             by_number[number].append(entry)
     for number, entries in by_number.items():

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from sandbox.client import Json, SandboxClient, SandboxClock, SandboxError
+from sandbox.client import Json, SandboxClient, SandboxClock, SandboxError, Transport
+from sandbox.sessions import direct_session
 
 if TYPE_CHECKING:
     import requests
     from _typeshed.wsgi import WSGIApplication
 
-    from sandbox.in_process import DirectSession
     from sandbox.projects.project import Project
     from sandbox.review import Finding
     from sandbox.server import Server
@@ -26,13 +26,13 @@ class PaymentSandboxServer:
         self.in_process: Server | None = None
         self.base_url = base_url or ""
         self._control_token = control_token
-        self._direct: DirectSession | None = None
         if base_url is None:
             from sandbox import server  # here, so that a suite without payments pays nothing
 
             self.in_process = server.Server()
             self.in_process.start()
             self.base_url = self.in_process.url
+        self._transport = self._made_transport()  # one for all projects: each of its own is a connection more
 
     def project(self, settings: Mapping[str, Any]) -> "PaymentSandbox":
         """A fresh project with a frozen clock."""
@@ -41,27 +41,28 @@ class PaymentSandboxServer:
 
     def session_for(self, api_key: str) -> "requests.Session":
         """A session with the key set; without sockets where the server is in this process."""
-        import requests
+        if self.in_process is None:
+            return direct_session(api_key)
+        from sandbox.in_process import session
 
-        if self.in_process is not None:
-            from sandbox.in_process import session
-
-            return session(self.in_process, api_key)
-        made = requests.Session()
-        made.trust_env = False
-        made.auth = (api_key, "")
-        return made
+        return session(self.in_process, api_key)
 
     def client_for(self, api_key: str) -> SandboxClient:
         """A client of a project; without sockets where the server is in this process."""
-        if self._direct is None and self.in_process is not None:
-            from sandbox.in_process import DirectSession
+        return SandboxClient(
+            self.base_url, api_key, session=self._transport, control_token=self._control_token
+        )
 
-            self._direct = DirectSession(self.in_process)
-        return SandboxClient(self.base_url, api_key, session=self._direct, control_token=self._control_token)
+    def _made_transport(self) -> Transport:
+        if self.in_process is None:
+            return direct_session()
+        from sandbox.in_process import DirectSession
+
+        return DirectSession(self.in_process)
 
     def stop(self) -> None:
         """Stop the server, if it is ours."""
+        self._transport.close()
         if self.in_process is not None:
             self.in_process.stop()
 

@@ -1,6 +1,6 @@
 """An edit is a unit of work: on a clean exit all of it is so, on an exception none of it ever was."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,10 @@ from sandbox.scenarios.model import Decision, Subject
 
 if TYPE_CHECKING:
     from sandbox.projects.project import Project
+
+
+Moved = dict[str, str | None]
+"""A status that an order has reached: ``order_id``, ``before``, ``after``, ``at``."""
 
 
 class Edit:
@@ -114,7 +118,7 @@ class Edit:
         self.change.qr_requests.append(request)
 
     @property
-    def moved(self) -> Iterator[dict[str, str | None]]:
+    def moved(self) -> Iterator[Moved]:
         """The statuses that orders have reached, for those who watch."""
         at = timestamp(self.now)
         for order_id in self._created:
@@ -124,14 +128,14 @@ class Edit:
             if moved.subject_id not in self._created:
                 yield {"order_id": moved.subject_id, "before": moved.before, "after": moved.after, "at": at}
 
-    def reached(self, real_at: datetime) -> Iterator[StatusReached]:
-        """The statuses that attempts and orders have reached, for the journal."""
+    def reached(self, moves: Iterable[Moved], real_at: datetime) -> Iterator[StatusReached]:
+        """The statuses that attempts and, by ``moves``, orders have reached, for the journal."""
         for order in self.change.orders.values():
             for attempt in order.transactions:
                 for event in attempt.events:
                     if event.id in self._recorded:
                         yield StatusReached(order.id, attempt.payment_method, event.event, self.now, real_at)
-        for moved in self.moved:
+        for moved in moves:
             yield StatusReached(str(moved["order_id"]), None, str(moved["after"]), self.now, real_at)
 
     def finish(self) -> ChangeSet:

@@ -235,8 +235,9 @@ class Project:
         if self.feed.watchers:
             for transaction_id, decision in edit.decisions.items():
                 self.feed.publish("decision", transaction_id=transaction_id, **explain(decision))
-        self.journal.statuses.extend(edit.reached(self.real.wall_now()))
-        for moved in edit.moved:
+        moves = list(edit.moved)
+        self.journal.statuses.extend(edit.reached(moves, self.real.wall_now()))
+        for moved in moves:
             self.feed.publish("status", **moved)
 
     def require_match(self, order_id: str, if_match: IfMatch | None) -> Order:

@@ -55,11 +55,18 @@ def expect_shop(page: Page, order: dict[str, Any]) -> None:
     assert found.fragment == "top"
 
 
+def press(page: Page, *test_ids: str) -> str:
+    """Press whichever of several buttons the page has, once it is there; says which it was."""
+    page.locator(",".join(f"[data-testid={test_id}]" for test_id in test_ids)).first.wait_for()
+    found = next(test_id for test_id in test_ids if by_id(page, test_id).count())
+    by_id(page, found).first.click()
+    return found
+
+
 def confirm(page: Page) -> None:
     """Press the page's own button; the app's, for a code."""
-    if by_id(page, "scan-open").count():
-        by_id(page, "scan-open").click()
-    by_id(page, "pay").first.click()
+    if press(page, "scan-open", "pay") == "scan-open":
+        by_id(page, "pay").first.click()
 
 
 @pytest.mark.parametrize("method", WITH_PAGE)
@@ -102,12 +109,9 @@ def test_a_customer_chooses_on_the_order_page(live: Sandbox, shop: Shop, page: P
     order = placed(live, None, shop)
     page.goto(address(order))
     by_id(page, f"method-{method}").click()
-    if by_id(page, "sandbox-credit").count():
-        by_id(page, "sandbox-credit").click()
-    elif by_id(page, "back-to-shop").count():
-        by_id(page, "back-to-shop").click()
-    else:
-        confirm(page)
+    by_id(page, f"method-{method}").wait_for(state="detached")  # the way back to the shop is here, too
+    if press(page, "sandbox-credit", "back-to-shop", "scan-open", "pay") == "scan-open":
+        by_id(page, "pay").click()
     expect_shop(page, order)
     assert live.read(order)["status"] in ("completed", "accepted")
 
@@ -245,10 +249,18 @@ def at(method: str, *steps: str, **more: Any) -> Opener:
 
     def opened(live: Sandbox, page: Page) -> None:
         page.goto(address(placed(live, method, **more)))
-        for step in steps:
-            by_id(page, step).first.click()
+        for step in steps[:-1]:
+            by_id(page, step).click()
+        for step in steps[-1:]:
+            follow(page, step)
 
     return opened
+
+
+def follow(page: Page, test_id: str) -> None:
+    """Press a button, and be on the page that it leads to."""
+    with page.expect_navigation():
+        by_id(page, test_id).first.click()
 
 
 def order_page(live: Sandbox, page: Page) -> None:
@@ -277,14 +289,14 @@ def after_failure(live: Sandbox, page: Page) -> None:
     """The order's page with a notice."""
     order_page(live, page)
     by_id(page, "method-wallet-web").click()
-    by_id(page, "sandbox-fail").click()
+    follow(page, "sandbox-fail")
 
 
 def card_errors(live: Sandbox, page: Page) -> None:
     """A card form that was filled in wrong."""
     page.goto(address(placed(live, "credit-card")))
     by_id(page, "number").fill("4242 4242 4242 4242")
-    by_id(page, "pay").click()
+    follow(page, "pay")
 
 
 def screening(live: Sandbox, page: Page) -> None:
@@ -292,7 +304,7 @@ def screening(live: Sandbox, page: Page) -> None:
     live.scenario({"then": {"screening": "needs-time", "then": "passed", "after": "P2D"}})
     order = placed(live, None)
     page.goto(address(order))
-    by_id(page, "method-pay-later-a").click()
+    follow(page, "method-pay-later-a")
     live.scenario()
 
 

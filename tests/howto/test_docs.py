@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from sandbox.projects.settings import check_scenario_settings
 from sandbox.scenarios.catalogue import Catalogue
 from sandbox.scenarios.loader import load_text
 from sandbox.server import Server
-from sandbox.web.docs.contents import MADE, SHELL, page
+from sandbox.web.docs.contents import MADE, PLACE, SHELL, page
 from sandbox.web.docs.library import NAMES, written
 from tests.howto.blocks import Block, blocks, check_shown
 
@@ -72,15 +71,7 @@ def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: 
     os.symlink(ROOT / "scenarios", tmp_path / "scenarios")
     script = f"\nprintf '\\n{END_OF_BLOCK}'\n".join(["set -eu", *(block.text for block in commands)])
     port = fresh.url.rpartition(":")[2]
-    ran = subprocess.run(
-        ["bash", "-c", script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ran = run_command(["bash", "-c", script.replace("127.0.0.1:8080", f"127.0.0.1:{port}")], tmp_path)
     assert ran.returncode == 0, f"{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
     printed = ran.stdout.replace(f"127.0.0.1:{port}", "127.0.0.1:8080").split(END_OF_BLOCK)[1:]
     for block, output in zip(commands, printed, strict=True):
@@ -92,16 +83,16 @@ def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: 
 def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
     """A file of tests, in a folder of its own."""
     (tmp_path / "test_pasted.py").write_text(block.text)
-    ran = run_suite(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+    ran = run_command(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
     assert ran.returncode == 0, ran.stdout[-4000:]
 
 
-def run_suite(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def run_command(command: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
     """A command in a merchant's folder."""
     return subprocess.run(
         command,
         cwd=folder,
-        env=environment(),
+        env=environment(**more),
         capture_output=True,
         text=True,
         timeout=120,
@@ -132,7 +123,7 @@ def run_recipe(data: Any, folder: Path) -> None:
     steps = [step["run"] for step in job["steps"] if "run" in step] if "steps" in job else job["script"]
     assert steps[0].startswith("pip install payment-orders-sandbox "), steps
     for step in steps[1:]:
-        ran = run_suite(["bash", "-euc", step], folder)
+        ran = run_command(["bash", "-euc", step], folder)
         assert ran.returncode == 0, ran.stdout[-3000:]
 
 
@@ -145,7 +136,7 @@ def test_programs_in_other_languages_run(language: str, tmp_path: Path) -> None:
     recipe = next(block for block in blocks(written("ci")) if "--ready-file" in block.text)
     (program,) = (block for block in blocks(written("ci")) if block.language == language)
     (tmp_path / file).write_text(program.text)
-    ran = run_suite(["bash", "-euc", f"{recipe.text}\n{command} {file}"], tmp_path)
+    ran = run_command(["bash", "-euc", f"{recipe.text}\n{command} {file}"], tmp_path)
     assert ran.returncode == 0, f"{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
     assert program.shown is not None
     check_shown(program.shown, ran.stdout)
@@ -163,7 +154,7 @@ def test_every_block_has_somebody_who_runs_it() -> None:
 
 def test_every_place_is_filled_and_every_filling_used() -> None:
     """Nothing is made for nobody."""
-    used = set(re.findall(r"^\{\{ ([a-z-]+) \}\}$", "\n".join(map(written, NAMES)), re.MULTILINE))
+    used = set(PLACE.findall("\n".join(map(written, NAMES))))
     assert used == MADE.keys()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.howto.test_docs import run_suite
+from tests.howto.test_docs import run_command
 
 SHOP = Path(__file__).parent / "sock_shop"
 MISTAKES = {
@@ -42,7 +42,7 @@ def copied(tmp_path: Path) -> Path:
 
 def test_it_runs_where_it_is_copied_to(copied: Path) -> None:
     """With nothing of this project but the installed package."""
-    ran = run_suite(["pytest", "-q", "-p", "no:cacheprovider"], copied)
+    ran = run_command(["pytest", "-q", "-p", "no:cacheprovider"], copied)
     assert ran.returncode == 0, ran.stdout[-3000:]
 
 
@@ -54,6 +54,6 @@ def test_its_tests_find_every_mistake(copied: Path, mistake: str) -> None:
     text = path.read_text()
     assert text.count(right) == 1
     path.write_text(text.replace(right, wrong))
-    ran = run_suite(["pytest", "-q", "-x", "-p", "no:cacheprovider"], copied)
+    ran = run_command(["pytest", "-q", "-x", "-p", "no:cacheprovider"], copied)
     assert ran.returncode == 1, ran.stdout[-3000:]
     assert "payment sandbox" in ran.stdout, "the report ends with the timeline"

@@ -13,7 +13,7 @@ import pytest
 from sandbox.scenarios.catalogue import scenario_files
 from sandbox.web.docs.library import NAMES
 from tests.howto.blocks import Block
-from tests.howto.test_docs import ROOT, environment, of
+from tests.howto.test_docs import ROOT, of, run_command
 from tests.howto.test_sock_shop import SHOP
 
 
@@ -46,15 +46,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(installed: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A command in the new environment."""
-    return subprocess.run(
-        ["bash", "-euc", command],
-        cwd=folder,
-        env=environment(PATH=f"{installed}:/usr/bin:/bin"),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run_command(["bash", "-euc", command], folder, PATH=f"{installed}:/usr/bin:/bin")
 
 
 def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:

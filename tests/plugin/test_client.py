@@ -9,6 +9,7 @@ import pytest
 
 from sandbox import client as module
 from sandbox.client import SandboxClient, SandboxError
+from sandbox.projects.registry import FIRST_API_KEY
 from sandbox.server import Server
 from tests.driver import LINES, START, Sandbox, by, card
 from tests.fakes.shop import Shop
@@ -153,3 +154,12 @@ def test_the_journal_by_method_path_and_status(client: SandboxClient) -> None:
     (created,) = client.journal(method="POST", path="/v1/orders/", status=201)
     assert created["order_id"] == order_id
     assert len(client.journal(order_id=order_id)) == 2
+
+
+def test_a_closed_client_can_be_used_again(server: Server) -> None:
+    """Closing lets go of connections, no more."""
+    client = SandboxClient(server.url, FIRST_API_KEY)
+    assert client.health()["status"] == "ok"
+    client.close()
+    assert client.health()["status"] == "ok"
+    client.close()

@@ -22,7 +22,7 @@ KEY = "sandbox-key"
 FINAL = ("completed", "cancelled", "error", "expired")
 
 NURSERY = """
-import json, os, sys
+import json, os, signal, sys
 from pathlib import Path
 from sandbox.server import Server
 
@@ -33,7 +33,7 @@ for path in sys.stdin:
         server = Server(state=Path(path.strip()), clock="frozen")
         server.start()
         print(json.dumps({"url": server.url, "pid": os.getpid()}), flush=True)
-        server._loop.join()
+        signal.pause()
     os.waitpid(child, 0)
     print(json.dumps({"ended": child}), flush=True)
 """

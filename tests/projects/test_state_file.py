@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import requests
 
+from sandbox.http_server import PortTaken
 from sandbox.operations.clock import advance_clock
 from sandbox.operations.create_order import create_order
 from sandbox.orders.deliveries import Delivery
@@ -26,7 +27,7 @@ from sandbox.projects.store import (
     ChangeSet,
     StateRefused,
 )
-from sandbox.server import PortTaken, Server
+from sandbox.server import Server
 from tests.driver import Sandbox, by, card, details
 from tests.fakes.shop import Shop
 from tests.kept import check_file, comparable

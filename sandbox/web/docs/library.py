@@ -1,6 +1,7 @@
 """Which pages there are, in the order in which they are read."""
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Final
 
@@ -24,6 +25,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 NAMES: Final = tuple(name for names in GROUPS.values() for name in names)
 
 
+@cache
 def written(name: str) -> str:
     """A page as it stands in the package."""
     return files("sandbox").joinpath("docs", f"{name}.md").read_text(encoding="utf-8")

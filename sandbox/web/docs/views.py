@@ -3,14 +3,14 @@
 from importlib.resources import files
 from typing import Final
 
-from flask import Blueprint, Response, current_app, render_template, request
+from flask import Blueprint, Response, current_app, render_template
 from werkzeug.exceptions import NotFound
 
 from sandbox.orders.refusals import Unknown
 from sandbox.web.addresses import base_path
+from sandbox.web.browsers import HTML, is_browser
 from sandbox.web.docs.library import FIRST, GROUPS, NAMES, title
 
-HTML: Final = "text/html; charset=utf-8"
 STYLE: Final = "docs.css"
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -34,7 +34,7 @@ def secure(response: Response) -> Response:
 @docs.get("/")
 def get_root() -> Response:
     """Show a browser how to begin; for a program there is nothing here."""
-    if request.accept_mimetypes.best_match(["application/json", "text/html"]) != "text/html":
+    if not is_browser():
         raise NotFound
     return get_page(FIRST)
 

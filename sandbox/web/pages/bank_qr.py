@@ -17,11 +17,12 @@ from sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
 from sandbox.projects.project import Project
 from sandbox.web.addresses import base_path, qr_page_url
 from sandbox.web.after import hold_webhooks
+from sandbox.web.browsers import HTML
 from sandbox.web.pages import language
 from sandbox.web.pages.blueprint import pages
 from sandbox.web.pages.language import Language
 from sandbox.web.pages.qr_image import qr_png
-from sandbox.web.pages.visit import HTML, TOKEN, Visit, chosen_language, find_project, go
+from sandbox.web.pages.visit import TOKEN, Visit, chosen_language, find_project, go
 
 FORMS_KEPT_MAX: Final = 1000
 TYPED: Final = re.compile(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")

@@ -10,10 +10,11 @@ from sandbox.orders.refusals import Invalid, Refusal, Unknown
 from sandbox.web.addresses import base_path
 from sandbox.web.after import release_webhooks
 from sandbox.web.bodies import BODY_BYTES_MAX
+from sandbox.web.browsers import HTML, is_browser
 from sandbox.web.errors import RequestRefused, answer_for
 from sandbox.web.guard import refuse_strangers
 from sandbox.web.pages.language import NAMES
-from sandbox.web.pages.visit import HTML, LANGUAGE_COOKIE, chosen_language
+from sandbox.web.pages.visit import LANGUAGE_COOKIE, chosen_language
 
 ASSETS: Final = {"pay.css": "text/css", "pay.js": "text/javascript"}
 ASSET_SECONDS: Final = 3600
@@ -67,7 +68,7 @@ def secure(response: Response) -> Response:
 def refuse(error: Exception) -> Response:
     """A page for a browser, the one shape of errors for a program."""
     answer = answer_for(error)
-    if request.accept_mimetypes.best_match(["application/json", "text/html"]) != "text/html":
+    if not is_browser():
         return answer
     language = chosen_language(None)
     kind = "nothing" if answer.status_code == 404 else "refused"

@@ -18,11 +18,11 @@ from sandbox.projects.journal import ReturnVisit
 from sandbox.projects.project import Project
 from sandbox.web.addresses import base_path
 from sandbox.web.auth import registry
+from sandbox.web.browsers import HTML
 from sandbox.web.pages import language
 from sandbox.web.pages.language import Language
 
 LANGUAGE_COOKIE: Final = "payment_language"
-HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303
 TOKEN: Final = "token"
 TELLS_MORE: Final = "invoice"  # its page says what happens next when all is accepted
