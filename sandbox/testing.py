@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from sandbox.client import Json, SandboxClient, SandboxClock, SandboxError, Transport
+from sandbox.orders.refusals import Invalid
 from sandbox.sessions import direct_session
 
 if TYPE_CHECKING:
@@ -35,9 +36,18 @@ class PaymentSandboxServer:
         self._transport = self._made_transport()  # one for all projects: each of its own is a connection more
 
     def project(self, settings: Mapping[str, Any]) -> "PaymentSandbox":
-        """A fresh project with a frozen clock."""
-        made = self.client_for("").call("POST", "/control/projects/", {"clock": CLOCK, **settings})
-        return PaymentSandbox(self, made)
+        """A fresh project with a frozen clock.
+
+        Raises:
+            SandboxError: lists every wrong setting.
+        """
+        asked = {"clock": CLOCK, **settings}
+        if self.in_process is not None:
+            with suppress(Invalid):  # the call then refuses it, as another process would
+                project, api_key = self.in_process.registry.create(asked)
+                return PaymentSandbox(self, api_key, project.project_id)
+        made = self.client_for("").call("POST", "/control/projects/", asked)
+        return PaymentSandbox(self, made["api_key"], made["project_id"])
 
     def session_for(self, api_key: str) -> "requests.Session":
         """A session with the key set; without sockets where the server is in this process."""
@@ -70,11 +80,11 @@ class PaymentSandboxServer:
 class PaymentSandbox:
     """One project: its address and key for the code under test, and everything to drive it."""
 
-    def __init__(self, server: PaymentSandboxServer, made: Json) -> None:
+    def __init__(self, server: PaymentSandboxServer, api_key: str, project_id: str) -> None:
         self.server = server
         self.base_url = server.base_url
-        self.api_key: str = made["api_key"]
-        self.project_id: str = made["project_id"]
+        self.api_key = api_key
+        self.project_id = project_id
         self.session = server.session_for(self.api_key)
         """For the code under test: its requests to the sandbox use no socket where that can be."""
         self.client = server.client_for(self.api_key)
@@ -110,7 +120,6 @@ class PaymentSandbox:
         if project is None:
             raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
         from sandbox.in_process import Receiver
-        from sandbox.orders.refusals import Invalid
 
         try:
             project.change_settings({"webhook_url": webhook_url})

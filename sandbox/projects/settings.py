@@ -136,6 +136,8 @@ def read_settings(data: Any, base: Settings, path: str = "") -> Settings:
     Raises:
         Invalid: lists every unknown or ill-typed setting (CTL-01); nothing changes.
     """
+    if data == {}:
+        return base
     try:
         return base.changed(read(FORM, data))
     except Invalid as invalid:

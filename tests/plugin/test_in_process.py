@@ -14,7 +14,9 @@ from flask import Flask, request
 from flask.testing import FlaskClient
 from werkzeug.wrappers import Response
 
+from sandbox.client_errors import SandboxError
 from sandbox.in_process import InProcessAdapter
+from sandbox.server import Server
 from sandbox.testing import PaymentSandbox, PaymentSandboxServer
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
@@ -329,3 +331,16 @@ def test_a_project_that_its_test_deleted(payment_sandbox: PaymentSandbox) -> Non
     """Is not missed when the test ends."""
     payment_sandbox.client.delete_project()
     payment_sandbox.close()
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_wrong_settings_are_refused_alike(running: bool) -> None:
+    """In this process and over a socket."""
+    with Server() as server:
+        sandbox = PaymentSandboxServer(server.url if running else None)
+        with pytest.raises(SandboxError) as refused:
+            sandbox.project({"mode": "alive", "colour": "red"})
+        assert {found.path for found in refused.value.violations} == {"mode", "colour"}
+        made = sandbox.project({"payment_methods": ("credit-card",)}).client.project()
+        assert (made["clock"]["mode"], made["settings"]["payment_methods"]) == ("frozen", ["credit-card"])
+        sandbox.stop()
