@@ -37,7 +37,7 @@ class Courier:
 
         def serve(outbox: Outbox) -> None:
             outbox.carry = lambda: self._threads.run(lambda: self._carry(project, outbox))
-            outbox.deliver = lambda errand: self._deliver_or_log(project, errand)
+            outbox.deliver = lambda errand: self._deliver(project, errand)
 
         project.serve_outbox = serve
         serve(project.outbox)
@@ -49,15 +49,12 @@ class Courier:
     def _carry(self, project: Project, outbox: Outbox) -> None:
         """Deliver one errand after the other until the outbox is empty."""
         while (errand := outbox.take()) is not None:
-            self._deliver_or_log(project, errand)
-
-    def _deliver_or_log(self, project: Project, errand: Errand) -> None:
-        try:
-            self._deliver(project, errand)
-        except Exception:  # whatever it was, the next one is owed, too
-            log.exception(
-                "webhook %s of project %s was not delivered", errand.delivery_id, project.project_id
-            )
+            try:
+                self._deliver(project, errand)
+            except BaseException:  # whatever it was, the next one is owed, too
+                log.exception(
+                    "webhook %s of project %s was not delivered", errand.delivery_id, project.project_id
+                )
 
     def _deliver(self, project: Project, errand: Errand) -> None:
         departure = depart(project, errand)

@@ -48,14 +48,6 @@ class Answer(NamedTuple):
         return loads(self.content)
 
 
-class Outcome(NamedTuple):
-    """What became of a call, and how long it took."""
-
-    answer: Answer | None
-    cut: CutOff | None
-    taken_seconds: float
-
-
 class InProcess:
     """The sandbox without sockets; a call returns once the webhooks that it caused are answered."""
 
@@ -71,31 +63,24 @@ class InProcess:
             requests.RequestException: as over a wire, when a fault breaks it or keeps it too long.
         """
         project = self._server.registry.find(key)
-        environ = environment(method, url, headers, body)
-        if project is None or _is_receiving(project):  # a receiver's own call waits for nobody
-            outcome = self._call(environ)
-        else:
-            with project.outbox.carrying():
-                outcome = self._call(environ)
-                if not project.advancing:
-                    project.outbox.settle()
-        if timeout_seconds is not None and outcome.taken_seconds > timeout_seconds:
-            raise requests.ReadTimeout(f"no answer within {timeout_seconds:g} seconds")
-        if outcome.cut is not None and outcome.cut.has_begun:
-            raise requests.exceptions.ChunkedEncodingError("the answer ended in its middle, as a fault asked")
-        if outcome.answer is None:
-            raise requests.ConnectionError("the connection was cut off, as a fault asked")
-        return outcome.answer
-
-    def _call(self, environ: dict[str, Any]) -> Outcome:
-        """Without the webhooks that it causes: over a wire, too, they come after the answer."""
+        waits = project is not None and not _is_receiving(project)  # a receiver's own call waits for nobody
         begun_seconds = monotonic_seconds()
-        cut, answer = None, None
+        cut: CutOff | None = None
+        answer = None
         try:
-            answer = self._answer(environ)
+            answer = self._answer(environment(method, url, headers, body))
         except CutOff as broken:
             cut = broken
-        return Outcome(answer, cut, monotonic_seconds() - begun_seconds)
+        taken_seconds = monotonic_seconds() - begun_seconds
+        if project is not None and waits and not project.advancing:
+            project.outbox.settle()
+        if timeout_seconds is not None and taken_seconds > timeout_seconds:
+            raise requests.ReadTimeout(f"no answer within {timeout_seconds:g} seconds")
+        if cut is not None and cut.has_begun:
+            raise requests.exceptions.ChunkedEncodingError("the answer ended in its middle, as a fault asked")
+        if answer is None:
+            raise requests.ConnectionError("the connection was cut off, as a fault asked")
+        return answer
 
     def _answer(self, environ: dict[str, Any]) -> Answer:
         heads: list[Head] = []

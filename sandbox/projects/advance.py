@@ -76,7 +76,7 @@ def advance(
     Raises:
         ClockBusy: another advance is under way.
     """
-    with _advancing(project, performer) as timeline, project.outbox.carrying():
+    with _advancing(project, performer) as timeline:
         log: list[dict[str, Any]] = []
         project.advance_log = log
         outbox = project.outbox

@@ -1,8 +1,7 @@
 """The webhooks that a project owes now: first in, first out, one at a time."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import Condition, get_ident
 from typing import NamedTuple
 
@@ -35,7 +34,6 @@ class Outbox:
         self._queue: deque[Errand] = deque()
         self._holds: dict[int, _Hold] = {}
         self._is_carried = False
-        self._carrying: set[int] = set()  # threads
         self.on_idle: Callable[[], None] = lambda: None
         self.deliver: Callable[[Errand], None] | None = None  # the courier's: one errand, at once
         self.carry: Callable[[], None] | None = None  # the courier's: start a carrier for this outbox
@@ -94,20 +92,6 @@ class Outbox:
             hold.errands.clear()
         self.release(key)
 
-    @contextmanager
-    def carrying(self) -> Iterator[None]:
-        """Let this thread carry at ``settle`` what it put: no other has to be woken for it."""
-        key = get_ident()
-        if key in self._carrying:
-            yield
-            return
-        self._carrying.add(key)
-        try:
-            yield
-        finally:
-            self._carrying.discard(key)
-            self._start_carrier()
-
     def take(self) -> Errand | None:
         """The carrier's next errand; with None the carrier is dismissed."""
         with self._changed:
@@ -122,8 +106,6 @@ class Outbox:
         """Wait until nothing is queued, on its way or held; without a courier there is no waiting."""
         if self.carry is None:
             return
-        if get_ident() in self._carrying:
-            self._carry_here()
         with self._changed:
             self._changed.wait_for(lambda: self.carry is None or self.is_idle)
 
@@ -145,26 +127,9 @@ class Outbox:
             self._changed.notify_all()
 
     def _start_carrier(self) -> None:
-        carry = self.carry
-        if carry is not None and get_ident() not in self._carrying and self._is_taken_over():
-            carry()
-
-    def _carry_here(self) -> None:
-        deliver = self.deliver
-        if deliver is None or not self._is_taken_over():
-            return
-        try:
-            while (errand := self.take()) is not None:
-                deliver(errand)
-        except BaseException:  # a Ctrl-C ends this carrier, not its rounds
-            with self._changed:
-                self._is_carried = False
-            raise
-
-    def _is_taken_over(self) -> bool:
-        """Whether the caller is the carrier now: there is something to carry, and nobody does."""
         with self._changed:
-            if self._is_carried or not self._queue:
-                return False
+            carry = self.carry
+            if self._is_carried or not self._queue or carry is None:
+                return
             self._is_carried = True
-            return True
+        carry()

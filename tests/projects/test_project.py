@@ -1,7 +1,7 @@
 """A project's edits are whole or nothing, and its outbox is in order."""
 
 from datetime import UTC, datetime
-from threading import Thread, get_ident
+from threading import Thread
 
 import pytest
 
@@ -77,62 +77,6 @@ def test_a_held_outbox_waits_for_its_release() -> None:
     outbox.release(key)
     assert outbox.take() == Errand("held")
     assert outbox.is_idle
-
-
-class Carriers:
-    """An outbox's carriers, who note on which thread they deliver; ``stops`` are errands that raise."""
-
-    def __init__(self, stops: tuple[str, ...] = ()) -> None:
-        self.outbox = Outbox()
-        self.carried: list[tuple[str, bool]] = []
-        self._stops = stops
-        self._here = get_ident()
-        self.outbox.deliver = self._deliver
-        self.outbox.carry = self._carry
-
-    def _deliver(self, errand: Errand) -> None:
-        if errand.delivery_id in self._stops:
-            raise KeyboardInterrupt
-        self.carried.append((errand.delivery_id, get_ident() == self._here))
-
-    def _carry(self) -> None:
-        def round_trip() -> None:
-            while (errand := self.outbox.take()) is not None:
-                self._deliver(errand)
-
-        Thread(target=round_trip).start()
-
-
-def test_a_thread_that_carries_delivers_at_settle() -> None:
-    """Also what others have put meanwhile."""
-    carriers = Carriers()
-    with carriers.outbox.carrying():
-        with carriers.outbox.carrying():
-            carriers.outbox.put(Errand("first"))
-        carriers.outbox.put(Errand("second"))
-        assert carriers.carried == []
-        carriers.outbox.settle()
-        assert carriers.carried == [("first", True), ("second", True)]
-    carriers.outbox.put(Errand("third"))
-    carriers.outbox.settle()
-    assert carriers.carried[2:] == [("third", False)]
-
-
-def test_what_a_carrying_thread_leaves_is_carried_all_the_same() -> None:
-    """It does not settle, or a Ctrl-C comes in between."""
-    left = Carriers()
-    with left.outbox.carrying():
-        left.outbox.put(Errand("left"))
-    left.outbox.settle()
-    assert left.carried == [("left", False)]
-    stopped = Carriers(stops=("stopped",))
-    with stopped.outbox.carrying():
-        stopped.outbox.put(Errand("stopped"))
-        stopped.outbox.put(Errand("next"))
-        with pytest.raises(KeyboardInterrupt):
-            stopped.outbox.settle()
-    stopped.outbox.settle()
-    assert stopped.carried == [("next", False)]
 
 
 def test_a_registry_refuses_a_wrong_clock_and_wrong_settings_together() -> None:
