@@ -8,7 +8,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final
 
 from sandbox.operations.deliver import arrive, depart
-from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel, Post, Reply
+from sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Parcel, Post, Reply
 from sandbox.projects.outbox import Errand, Outbox
 from sandbox.projects.project import Project
 from sandbox.realtime import monotonic_seconds
@@ -18,7 +18,6 @@ from sandbox.threads import start
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TIMEOUT_SECONDS: Final = 5.0  # SET-57
 IDLE_THREADS_MAX: Final = 16
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 

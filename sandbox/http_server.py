@@ -12,6 +12,7 @@ from waitress.channel import ClientDisconnected, HTTPChannel
 from waitress.server import create_server
 from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
+from sandbox.realtime import monotonic_seconds
 from sandbox.threads import start
 from sandbox.web.errors import TYPE_OF_STATUS, error_body
 
@@ -23,6 +24,9 @@ THREADS_MAX: Final = 512  # blocking calls hold one each; what they wait for nee
 REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
 IDLE_CONNECTION_SECONDS: Final = 60
 CONNECTIONS_MAX: Final = 1000
+CONNECTIONS_MIN: Final = 16
+OTHER_FILES: Final = 64  # webhooks on their way, a state file, and what else is in this process
+FORGOTTEN_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 1.0
 
 logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # the pool grows, so a queue is no news
@@ -90,6 +94,19 @@ class JsonErrorChannel(HTTPChannel):  # type: ignore[misc]
 
     task_class = CuttableTask
     error_task_class = JsonErrorTask
+    idle_since_seconds: float | None = None  # not before the first answer
+
+    def service(self) -> None:
+        """Answer what has come."""
+        super().service()
+        self.idle_since_seconds = monotonic_seconds()
+
+    def is_forgotten(self) -> bool:
+        """Whether nothing is under way in either direction, and that for a while."""
+        is_in_use = self.requests or self.request is not None or self.total_outbufs_len
+        if is_in_use or self.idle_since_seconds is None:
+            return False
+        return monotonic_seconds() - self.idle_since_seconds >= FORGOTTEN_SECONDS
 
 
 class HttpServer:
@@ -104,7 +121,7 @@ class HttpServer:
         self._socket = _bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = _url(host, self.port)
-        self._connections_max = min(CONNECTIONS_MAX, _files_max() // 2)  # a test's own ends may be here, too
+        self._connections_max = _connections_max()
         self._map: dict[int, Any] = {}
         self._http: Any = None
         self._loop = Thread(target=self._run, name="server", daemon=True)
@@ -142,14 +159,13 @@ class HttpServer:
         while not self._stopping:
             wasyncore.poll2(1.0, self._map)
             if len(self._map) >= self._connections_max:
-                self._close_idle()
+                self._close_forgotten()
 
-    def _close_idle(self) -> None:
-        """Close half of what nobody uses now, longest idle first: who forgets to close keeps nobody out."""
-        channels = self._http.active_channels.values()
-        idle = [channel for channel in channels if not channel.requests and channel.request is None]
-        idle.sort(key=lambda channel: channel.last_activity)
-        for channel in idle[: len(idle) // 2 + 1]:
+    def _close_forgotten(self) -> None:
+        """Make room, longest idle first; where all are in use, newcomers wait to be let in."""
+        channels = [channel for channel in self._http.active_channels.values() if channel.is_forgotten()]
+        channels.sort(key=lambda channel: channel.idle_since_seconds)
+        for channel in channels[: len(channels) // 2 + 1]:
             channel.will_close = True
 
 
@@ -157,14 +173,16 @@ def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _files_max() -> int:
-    """How many files and sockets this process may have open."""
+def _connections_max() -> int:
+    """As many as the open files of this process allow, where a test's own ends may be, too."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return 2 * CONNECTIONS_MAX
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 2 * CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else soft
+        return CONNECTIONS_MAX
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return CONNECTIONS_MAX
+    return max(CONNECTIONS_MIN, min(CONNECTIONS_MAX, (files - OTHER_FILES) // 2))
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -5,16 +5,16 @@ from collections.abc import Callable, Mapping
 from http.client import HTTPMessage
 from io import BytesIO
 from json import dumps, loads
-from threading import Lock
+from threading import get_ident
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from urllib3 import HTTPHeaderDict, HTTPResponse
+from urllib3 import HTTPHeaderDict, HTTPResponse, Timeout
 
-from sandbox.orders.deliveries import BODY_KEPT_BYTES, Parcel
+from sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Parcel
 from sandbox.realtime import monotonic_seconds
 from sandbox.sessions import direct_session
 from sandbox.threads import unmasked
@@ -63,7 +63,7 @@ class InProcess:
             requests.RequestException: as over a wire, when a fault breaks it or keeps it too long.
         """
         project = self._server.registry.find(key)
-        waits = project is not None and not _is_receiving(project)  # a receiver's own call waits for nobody
+        waits = project is not None and not _is_of_handler(project)  # what it waits for may wait for it
         begun_seconds = monotonic_seconds()
         cut: CutOff | None = None
         answer = None
@@ -157,7 +157,7 @@ class InProcessAdapter(BaseAdapter):
         if urlsplit(url).path.rstrip("/") == STREAMED:
             return self._sockets.send(request, stream, timeout, *arguments, **options)
         headers = [(_text(name), _text(value)) for name, value in request.headers.items()]
-        limit_seconds = timeout[1] if isinstance(timeout, tuple) else timeout
+        limit_seconds = _read_seconds(timeout)
         try:
             answer = self._in_process.send(
                 str(request.method), url, headers, _bytes(request.body), _key(request), limit_seconds
@@ -170,6 +170,16 @@ class InProcessAdapter(BaseAdapter):
     def close(self) -> None:
         """Let go of what streams used."""
         self._sockets.close()
+
+
+def _read_seconds(timeout: Any) -> float | None:
+    """How long to wait for an answer, of all that requests takes for a timeout; None for ever."""
+    if isinstance(timeout, Timeout):
+        begun = timeout.clone()
+        begun.start_connect()
+        timeout = begun.read_timeout
+    limit = timeout[1] if isinstance(timeout, tuple) else timeout
+    return limit if isinstance(limit, int | float) else None
 
 
 def _text(part: str | bytes) -> str:
@@ -225,29 +235,46 @@ class Receiver:
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
-        self._lock = Lock()
-        self.under_way = 0
-        """How many webhooks it is answering: who calls the sandbox meanwhile may be one of its handlers."""
+        self._tests_thread = get_ident()
+        self._begun_seconds: dict[int, float] = {}  # of the handlers at work, by thread
 
     def __call__(self, parcel: Parcel, answered: Callable[[int], None]) -> bytes:
-        """Deliver one webhook; its status is told at once, its body comes as far as it is kept."""
-        self._count(1)
+        """Deliver one webhook; its status is told with its first piece, its body is kept in part."""
+        self._begun_seconds[get_ident()] = monotonic_seconds()
         try:
             environ = environment("POST", parcel.url, parcel.headers.items(), parcel.body)
+            heads: list[Head] = []
             body = b""
-            with unmasked(), opened(self._application, environ, lambda head: answered(head.code)) as pieces:
+            with unmasked(), opened(self._application, environ, heads.append) as pieces:
                 for piece in pieces:
                     body += piece
+                    if body:  # servers send nothing before: until then an error can still become a 500
+                        answered(_code(heads))
                     if len(body) >= BODY_KEPT_BYTES:
                         break
+            answered(_code(heads))
             return body[:BODY_KEPT_BYTES]
         finally:
-            self._count(-1)
+            del self._begun_seconds[get_ident()]
 
-    def _count(self, step: int) -> None:
-        with self._lock:
-            self.under_way += step
+    def may_have_called(self) -> bool:
+        """Whether the calling thread may be a handler, or work for one: it waits for no webhook then.
+
+        The test's own thread never is, and for a handler that was given up nobody works any more.
+        """
+        here = get_ident()
+        if here == self._tests_thread:
+            return False
+        latest = monotonic_seconds() - TIMEOUT_SECONDS
+        begun = self._begun_seconds.copy()
+        return here in begun or any(seconds > latest for seconds in begun.values())
 
 
-def _is_receiving(project: "Project") -> bool:
-    return isinstance(project.post, Receiver) and project.post.under_way > 0
+def _code(heads: list[Head]) -> int:
+    if not heads:
+        raise RuntimeError("the application called no start_response")
+    return heads[-1].code
+
+
+def _is_of_handler(project: "Project") -> bool:
+    return isinstance(project.post, Receiver) and project.post.may_have_called()

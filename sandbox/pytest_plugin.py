@@ -64,7 +64,7 @@ def payment_sandbox_server() -> "Iterator[PaymentSandboxServer]":
     from sandbox.testing import PaymentSandboxServer
 
     url, token = os.environ.get("SANDBOX_URL"), os.environ.get("SANDBOX_CONTROL_TOKEN")
-    server = PaymentSandboxServer(url, token)
+    server = PaymentSandboxServer(url or None, token or None)
     yield server
     server.stop()
 
@@ -81,12 +81,14 @@ def payment_sandbox(
         settings.update(marker.kwargs)
     project = payment_sandbox_server.project(settings)
     request.node.stash[PROJECT] = project
-    scenario = request.node.get_closest_marker("payment_scenario")
-    if scenario is not None:
-        project.scenario(_scenario_of(scenario))
-    _order_webhooks(project, getattr(request.node, "callspec", None))
-    yield project
-    project.close()
+    try:
+        scenario = request.node.get_closest_marker("payment_scenario")
+        if scenario is not None:
+            project.scenario(_scenario_of(scenario))
+        _order_webhooks(project, getattr(request.node, "callspec", None))
+        yield project
+    finally:
+        project.close()
 
 
 def _scenario_of(marker: pytest.Mark) -> Any:

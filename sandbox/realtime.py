@@ -1,5 +1,6 @@
 """The one door through which real time enters; the server hands it to those who need it."""
 
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -14,7 +15,17 @@ class _Host(NamedTuple):
     moment: type[datetime]
 
 
-_HOST: Final = _Host(time.monotonic, time.time, datetime)  # noqa: TID251
+def _host() -> _Host:
+    """The real ones, also when all this is imported while somebody has frozen time."""
+    freezer = sys.modules.get("freezegun.api")
+    return _Host(
+        getattr(freezer, "real_monotonic", time.monotonic),  # noqa: TID251
+        getattr(freezer, "real_time", time.time),  # noqa: TID251
+        getattr(freezer, "real_datetime", datetime),
+    )
+
+
+_HOST: Final = _host()
 
 
 def monotonic_seconds() -> float:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sandbox.threads import start
 
-NOT_JSON = 400
+NO_WEBHOOK = 400
 
 
 class ReceivedWebhook(NamedTuple):
@@ -88,7 +88,9 @@ class WebhookReceiver:
         try:
             body = json.loads(raw)
         except ValueError:
-            return NOT_JSON
+            body = None
+        if not isinstance(body, dict) or not isinstance(body.get("order_id"), str):
+            return NO_WEBHOOK
         with self._came:
             self.received.append(ReceivedWebhook(path, headers, body))
             self._came.notify_all()

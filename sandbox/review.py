@@ -2,12 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from sandbox.client import Json, SandboxClient
+from sandbox.orders.deliveries import BY_SCENARIO
 
+LOOKED: Final = (200, 304)
+LOSING: Final = frozenset({"status", "reset", "hang", "truncate"})
 POLLS_MAX: Final = 4
+POLL_APART: Final = timedelta(hours=1)
 CREATION: Final = "/v1/orders"
 GIVEN_UP: Final = ("cancelled", "expired", "error")
 
@@ -60,6 +64,7 @@ def _reads(history: History) -> dict[str, list[Json]]:
         if (
             entry["method"] == "GET"
             and entry["order_id"]
+            and entry["status"] in LOOKED
             and entry["path"].rstrip("/").endswith(entry["order_id"])
         ):
             reads[entry["order_id"]].append(entry)
@@ -68,7 +73,7 @@ def _reads(history: History) -> dict[str, list[Json]]:
 
 def _is_own(attempt: Json) -> bool:
     """Whether it was up to the merchant, and no scenario answered for him."""
-    return "scenario" not in f"{attempt['warning']} {attempt['error']}"
+    return not {attempt["warning"], attempt["error"]} & BY_SCENARIO
 
 
 def _status(attempt: Json) -> int:
@@ -77,18 +82,22 @@ def _status(attempt: Json) -> int:
     return status
 
 
+def _is_taken(attempt: Json) -> bool:
+    """Whether the merchant got it and said so."""
+    return _is_own(attempt) and _status(attempt) < 300
+
+
 def unread(history: History) -> Iterator[Finding]:
     """Told by a webhook, and never looked."""
     reads = _reads(history)
     newest: dict[str, Json] = {}
     for webhook in history.webhooks:
-        told = [
-            a for a in webhook["attempts"] if _is_own(a) and (a["response"] or {}).get("status", 500) < 300
-        ]
+        told = list(filter(_is_taken, webhook["attempts"]))
         if told:
             newest[webhook["order_id"]] = told[0]
     for order_id, attempt in newest.items():
-        if not any(entry["real_at"] >= attempt["real_at"] for entry in reads[order_id]):
+        is_read = any(entry["real_at"] >= attempt["real_at"] for entry in reads[order_id])
+        if not is_read and not _is_cancelled_by_shop(history, order_id):
             yield Finding(
                 "HOOK-08",
                 "a webhook was answered, and the order not read",
@@ -98,10 +107,18 @@ def unread(history: History) -> Iterator[Finding]:
             )
 
 
+def _is_cancelled_by_shop(history: History, order_id: str) -> bool:
+    """Whether the answer to its own call has told it what the webhook is about."""
+    return history.statuses.get(order_id) == "cancelled" and any(
+        entry["order_id"] == order_id and entry["method"] == "DELETE" and _told(entry) == "cancelled"
+        for entry in history.requests
+    )
+
+
 def trusted_return(history: History) -> Iterator[Finding]:
     """The customer came back, and nobody asked whether he has paid."""
     reads = _reads(history)
-    told = {webhook["order_id"] for webhook in history.webhooks}
+    told = {webhook["order_id"] for webhook in history.webhooks if any(map(_is_taken, webhook["attempts"]))}
     for visit in history.returns:
         order_id = visit["order_id"]
         if order_id not in told and not any(e["real_at"] >= visit["real_at"] for e in reads[order_id]):
@@ -139,10 +156,10 @@ def created_twice(history: History) -> Iterator[Finding]:
     for entry in history.requests:
         asked = entry["request"]
         number = asked.get("merchant_order_id") if isinstance(asked, dict) else None
-        if _is_creation(entry) and entry["order_id"] and number is not None:
+        if _is_creation(entry) and number is not None:
             by_number[number].append(entry)
     for number, entries in by_number.items():
-        alive = [e for e in entries if history.statuses.get(e["order_id"]) not in GIVEN_UP]
+        alive = [entry for entry in entries if _is_alive(history, entry)]
         if len(alive) > 1:
             yield Finding(
                 "ORD-07",
@@ -169,9 +186,11 @@ def captured_late(history: History) -> Iterator[Finding]:
 def retried_blindly(history: History) -> Iterator[Finding]:
     """The answer to a creation was lost, and the same was sent again though the order was there."""
     creations = [entry for entry in history.requests if _is_creation(entry)]
-    for first, second in pairwise(creations):
-        lost = first["fault"] is not None and first["order_id"] is not None
-        if lost and second["request"] == first["request"]:
+    for number, first in enumerate(creations):
+        lost = (first["fault"] or {}).keys() & LOSING and _is_alive(history, first)
+        again = [later for later in creations[number + 1 :] if later["request"] == first["request"]]
+        second = next((later for later in again if _is_alive(history, later)), None)
+        if lost and second is not None:
             yield Finding(
                 "CTL-23",
                 "a creation whose answer was lost was sent again, and there are two orders now",
@@ -179,6 +198,12 @@ def retried_blindly(history: History) -> Iterator[Finding]:
                 first["order_id"],
                 (_line(first), _line(second)),
             )
+
+
+def _is_alive(history: History, creation: Json) -> bool:
+    """Whether it made an order that was not given up since."""
+    order_id = creation["order_id"]
+    return order_id is not None and history.statuses.get(order_id) not in GIVEN_UP
 
 
 def _told(entry: Json) -> str | None:
@@ -204,13 +229,20 @@ def _causes(history: History, order_id: str) -> list[str]:
     return sorted([*told, *came, *called])
 
 
+def _apart(first: Json, second: Json) -> bool:
+    """Whether so much of the project's time lies between that nobody would call it polling."""
+    return datetime.fromisoformat(second["at"]) - datetime.fromisoformat(first["at"]) >= POLL_APART
+
+
 def polled(history: History) -> Iterator[Finding]:
     """Asked again and again what a webhook would have told."""
     for order_id, entries in _reads(history).items():
         causes = _causes(history, order_id)
         run: list[Json] = []
         for entry in entries:
-            has_cause = run and any(run[-1]["real_at"] < at <= entry["real_at"] for at in causes)
+            has_cause = run and (
+                any(run[-1]["real_at"] < at <= entry["real_at"] for at in causes) or _apart(run[-1], entry)
+            )
             status = _told(entry) if entry["status"] == 200 else "the same"
             is_same = run and (status == "the same" or status == _told(run[0]))
             run = [*run, entry] if is_same and not has_cause else [entry]

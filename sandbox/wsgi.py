@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
@@ -43,11 +42,20 @@ def opened(
 
     pieces = application(environ, start_response)
     try:
-        yield chain(written, pieces)
+        yield _in_order(written, pieces)
     finally:
         close = getattr(pieces, "close", None)
         if close is not None:
             close()
+
+
+def _in_order(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """What was written by hand comes before the piece that the application gave after it."""
+    for piece in pieces:
+        yield from written
+        written.clear()
+        yield piece
+    yield from written
 
 
 def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str, Any]:

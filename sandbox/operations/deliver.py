@@ -9,7 +9,16 @@ from sandbox import __version__
 from sandbox.kernel.periods import Period
 from sandbox.kernel.timestamps import timestamp
 from sandbox.orders.commands import AttemptDelivery
-from sandbox.orders.deliveries import Attempt, Delivery, DeliveryState, Parcel, Reply
+from sandbox.orders.deliveries import (
+    ANSWERED_BY_SCENARIO,
+    DROPPED_BY_SCENARIO,
+    TIMED_OUT_BY_SCENARIO,
+    Attempt,
+    Delivery,
+    DeliveryState,
+    Parcel,
+    Reply,
+)
 from sandbox.projects.outbox import Errand
 from sandbox.projects.project import Project
 
@@ -98,11 +107,11 @@ def _postponed(project: Project, delivery: Delivery, effect: Mapping[str, Any]) 
 
 def _decided(effect: Mapping[str, Any]) -> Reply | None:
     if "answer" in effect:
-        return Reply(0.0, status=effect["answer"], warning="answered by the scenario")
+        return Reply(0.0, status=effect["answer"], warning=ANSWERED_BY_SCENARIO)
     if effect.get("timeout"):
-        return Reply(0.0, error="timed out, as the scenario says")
+        return Reply(0.0, error=TIMED_OUT_BY_SCENARIO)
     if effect.get("drop"):
-        return Reply(0.0, warning="dropped by the scenario: the merchant never got it")
+        return Reply(0.0, warning=DROPPED_BY_SCENARIO)
     return None
 
 

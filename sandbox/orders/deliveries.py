@@ -10,8 +10,13 @@ from sandbox.kernel.periods import Period
 
 DELIVERIES_MAX: Final = 10  # LIM-06
 RETRY_AFTER: Final = Period.parse("PT2M")
+TIMEOUT_SECONDS: Final = 5.0  # SET-57
 BODY_KEPT_BYTES: Final = 4096
 ATTEMPTS_KEPT_MAX: Final = 100
+ANSWERED_BY_SCENARIO: Final = "answered by the scenario"
+TIMED_OUT_BY_SCENARIO: Final = "timed out, as the scenario says"
+DROPPED_BY_SCENARIO: Final = "dropped by the scenario: the merchant never got it"
+BY_SCENARIO: Final = frozenset({ANSWERED_BY_SCENARIO, TIMED_OUT_BY_SCENARIO, DROPPED_BY_SCENARIO})
 
 
 class DeliveryState(StrEnum):

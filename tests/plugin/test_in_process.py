@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import requests
+import urllib3
 from flask import Flask, request
 from flask.testing import FlaskClient
 from werkzeug.wrappers import Response
@@ -138,6 +139,87 @@ def test_a_handler_that_takes_too_long_fails_as_in_production(payment_sandbox: P
     assert errors(payment_sandbox) == {"no answer within 5 seconds"}
 
 
+@pytest.mark.parametrize("takes_seconds", [5.3, 0.3])
+def test_the_test_s_own_calls_wait_whatever_handlers_are_under_way(
+    payment_sandbox: PaymentSandbox, takes_seconds: float
+) -> None:
+    """One that was given up, and one of another thread's call."""
+    told: list[str] = []
+    takes = iter([takes_seconds, 0.2])
+
+    def slow(order_id: str) -> None:
+        threading.Event().wait(next(takes))
+        told.append(order_id)
+
+    payment_sandbox.deliver_to(shop_that(slow))
+    orders = [place(payment_sandbox), place(payment_sandbox)]
+    other = threading.Thread(target=payment_sandbox.act, args=(orders[0],), kwargs={"action": "visit"})
+    other.start()
+    other.join(takes_seconds if takes_seconds > 5 else 0)
+    payment_sandbox.act(orders[1], action="visit")
+    assert orders[1] in told
+    other.join()
+
+
+def silent(environ: object, start_response: object) -> list[bytes]:
+    """A mistake: nobody is told a status."""
+    return [b"x"]
+
+
+def texts(environ: object, start_response: Callable[..., object]) -> list[str]:
+    """A mistake: bodies are bytes."""
+    start_response("200 OK", [])
+    return ["text"]
+
+
+@pytest.mark.parametrize(("application", "told"), [(silent, "no start_response"), (texts, "TypeError")])
+def test_an_application_that_breaks_its_protocol_has_not_answered(
+    payment_sandbox: PaymentSandbox, application: Any, told: str
+) -> None:
+    """A server would have answered 500 for it."""
+    payment_sandbox.deliver_to(application)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    (webhook,) = payment_sandbox.webhooks
+    assert (webhook["state"], told in webhook["attempts"][0]["error"]) == ("pending", True)
+    assert {finding.rule for finding in payment_sandbox.review()} == {"HOOK-09"}
+
+
+def test_what_is_written_by_hand_comes_in_its_order(payment_sandbox: PaymentSandbox) -> None:
+    """Also from a generator, which starts late."""
+
+    def writing(environ: object, start_response: Callable[..., Callable[[bytes], object]]) -> Iterator[bytes]:
+        write = start_response("200 OK", [])
+        write(b"one ")
+        yield b"two "
+        write(b"three")
+
+    payment_sandbox.deliver_to(writing)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert payment_sandbox.webhooks[0]["attempts"][0]["response"]["body"] == "one two three"
+
+
+def test_every_kind_of_timeout_is_taken(payment_sandbox: PaymentSandbox, orders: str) -> None:
+    """As requests takes them."""
+    kinds: tuple[Any, ...] = (5, 5.0, (5, 5), (None, 5), None, urllib3.Timeout(5), urllib3.Timeout())
+    for timeout in kinds:
+        answer = payment_sandbox.session.get(f"{orders}nothing/", timeout=timeout)
+        assert answer.status_code == 404
+
+
+def test_no_cookie_goes_from_one_project_to_the_next() -> None:
+    """Their clients share connections, no more."""
+    with Server() as server:
+        sandbox = PaymentSandboxServer(server.url)
+        client = sandbox.project({}).client
+        order = client.call("POST", "/v1/orders/", ORDER)
+        page = requests.get(f"http://{order['transactions'][0]['payment_url']}?language=de", timeout=5)
+        assert page.cookies
+        shared: Any = sandbox.client_for("")._session
+        shared.get(f"http://{order['transactions'][0]['payment_url']}?language=de", timeout=5)
+        assert not list(shared.cookies)
+        sandbox.stop()
+
+
 def test_a_body_without_an_end_is_cut(payment_sandbox: PaymentSandbox) -> None:
     """Its status counts."""
 
@@ -204,21 +286,24 @@ def test_bodies_of_every_kind_arrive(
     assert answer.status_code == 201, answer.text
 
 
-FAULTS: list[tuple[dict[str, Any], type[Exception]]] = [
-    ({"hang": 0.3}, requests.ReadTimeout),
-    ({"hang": 0.01}, requests.ConnectionError),
-    ({"reset": True}, requests.ConnectionError),
-    ({"truncate": True}, requests.exceptions.ChunkedEncodingError),
-    ({"latency": 0.3}, requests.ReadTimeout),
+FAULTS: list[tuple[dict[str, Any], float, type[Exception]]] = [
+    ({"hang": 0.3}, 0.2, requests.ReadTimeout),
+    ({"hang": 0.01}, 5, requests.ConnectionError),
+    ({"reset": True}, 5, requests.ConnectionError),
+    ({"truncate": True}, 5, requests.exceptions.ChunkedEncodingError),
+    ({"latency": 0.3}, 0.2, requests.ReadTimeout),
 ]
 
 
-@pytest.mark.parametrize(("fault", "raised"), FAULTS, ids=[str(fault) for fault, _ in FAULTS])
+@pytest.mark.parametrize(
+    ("fault", "timeout_seconds", "raised"), FAULTS, ids=[str(fault) for fault, _, _ in FAULTS]
+)
 @pytest.mark.parametrize("is_direct", [True, False])
 def test_faults_raise_what_they_raise_over_sockets(
     payment_sandbox: PaymentSandbox,
     orders: str,
     fault: dict[str, Any],
+    timeout_seconds: float,
     raised: type[Exception],
     is_direct: bool,
 ) -> None:
@@ -228,7 +313,7 @@ def test_faults_raise_what_they_raise_over_sockets(
         sockets.auth = (payment_sandbox.api_key, "")
         session = payment_sandbox.session if is_direct else sockets
         with pytest.raises(raised) as found:
-            session.get(f"{orders}nothing/", timeout=(5, 0.2))
+            session.get(f"{orders}nothing/", timeout=(5, timeout_seconds))
     assert type(found.value) is raised
 
 

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import requests
 
+from sandbox.receiver import WebhookReceiver
 from sandbox.server import Server
 
 SHOP = """
@@ -335,3 +337,62 @@ class TestCase(unittest.TestCase):
     ran = suite(tmp_path, case)
     assert "payment_webhook_orders needs a test function" in ran.stdout + ran.stderr
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+
+
+LEFT = """
+@pytest.mark.payment_scenario("webhook-lots")
+def test_a(payment_sandbox):
+    pass
+
+
+def test_b(payment_sandbox):
+    assert len(payment_sandbox.client.projects()) == 2
+"""
+
+
+def test_a_wrong_marker_leaves_no_project_behind(tmp_path: Path, server: Server) -> None:
+    """On a server that others use, too."""
+    ran = suite(
+        tmp_path, LEFT.replace("== 2", f"== {len(server.registry.all()) + 1}"), SANDBOX_URL=server.url
+    )
+    assert "1 passed, 1 error" in ran.stdout, ran.stdout
+
+
+def test_an_empty_address_is_none(tmp_path: Path) -> None:
+    """As CI hands on a variable that nobody has set."""
+    passed(suite(tmp_path, USING_ALL, SANDBOX_URL="", SANDBOX_CONTROL_TOKEN=""), 2)
+
+
+FROZEN_FROM_THE_START = """
+from datetime import UTC, datetime
+
+from freezegun import freeze_time
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def frozen():
+    with freeze_time("2020-02-02"):
+        yield
+
+
+def test_the_first(payment_sandbox):
+    assert payment_sandbox.clock.now >= NOW
+"""
+
+
+def test_time_that_was_frozen_before_the_sandbox_came_stays_outside(tmp_path: Path) -> None:
+    """It is imported by the first test that uses it."""
+    passed(suite(tmp_path, FROZEN_FROM_THE_START), 1)
+
+
+def test_a_receiver_keeps_webhooks_only() -> None:
+    """And answers 400 to what is none."""
+    receiver = WebhookReceiver()
+    for body in ("text", "[]", '["x"]', "{}", '{"order_id": 5}'):
+        assert requests.post(receiver.url, data=body, timeout=5).status_code == 400
+    assert requests.post(receiver.url, json={"order_id": "x"}, timeout=5).status_code == 200
+    assert [webhook.order_id for webhook in receiver.received] == ["x"]
+    assert receiver.wait_for("x")
+    receiver.close()

@@ -57,14 +57,44 @@ def captures_late(sandbox: Sandbox, shop: Shop) -> None:
     sandbox.take(order, "captures")
 
 
+def lose_an_answer(sandbox: Sandbox) -> None:
+    """The first POST is done, and answered with an error."""
+    fault = {"when": {"method": "POST", "nth": 1}, "then": {"status": 504, "phase": "after"}}
+    sandbox.put("/control/faults/", {"faults": [fault]})
+
+
 def retries_blindly(sandbox: Sandbox, shop: Shop) -> None:
     """The answer was lost, the order was there."""
-    sandbox.put(
-        "/control/faults/",
-        {"faults": [{"when": {"method": "POST", "nth": 1}, "then": {"status": 504, "phase": "after"}}]},
-    )
+    lose_an_answer(sandbox)
     for _ in range(2):
         sandbox.create(card())
+
+
+def retries_after_another(sandbox: Sandbox, shop: Shop) -> None:
+    """The same, with another customer's order in between."""
+    lose_an_answer(sandbox)
+    for amount in (5, 6, 5):
+        sandbox.create(card(), amount=amount)
+
+
+def trusts_the_return_of_what_never_came(sandbox: Sandbox, shop: Shop) -> None:
+    """Has a webhook that a scenario drops, and read the order in vain."""
+    sandbox.settings(webhook_url=shop.url)
+    sandbox.scenario(webhooks=[{"then": {"drop": True}}])
+    trusts_the_return(sandbox, shop)
+    sandbox.settle()
+    (order,) = {webhook["order_id"] for webhook in sandbox.webhooks()}
+    sandbox.put("/control/faults/", {"faults": [{"then": {"status": 503}}]})
+    assert sandbox.get(f"/v1/orders/{order}/").status_code == 503
+
+
+def says_scenario(sandbox: Sandbox, shop: Shop) -> None:
+    """Fell over a word that the sandbox uses, too."""
+    sandbox.settings(webhook_url="http://127.0.0.1:9/scenario")
+    order = sandbox.place(card())
+    sandbox.acted(order, "customer visit")
+    sandbox.settle()
+    sandbox.read(order)
 
 
 def polls(sandbox: Sandbox, shop: Shop) -> None:
@@ -81,6 +111,9 @@ WRONG = [
     (creates_twice, "ORD-07"),
     (captures_late, "CAP-04"),
     (retries_blindly, "CTL-23"),
+    (retries_after_another, "CTL-23"),
+    (trusts_the_return_of_what_never_came, "FLOW-15"),
+    (says_scenario, "HOOK-09"),
     (polls, "HOOK-02"),
 ]
 
@@ -95,6 +128,49 @@ def test_what_is_done_wrong_is_named(
     assert finding.rule == rule
     assert finding.requests
     assert finding.advice in str(finding)
+
+
+def cancels_by_itself(sandbox: Sandbox, shop: Shop) -> None:
+    """The answer to its own call has told it what the webhook is about."""
+    sandbox.settings(webhook_url=shop.url)
+    sandbox.delete(f"/v1/orders/{sandbox.place(card())['id']}/")
+    sandbox.settle()
+
+
+def looks_and_tries_again(sandbox: Sandbox, shop: Shop) -> None:
+    """After a lost answer it found the order, gave it up and made another."""
+    lose_an_answer(sandbox)
+    sandbox.create(card())
+    (lost,) = {entry["order_id"] for entry in sandbox.get("/control/journal/").json()["items"]}
+    sandbox.read({"id": lost})
+    sandbox.delete(f"/v1/orders/{lost}/")
+    sandbox.create(card())
+
+
+def sells_the_same_twice(sandbox: Sandbox, shop: Shop) -> None:
+    """To two customers, while answers take their time."""
+    sandbox.put("/control/faults/", {"faults": [{"then": {"latency": 0.01}}]})
+    for _ in range(2):
+        sandbox.place(card())
+
+
+def looks_every_day(sandbox: Sandbox, shop: Shop) -> None:
+    """For a transfer that takes its time."""
+    order = sandbox.place(by("bank-transfer"))
+    for _ in range(6):
+        sandbox.advance("P1D")
+        sandbox.read(order)
+
+
+@pytest.mark.parametrize(
+    "does", [cancels_by_itself, looks_and_tries_again, sells_the_same_twice, looks_every_day]
+)
+def test_what_is_done_right_is_not_named(
+    sandbox: Sandbox, shop: Shop, does: Callable[[Sandbox, Shop], None]
+) -> None:
+    """Though it looks like what is done wrong."""
+    does(sandbox, shop)
+    assert findings(sandbox) == []
 
 
 def test_a_clean_integration_gives_no_finding(sandbox: Sandbox, shop: Shop) -> None:

@@ -2,19 +2,24 @@
 
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from http.client import HTTPResponse
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import requests
 
 from sandbox import http_server
 from sandbox.client import SandboxClient
+from sandbox.http_server import JsonErrorChannel
 from sandbox.projects.registry import FIRST_API_KEY
+from sandbox.realtime import monotonic_seconds
 from sandbox.server import Server
 
 LIMIT = 20
+OWN = ("listener", "trigger")  # they count as connections
 HEALTH = b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
@@ -68,9 +73,51 @@ def test_what_is_under_way_is_not_cut_off(narrow: Server) -> None:
     client.close()
 
 
+def test_newcomers_wait_while_all_are_in_use(narrow: Server) -> None:
+    """Nobody is turned away, and nobody's request is cut off."""
+    with ExitStack() as kept:
+        halves: list[socket.socket] = []
+        while len(halves) < LIMIT - len(OWN):
+            halves.append(connected(narrow, kept))
+            halves[-1].sendall(HEALTH)
+        newcomer = kept.enter_context(socket.create_connection(("127.0.0.1", narrow.port), timeout=10))
+        newcomer.sendall(HEALTH + b"\r\n")
+        newcomer.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            newcomer.recv(1)
+        newcomer.settimeout(10)
+        for half in halves:
+            half.sendall(b"\r\n")
+            assert status_from(half) == 200
+        assert status_from(newcomer) == 200
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        {"requests": ["one"]},
+        {"request": "half of one"},
+        {"total_outbufs_len": 1},
+        {"idle_since_seconds": None},
+        {"idle_since_seconds": monotonic_seconds() + 1000},
+    ],
+)
+def test_what_is_in_use_is_not_forgotten(used: dict[str, Any]) -> None:
+    """A request, a part of one, an answer on its way, one that has just come, one that has just been answered."""
+    unused: dict[str, Any] = {
+        "requests": [],
+        "request": None,
+        "total_outbufs_len": 0,
+        "idle_since_seconds": 0.0,
+    }
+    is_forgotten: Callable[[Any], bool] = JsonErrorChannel.is_forgotten
+    assert is_forgotten(SimpleNamespace(**unused))
+    assert not is_forgotten(SimpleNamespace(**{**unused, **used}))
+
+
 def test_the_limit_is_what_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some systems grant 256 open files: connections then take half of them, whoever holds the other ends."""
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (2 * LIMIT, 2 * LIMIT))
+    """Some systems grant 256 open files: connections take no half of them, whoever holds the other ends."""
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (64 + 2 * LIMIT, 64 + 2 * LIMIT))
     with Server() as started, ExitStack() as kept:
         for _ in range(2 * LIMIT):
             connected(started, kept)
