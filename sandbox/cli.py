@@ -3,9 +3,11 @@
 import gc
 import json
 import os
+import re
 import secrets
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from sandbox.server import Server
 
 PROGRAM = "payment-sandbox"
+HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -80,16 +83,16 @@ def serve(
     **options: Any,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM."""
-    _check(options["clock"], options["public_url"])
+    _check(options["clock"], options["public_url"], options["allow_hosts"])
     if host not in LOOPBACK and options["control_token"] is None:
         options["control_token"] = secrets.token_urlsafe(24)
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     server = _start(host, port, **options)
-    _announce(server, options["control_token"] if host not in LOOPBACK else None, log_format)
     if ready_file is not None:
         _write_ready(ready_file, server)
+    _announce(server, options["control_token"] if host not in LOOPBACK else None, log_format)
     stopped.wait()
     server.stop()
 
@@ -111,15 +114,26 @@ def _start(host: str, port: int, **options: Any) -> "Server":
     return server
 
 
-def _check(clock: str, public_url: str | None) -> None:
+def _check(clock: str, public_url: str | None, allow_hosts: Sequence[str]) -> None:
     try:
         ClockStart.parse(clock)
     except Invalid as invalid:
         _fail(f"--{invalid}")
-    if public_url is not None:
-        parts = urlsplit(public_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            _fail(f"--public-url: {public_url!r} is no address such as http://pay.example:8080")
+    if public_url is not None and not _is_address(public_url):
+        _fail(f"--public-url: {public_url!r} is no address such as http://pay.example:8080")
+    for name in allow_hosts:
+        if HOST_NAME.fullmatch(name) is None:
+            _fail(f"--allow-host: {name!r} is no name such as pay.example, without scheme and port")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_plain = not parts.query and not parts.fragment
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
 
 
 def _announce(server: "Server", control_token: str | None, log_format: str) -> None:
@@ -226,8 +240,13 @@ def main() -> NoReturn:
     """Run a command; what is wrong with a call is one line."""
     try:
         code = commands.main(prog_name=PROGRAM, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as asked:
+        print(asked.format_message(), file=sys.stderr)
+        sys.exit(2)
     except click.ClickException as error:
-        _fail(error.format_message())
+        _fail(" ".join(error.format_message().split()))
+    except OSError as error:
+        _fail(f"cannot write: {error.strerror}")
     except click.Abort:
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)

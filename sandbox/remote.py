@@ -264,8 +264,10 @@ def review(as_json: bool) -> None:
     url = os.environ.get("SANDBOX_URL", URL_DEFAULT)
     try:
         found = look_through(SandboxClient(url, os.environ.get("SANDBOX_API_KEY", KEY_DEFAULT)))
-    except (SandboxError, OSError) as error:
+    except SandboxError as error:
         _fail(str(error))
+    except OSError:
+        _fail(f"no sandbox answers at {url}; start one, or set SANDBOX_URL")
     shown = [finding._asdict() for finding in found]
     show(shown, as_json, lambda _: "\n".join(map(str, found)) or "nothing to mend")
     sys.exit(1 if found else 0)

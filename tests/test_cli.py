@@ -278,6 +278,12 @@ def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> N
         (["sevre"], "No such command 'sevre'"),
         (["check"], "Missing argument"),
         (["serve", "--log-format", "xml"], "'--log-format'"),
+        (["serve", "--allow-host", "http://pay.example"], "--allow-host"),
+        (["serve", "--allow-host", "a b"], "--allow-host"),
+        (["serve", "--allow-host", ""], "--allow-host"),
+        (["serve", "--public-url", "http://pay.example:99999"], "--public-url"),
+        (["serve", "--port", "0", "--ready-file", "/nowhere/ready.json"], "--ready-file: cannot write"),
+        (["completion"], "bash, zsh, fish"),
     ],
 )
 def test_a_bad_option_is_one_clear_line(arguments: list[str], says: str) -> None:
@@ -287,6 +293,27 @@ def test_a_bad_option_is_one_clear_line(arguments: list[str], says: str) -> None
     (line,) = ran.stderr.splitlines()
     assert line.startswith("payment-sandbox: ")
     assert says in line
+
+
+def test_without_a_command_there_is_help() -> None:
+    """Whole, as it is printed when asked for."""
+    ran = run()
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == run("--help").stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_what_cannot_be_written_is_one_clear_line() -> None:
+    """When it is a disk that is full, too."""
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "sandbox", "schema"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (2, "payment-sandbox: cannot write: No space left on device\n")
 
 
 def completed(*words: str) -> list[str]:

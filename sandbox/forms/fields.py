@@ -192,6 +192,9 @@ class Part(Told, fields.Nested):
     default_error_messages = {**COMMON, "type": "must be an object"}
 
 
+NO_TIME: Final = "must be longer than nothing"
+
+
 class PeriodText(Text):
     """An ISO 8601 duration above zero, kept as it was spelled (SET-20, SET-21)."""
 
@@ -206,7 +209,7 @@ class PeriodText(Text):
         except PeriodError as error:
             raise ValidationError(f"must be an ISO 8601 duration such as PT30M or P7D: {error}") from None
         if period.is_zero and not self.zero:
-            raise ValidationError("must be longer than nothing")
+            raise ValidationError(NO_TIME)
         return text
 
 

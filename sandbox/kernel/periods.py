@@ -9,15 +9,18 @@ from typing import Final, NamedTuple
 LAST_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
 DIGITS_MAX: Final = 9  # per number: more than any period that fits the calendar
 
-_number = r"(?:(\d{1,%d})%s)?"
+_whole = rf"(?:(\d{{1,{DIGITS_MAX}}})%s)?"
+_number = rf"(?:(\d{{1,{DIGITS_MAX}}}(?:[.,]\d{{1,6}})?)%s)?"
 _SPELLING: Final = re.compile(
     "P"
-    + "".join(_number % (DIGITS_MAX, unit) for unit in "YMWD")
+    + "".join(_whole % unit for unit in "YM")
+    + "".join(_number % unit for unit in "WD")
     + "(?:T"
-    + "".join(_number % (DIGITS_MAX, unit) for unit in "HM")
-    + r"(?:(\d{1,9}(?:[.,]\d{1,6})?)S)?)?",
+    + "".join(_number % unit for unit in "HMS")
+    + ")?",
     re.ASCII,
 )
+_FRACTION: Final = re.compile(r"[.,]\d+[A-Z].")  # before another number: only the last may be broken
 
 
 class PeriodError(ValueError):
@@ -40,10 +43,12 @@ class Period(NamedTuple):
             PeriodError: the text is no duration, or a negative one.
         """
         match = _SPELLING.fullmatch(spelling)
-        if match is None or spelling.endswith(("P", "T")):
+        if match is None or spelling.endswith(("P", "T")) or _FRACTION.search(spelling):
             raise PeriodError(f"{spelling[:40]!r} is not an ISO 8601 duration such as PT30M or P7D")
-        years, months, weeks, days, hours, minutes = (int(part or 0) for part in match.groups()[:6])
-        seconds = float((match.group(7) or "0").replace(",", "."))
+        years, months = (int(part or 0) for part in match.groups()[:2])
+        weeks, days, hours, minutes, seconds = (
+            float((part or "0").replace(",", ".")) for part in match.groups()[2:]
+        )
         try:
             rest = timedelta(days=days, weeks=weeks, hours=hours, minutes=minutes, seconds=seconds)
         except OverflowError:

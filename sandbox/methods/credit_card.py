@@ -80,6 +80,9 @@ class CreditCard(PageMethod):
         use = stored_use(details)
         if use is not None:
             violations += self._stored(use, draft, path, terms)
+        elif "vault_token" in details:
+            problem = "goes with one_click_type one-click or recurring_type recurring"
+            violations.append(Violation(f"{path}.vault_token", problem, rule="CARD-12"))
         return violations
 
     def _features(

@@ -35,9 +35,16 @@ def why_unavailable(settings: Settings, name: str) -> Unavailable | None:
     return None
 
 
+def is_available(settings: Settings, name: str) -> bool:
+    """Whether this merchant can use a method, and has the feature that it needs."""
+    return why_unavailable(settings, name) is None and BY_NAME[
+        settings.method(name) or ""
+    ].capabilities.needs_feature in (None, *settings.features)
+
+
 def available(settings: Settings) -> list[str]:
     """The identifiers and aliases that this merchant can use."""
-    return [name for name in settings.method_names if why_unavailable(settings, name) is None]
+    return [name for name in settings.method_names if is_available(settings, name)]
 
 
 def suits(method: Method, *, has_lines: bool, has_customer: bool) -> bool:
@@ -54,8 +61,7 @@ def offered(settings: Settings, order: Order) -> list[str]:
     return [
         name
         for name in dict.fromkeys(names)
-        if why_unavailable(settings, name) is None
-        and BY_NAME[settings.method(name) or ""].capabilities.needs_feature in (None, *settings.features)
+        if is_available(settings, name)
         and suits(
             BY_NAME[settings.method(name) or ""],
             has_lines=bool(order.order_lines),

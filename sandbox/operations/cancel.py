@@ -32,10 +32,15 @@ def why_not_cancellable(order: Order) -> str | None:
     if order.is_refund:
         return f"{order.id} is a refund, and refunds cannot be cancelled"
     credited_cents = sum(attempt.credited_cents for attempt in order.transactions)
-    if order.captured_cents or credited_cents:
+    if order.captured_cents:
         return (
-            f"order {order.id} is {order.status} and {order.captured_cents or credited_cents} cents of it "
-            "have moved: refund them instead"
+            f"order {order.id} is {order.status} and {order.captured_cents} cents of it have moved: refund "
+            "them instead"
+        )
+    if credited_cents:
+        return (
+            f"{credited_cents} of {order.amount_cents} cents have come in for order {order.id}: it completes "
+            "with the rest, and can be refunded then"
         )
     attempt = order.last_transaction
     authorization = attempt.authorization if attempt is not None else None

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sandbox.methods import BY_NAME
 from sandbox.methods.base import AttemptDraft, Method, Terms
-from sandbox.operations.attempts import available, suits, why_unavailable
+from sandbox.operations.attempts import available, is_available, suits, why_unavailable
 from sandbox.orders.refusals import Violation
 from sandbox.projects.settings import Settings
 
@@ -98,7 +98,7 @@ def _usable(
     return [
         name
         for name in names
-        if why_unavailable(settings, name) is None
+        if is_available(settings, name)
         and suits(
             BY_NAME[settings.method(name) or ""],
             has_lines=bool(data.get("order_lines")) or _is_wrong("order_lines", found),

@@ -88,6 +88,35 @@ class Authorization(NamedTuple):
         gone = merged(entry.quantities for entry in self.entries)
         return {index: line.quantity - gone.get(index, 0) for index, line in enumerate(self.lines)}
 
+    def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
+        """What was captured and what voided of each line, once nothing remains (A41).
+
+        Items that nobody has addressed were taken by amount: voided are those whose whole price voids by
+        amount cover, the last lines first; without any capture all of them.
+        """
+        addressed = merged(
+            entry.quantities
+            for entry in self.entries
+            if entry.style is Style.LINES and entry.taken is Taken.CAPTURED
+        )
+        voided = self.quantities(Taken.VOIDED)
+        left_cents = sum(
+            entry.amount_cents
+            for entry in self.entries
+            if entry.style is Style.AMOUNT and entry.taken is Taken.VOIDED
+        )
+        captured: dict[int, int] = {}
+        for index, line in reversed(list(enumerate(self.lines))):
+            gone = voided.get(index, 0)
+            free = line.quantity - addressed.get(index, 0) - gone
+            if not self.captured_cents:
+                fitting = free
+            else:
+                fitting = min(free, left_cents // line.amount_cents) if line.amount_cents > 0 else 0
+            left_cents -= fitting * line.amount_cents
+            voided[index], captured[index] = gone + fitting, line.quantity - gone - fitting
+        return dict(sorted(captured.items())), dict(sorted(voided.items()))
+
     @property
     def capture_style(self) -> "Style | None":
         """How it was captured so far, where that binds what follows (CAP-08, CAP-09)."""
@@ -171,9 +200,13 @@ class Authorization(NamedTuple):
     def _refuse_capture(self, now: datetime) -> None:
         self._refuse_over(now)
         if self.delayed:
+            at = self.expires_at.isoformat()
             raise AuthorizationDelayed(
-                f"capture_mode is delayed: what is left is captured by itself at "
-                f"{self.expires_at.isoformat()}; void what must not be captured before that"
+                f"capture_mode is delayed: what is left is captured by itself at {at}; void what must not be "
+                "captured before that"
+                if self.remaining_cents
+                else f"capture_mode is delayed, and nothing is left: {self.captured_cents} of "
+                f"{self.original_cents} cents are captured, {self.voided_cents} voided"
             )
 
     def _refuse_style(self, style: Style) -> None:
@@ -182,6 +215,7 @@ class Authorization(NamedTuple):
             raise CaptureStyleMixed(
                 f"this transaction was captured {bound} before, so it cannot be captured {style}",
                 [f"capture {bound}", "capture in full"],
+                rule="CAP-08" if bound is Style.LINES else "CAP-09",
             )
 
     def _take_rest(self, taken: Taken, now: datetime) -> "Authorization":

@@ -1,7 +1,7 @@
 """Why not: one name per refused rule, and the sentence that explains it."""
 
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 
 class Violation(NamedTuple):
@@ -35,11 +35,14 @@ class Refusal(Exception):
     ``rule`` is the rule's id in the fidelity ledger, ``allowed`` what is possible instead.
     """
 
-    rule: ClassVar[str] = ""
+    rule: str = ""
 
-    def __init__(self, message: str, allowed: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, message: str, allowed: Sequence[str] | None = None, *, rule: str | None = None
+    ) -> None:
         super().__init__(message)
         self.allowed = allowed
+        self.rule = rule or self.rule
 
 
 class Unknown(Refusal):

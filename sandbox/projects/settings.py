@@ -27,7 +27,7 @@ class SettingsForm(Form):
         allow_none=True, about="Where webhooks go, unless an order names its own address; null is nowhere."
     )
     payment_methods = Items(Choice(NAMES), about="The methods that are enabled; all of them by default.")
-    cards_approved = Flag(about="Whether the merchant may take one-click and recurring card payments at all.")
+    cards_approved = Flag(about="Whether the merchant may take credit-card payments, stored cards or not.")
     one_click_enabled = Flag(about="Whether cards can be kept for one-click payments.")
     recurring_enabled = Flag(about="Whether cards can be kept for a recurring series.")
     dynamic_descriptor_enabled = Flag(about="Whether dynamic_descriptor is taken with card payments.")

@@ -189,12 +189,13 @@ class FaultThenForm(Form):
 
 
 def _refuse_no_period(rate_limit: str) -> None:
+    expected = "must be requests per period, such as 10/PT1S"
     try:
-        Period.parse(rate_limit.partition("/")[2])
+        period = Period.parse(rate_limit.partition("/")[2])
     except PeriodError as error:
-        raise ValidationError(
-            f"must be requests per period, such as 10/PT1S: {error}", "rate_limit"
-        ) from None
+        raise ValidationError(f"{expected}: {error}", "rate_limit") from None
+    if period.is_zero:
+        raise ValidationError(f"{expected}: this period is zero", "rate_limit")
 
 
 class FaultForm(Form):

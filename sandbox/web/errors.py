@@ -99,7 +99,7 @@ def status_of(kind: type[Refusal]) -> int:
 
 def _on_refusal(refusal: Refusal) -> Response:
     kind = type(refusal)
-    g.rule = kind.rule
+    g.rule = refusal.rule
     status = status_of(kind)
     body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
     if isinstance(refusal, WaitedInVain):

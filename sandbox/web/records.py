@@ -12,7 +12,7 @@ from sandbox.kernel.timestamps import timestamp
 from sandbox.orders.amounts import Cents, decimal_text
 from sandbox.orders.authorization import Taken
 from sandbox.orders.customers import reduced
-from sandbox.orders.lines import OrderLine, merged
+from sandbox.orders.lines import OrderLine
 from sandbox.orders.order import Order
 from sandbox.orders.qr import QrRequest
 from sandbox.orders.statuses import TransactionStatus
@@ -181,13 +181,10 @@ def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
             yield "captured", {index: line.quantity for index, line in enumerate(order.order_lines)}
         return
     captured, voided = authorization.quantities(Taken.CAPTURED), authorization.quantities(Taken.VOIDED)
-    rest = authorization.remaining_quantities()
-    if authorization.remaining_cents and not authorization.is_over:
-        yield "authorized", rest
-    elif not authorization.remaining_cents and authorization.captured_cents:
-        captured = merged((tuple(captured.items()), tuple(rest.items())))  # an amount took them (A41)
-    elif not authorization.remaining_cents:
-        voided = merged((tuple(voided.items()), tuple(rest.items())))
+    if not authorization.remaining_cents:
+        captured, voided = authorization.settled_quantities()
+    elif not authorization.is_over:
+        yield "authorized", authorization.remaining_quantities()
     yield "captured", captured
     yield "voided", voided
 

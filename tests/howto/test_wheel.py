@@ -46,7 +46,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(installed: Path, command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A command in the new environment."""
-    return run_command(["bash", "-euc", command], folder, PATH=f"{installed}:/usr/bin:/bin")
+    return run_command(["bash", "-euc", command], folder, PATH=f"{installed}:/usr/bin:/bin", PYTHONPATH="")
 
 
 def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:

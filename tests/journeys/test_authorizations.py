@@ -122,6 +122,46 @@ def test_captured_lines_move_from_authorized_to_captured(sandbox: Sandbox) -> No
     assert "has-captures" in found["flags"]
 
 
+@pytest.mark.rule("LDET-01", "ADET-01")
+@pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
+@pytest.mark.parametrize(
+    ("taken", "shown"),
+    [
+        (
+            [("captures/orderlines", socks(2)), ("voids/amount", {"amount": 1000})],
+            {("socks", "2", "captured"), ("socks", "1", "voided"), ("post", "2", "voided")},
+        ),
+        (
+            [("captures/amount", {"amount": 1}), ("voids/amount", {"amount": 1999})],
+            {("socks", "1", "captured"), ("socks", "2", "voided"), ("post", "2", "voided")},
+        ),
+        (
+            [("voids/amount", {"amount": 500}), ("captures", {})],
+            {("socks", "3", "captured"), ("post", "2", "voided")},
+        ),
+        ([("captures/amount", {"amount": 2000})], {("socks", "3", "captured"), ("post", "2", "captured")}),
+        ([("voids/amount", {"amount": 2000})], {("socks", "3", "voided"), ("post", "2", "voided")}),
+    ],
+)
+def test_what_amounts_took_shows_in_the_lines(
+    sandbox: Sandbox, method: str, taken: list[tuple[str, dict[str, Any]]], shown: set[tuple[str, str, str]]
+) -> None:
+    """A void by amount voids the items that it covers whole, the last first (A41)."""
+    order = sandbox.pay(sandbox.place_with_lines(method, capture_mode="manual"))
+    for what, body in taken:
+        assert sandbox.take(order, what, body).status_code == 200
+    assert amounts(sandbox, order)["remaining"] == 0
+    assert set(lines(sandbox, order)) == shown
+
+
+def test_after_a_delayed_capture_nothing_is_left_to_wait_for(sandbox: Sandbox) -> None:
+    """And the refusal speaks of what was."""
+    order = sandbox.authorized(capture_mode="delayed", expiration_period="P1D")
+    sandbox.advance("P2D")
+    error = refused(sandbox.take(order, "captures"), 409, "AuthorizationDelayed")
+    assert "nothing is left: 2000 of 2000 cents are captured" in error["value"]
+
+
 @pytest.mark.rule("END-15", "STA-20", "VOID-01")
 def test_voided_lines_shrink_the_authorization(sandbox: Sandbox) -> None:
     """They move from authorized to voided and can be captured no more."""

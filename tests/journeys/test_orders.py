@@ -109,7 +109,8 @@ def test_only_web_addresses_are_taken(sandbox: Sandbox, field: str, url: Any) ->
 
 @pytest.mark.rule("ORD-11", "SET-21", "TRQ-03")
 @pytest.mark.parametrize(
-    "period", ["", "P", "PT", "30M", "PT0S", "P0D", "-PT30M", "PT-5M", "P1.5D", "pt5m", 30, None, "PT5M "]
+    "period",
+    ["", "P", "PT", "30M", "PT0S", "P0D", "-PT30M", "PT-5M", "P1.5DT1H", "P1.5M", "pt5m", 30, None, "PT5M "],
 )
 def test_a_period_is_an_iso_8601_duration_above_zero(sandbox: Sandbox, period: Any) -> None:
     """Negative, zero and misspelled periods are refused, on orders and on transactions."""
@@ -154,6 +155,16 @@ def test_the_allow_list_narrows_what_a_customer_can_choose(sandbox: Sandbox) -> 
     assert answer.json()["error"]["violations"][0]["allowed"] == ["wallet-web"]
     chosen = sandbox.acted(order, "customer choose", payment_method="wallet-web")
     assert chosen["transactions"][0]["payment_method"] == "wallet-web"
+
+
+@pytest.mark.rule("GEN-04")
+def test_a_list_of_methods_that_the_merchant_may_not_use_is_refused(project: Callable[..., Sandbox]) -> None:
+    """Also where only a feature is missing."""
+    sandbox = project(cards_approved=False)
+    answer = sandbox.create(payment_methods=["credit-card"])
+    assert set(violations(answer)) == {"payment_methods"}
+    assert "credit-card" not in answer.json()["error"]["violations"][0]["allowed"]
+    assert sandbox.create(payment_methods=["credit-card", "wallet-web"]).status_code == 201
 
 
 @pytest.mark.rule("ORD-14", "GEN-03", "SET-61")

@@ -183,6 +183,14 @@ def test_a_recurring_series_ends_after_a_calendar_year(
     assert sandbox.create(recurring(again)).status_code == 201
 
 
+@pytest.mark.parametrize("more", [{}, {"one_click_type": "first"}, {"recurring_type": "first"}])
+def test_a_token_that_nothing_charges_is_refused(sandbox: Sandbox, more: dict[str, str]) -> None:
+    """Whether there is such a card or not (A44)."""
+    token, _ = store(sandbox, "one-click")
+    for sent in (token, "no-such-token"):
+        assert set(violations(sandbox.create(details(vault_token=sent, **more)))) == {f"{PATH}.vault_token"}
+
+
 @pytest.mark.rule("FLOW-10", "FLOW-11", "CARD-09", "CARD-05")
 @pytest.mark.parametrize(
     ("setting", "wanted"),

@@ -37,7 +37,25 @@ def test_fractions_of_a_second_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "P", "PT", "P1", "1D", "P-1D", "-P1D", "P1DT", "P1H", "PT1D", "P1Y1W1M", "P１D"]
+    ("spelling", "rest"),
+    [
+        ("PT1.5H", timedelta(minutes=90)),
+        ("P0,5D", timedelta(hours=12)),
+        ("P1DT0.5M", timedelta(days=1, seconds=30)),
+        ("P0.5W", timedelta(days=3.5)),
+    ],
+)
+def test_the_last_number_may_have_a_fraction(spelling: str, rest: timedelta) -> None:
+    """As ISO 8601 has it; of months and years nobody knows how long it would be."""
+    assert Period.parse(spelling).rest == rest
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "P", "PT", "P1", "1D", "P-1D", "-P1D", "P1DT", "P1H", "PT1D", "P1Y1W1M", "P１D"),
+        *("P1.5Y", "P1.5M", "P1.5DT1H", "PT1.5H30M", "P.5D", "P1.D"),
+    ],
 )
 def test_what_is_no_period_is_refused(text: str) -> None:
     """Signs, missing units and wrong orders among it."""

@@ -253,8 +253,7 @@ def test_processes_of_a_handler_hear_signals(payment_sandbox: PaymentSandbox) ->
 
     def start(order_id: str) -> None:
         with subprocess.Popen(
-            [sys.executable, "-c", "import sys; print(); sys.stdout.flush(); input()"],
-            stdin=subprocess.PIPE,
+            ["sh", "-c", "echo; exec sleep 60"],
             stdout=subprocess.PIPE,
         ) as child:
             assert child.stdout is not None

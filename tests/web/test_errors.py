@@ -39,7 +39,7 @@ def count(sandbox: Sandbox) -> int:
         (b'{"amount": Infinity}', "Infinity"),
         (b'{"amount": -Infinity}', "Infinity"),
         (b'{"amount": 1e999}', "too large"),
-        (b'{"amount": ' + b"9" * 5000 + b"}", "number"),
+        (b'{"amount": ' + b"9" * 5000 + b"}", "a number of too many digits"),
         (b'{"amount": 1, "amount": 2}', "twice"),
         (b'{"extra": {"a": 1, "a": 1}}', "twice"),
         (b"[" * 10_000 + b"]" * 10_000, "nested"),

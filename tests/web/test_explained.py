@@ -28,7 +28,8 @@ WRONG_ORDERS = [
     ({"amount": 12.95}, "SET-11", "mend amount"),
     ({"currency": "USD"}, "ORD-03", "currency out of EUR"),
     ({"return_url": "ftp://x"}, "ORD-08", "return_url"),
-    ({"expiration_period": "P0D"}, "ORD-11", "expiration_period"),
+    ({"expiration_period": "P0D"}, "SET-21", "expiration_period"),
+    ({"expiration_period": "half an hour"}, "ORD-11", "expiration_period"),
     ({"order_lines": [{"amount": 1, "quantity": 0}]}, "LINE-06", "order_lines[0].quantity"),
     ({"customer": {"locale": "xx"}}, "ORD-15", "customer.locale out of"),
     ({"transactions": [card(), card()]}, "SET-17", "transactions"),
@@ -134,7 +135,7 @@ REFUSED = [
     ),
     (
         capture_in_another_style,
-        "CAP-08",
+        "CAP-09",
         "capture in full (500), capture by amount up to 500, void by amount up to 500, ",
     ),
     (

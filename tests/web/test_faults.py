@@ -105,6 +105,7 @@ def test_faults_can_be_read_and_taken_away(sandbox: Sandbox) -> None:
         ({"faults": [{"then": {"hang": 61}}]}, {"faults[0].then.hang"}),
         ({"faults": [{"then": {"rate_limit": "ten"}}]}, {"faults[0].then.rate_limit"}),
         ({"faults": [{"then": {"rate_limit": "10/P1S"}}]}, {"faults[0].then.rate_limit"}),
+        ({"faults": [{"then": {"rate_limit": "10/PT0S"}}]}, {"faults[0].then.rate_limit"}),
         ({"faults": [{"when": {"method": "post", "path": "v1", "nth": 0}, "then": {"reset": True}}]},
          {"faults[0].when.method", "faults[0].when.path", "faults[0].when.nth[0]"}),
     ],

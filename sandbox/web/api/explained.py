@@ -7,6 +7,7 @@ from typing import Final
 from flask import Response, g, request
 
 from sandbox.fidelity.ledger import rule_texts
+from sandbox.forms.fields import NO_TIME
 from sandbox.operations.possible import possible_now
 from sandbox.orders.refusals import Violation
 from sandbox.projects.project import Project
@@ -39,7 +40,7 @@ ORDER_RULES: Final = {
     "order_lines.vat_percentage": "SET-30",
     "order_lines": "ORD-16",
     "transactions.payment_method": "GEN-02",
-    "transactions.expiration_period": "SET-21",
+    "transactions.expiration_period": "TRQ-03",
     "transactions.capture_mode": "CAP-01",
     "transactions.payment_method_details.dynamic_descriptor": "CARD-05",
     "transactions.payment_method_details.one_click_type": "CARD-10",
@@ -99,6 +100,8 @@ def rule_of(endpoint: str | None, violation: Violation) -> str:
         return violation.rule
     if violation.message.startswith("is not a known key"):
         return UNKNOWN_KEY
+    if violation.message == NO_TIME:
+        return "SET-21"
     known = RULES_OF.get(endpoint or "", {})
     path = re.sub(r"\[\d+\]", "", violation.path)
     while path and path not in known:
