@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from sandbox.kernel.periods import Period
 from sandbox.methods import BY_NAME, behaviour_of
-from sandbox.methods.base import Method
 from sandbox.operations.steps import apply_steps
 from sandbox.orders.commands import ExpireAttempt
 from sandbox.orders.order import Order
@@ -47,9 +46,11 @@ def available(settings: Settings) -> list[str]:
     return [name for name in settings.method_names if is_available(settings, name)]
 
 
-def suits(method: Method, *, has_lines: bool, has_customer: bool) -> bool:
-    """Whether an order holds what a method needs."""
-    needs = method.capabilities
+def is_usable(settings: Settings, name: str, *, has_lines: bool, has_customer: bool) -> bool:
+    """Whether this merchant can use a method for an order, which holds what the method needs."""
+    if not is_available(settings, name):
+        return False
+    needs = BY_NAME[settings.method(name) or ""].capabilities
     return (has_lines or not needs.needs_order_lines) and (has_customer or not needs.needs_customer)
 
 
@@ -61,12 +62,7 @@ def offered(settings: Settings, order: Order) -> list[str]:
     return [
         name
         for name in dict.fromkeys(names)
-        if is_available(settings, name)
-        and suits(
-            BY_NAME[settings.method(name) or ""],
-            has_lines=bool(order.order_lines),
-            has_customer=bool(order.customer),
-        )
+        if is_usable(settings, name, has_lines=bool(order.order_lines), has_customer=bool(order.customer))
     ]
 
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from sandbox.methods import BY_NAME
 from sandbox.methods.base import AttemptDraft, Method, Terms
-from sandbox.operations.attempts import available, is_available, suits, why_unavailable
+from sandbox.operations.attempts import available, is_usable, why_unavailable
 from sandbox.orders.refusals import Violation
 from sandbox.projects.settings import Settings
 
@@ -98,9 +98,9 @@ def _usable(
     return [
         name
         for name in names
-        if is_available(settings, name)
-        and suits(
-            BY_NAME[settings.method(name) or ""],
+        if is_usable(
+            settings,
+            name,
             has_lines=bool(data.get("order_lines")) or _is_wrong("order_lines", found),
             has_customer=bool(data.get("customer")) or _is_wrong("customer", found),
         )
