@@ -11,6 +11,7 @@ help:  ## Show what there is to do
 .venv/serve.stamp: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
+	@echo '$(CURDIR)/sandbox' > $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/payment-sandbox.pth
 	@touch $@
 
 .venv/develop.stamp: requirements-dev.lock pyproject.toml
@@ -20,7 +21,7 @@ help:  ## Show what there is to do
 	@touch $@ .venv/serve.stamp
 
 run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080
-	@exec $(BIN)/python -m sandbox serve
+	@exec $(BIN)/python -m payment_sandbox serve
 
 test: .venv/develop.stamp  ## Run every test
 	$(BIN)/pytest -n $(WORKERS) -q

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 from tests.driver import Sandbox
 from tests.fakes.shop import Shop
 from tests.kept import check_file

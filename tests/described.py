@@ -9,11 +9,11 @@ import requests
 from flask import Flask
 from jsonschema import Draft202012Validator
 
-from sandbox.projects.clock import RealTime
-from sandbox.projects.registry import Registry
-from sandbox.realtime import monotonic_seconds, wall_now
-from sandbox.web.app import make_app
-from sandbox.web.openapi import document
+from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox.storage.registry import Registry
+from payment_sandbox.web.app import make_app
+from payment_sandbox.web.openapi import document
 
 EXPLAINED = re.compile(r"[A-Z]+-\d\d \S.*; possible now: \S.*")
 CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts", "Qr", "Error", "Violation")

@@ -3,11 +3,11 @@
 import json
 from typing import Any
 
-from sandbox.projects.project import Project
-from sandbox.projects.registry import Registry
-from sandbox.projects.snapshot import FORMAT, take
-from sandbox.projects.state_file import StateFile
-from sandbox.projects.state_opening import KeptProject, read_copy
+from payment_sandbox.projects.project import Project
+from payment_sandbox.storage.registry import Registry
+from payment_sandbox.storage.snapshot import FORMAT, take
+from payment_sandbox.storage.sqlite import StateFile
+from payment_sandbox.storage.sqlite_opening import KeptProject, read_copy
 
 
 def check_file(file: StateFile, registry: Registry) -> int:

@@ -4,10 +4,10 @@ import ast
 import sys
 from pathlib import Path
 
-from sandbox.fidelity.ledger import rules
+from payment_sandbox.fidelity.ledger import rules
 
 TESTS = Path(__file__).parent
-PROOFS = TESTS.parent / "sandbox" / "fidelity" / "proofs.tsv"
+PROOFS = TESTS.parent / "sandbox" / "payment_sandbox" / "fidelity" / "proofs.tsv"
 
 
 def proofs() -> list[tuple[str, str]]:

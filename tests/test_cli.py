@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox import __version__
+from payment_sandbox.version import __version__
 
 Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
 
 def command(*arguments: str) -> list[str]:
     """The command line of ``payment-sandbox``."""
-    return [sys.executable, "-m", "sandbox", *arguments]
+    return [sys.executable, "-m", "payment_sandbox", *arguments]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -177,7 +177,7 @@ def test_help_and_version() -> None:
 def test_starting_up_imports_nothing_that_can_wait() -> None:
     """What is first needed later is imported later."""
     late = "requests apispec segno PIL ruamel babel hypothesis"
-    script = f"import sys, sandbox.server; print([name for name in {late.split()!r} if name in sys.modules])"
+    script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late.split()!r} if name in sys.modules])"
     environment: dict[str, Any] = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     ran = subprocess.run(
         [sys.executable, "-c", script],
@@ -307,7 +307,7 @@ def test_what_cannot_be_written_is_one_clear_line() -> None:
     """When it is a disk that is full, too."""
     with open("/dev/full", "w") as full:
         ran = subprocess.run(
-            [sys.executable, "-m", "sandbox", "schema"],
+            [sys.executable, "-m", "payment_sandbox", "schema"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

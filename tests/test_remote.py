@@ -22,7 +22,7 @@ def run(watched: Sandbox) -> Run:
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
         return subprocess.run(
-            [sys.executable, "-m", "sandbox", *arguments],
+            [sys.executable, "-m", "payment_sandbox", *arguments],
             capture_output=True,
             text=True,
             timeout=20,
@@ -93,7 +93,7 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
     """Live, a line each."""
     environment = {**os.environ, "SANDBOX_URL": watched.url, "SANDBOX_API_KEY": watched.key}
     with subprocess.Popen(
-        [sys.executable, "-m", "sandbox", "watch"], stdout=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-m", "payment_sandbox", "watch"], stdout=subprocess.PIPE, text=True, env=environment
     ) as watching:
         assert watching.stdout is not None
         project = watched.server.registry.find(watched.key)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.fidelity.ledger import rules
+from payment_sandbox.fidelity.ledger import rules
 from tests.rules import PROOFS, proofs, table
 
 

@@ -4,13 +4,13 @@ import json
 
 from flask import Flask
 
-from sandbox.operations.create_order import create_order
-from sandbox.projects.clock import RealTime
-from sandbox.projects.project import Project
-from sandbox.projects.registry import Registry
-from sandbox.realtime import monotonic_seconds, wall_now
-from sandbox.web.app import make_app
-from sandbox.web.orders import order_bytes
+from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.project import Project
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox.storage.registry import Registry
+from payment_sandbox.web.answers.orders import order_bytes
+from payment_sandbox.web.app import make_app
 
 ORDER = {
     "currency": "EUR",

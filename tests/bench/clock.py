@@ -3,10 +3,10 @@
 import heapq
 from datetime import timedelta
 
-from sandbox.operations.clock import advance_clock
-from sandbox.operations.create_order import create_order
-from sandbox.operations.perform import PERFORMER
-from sandbox.projects.project import Project
+from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.operations.perform import PERFORMER
+from payment_sandbox.projects.project import Project
 from tests.bench import report, seconds
 from tests.bench.bodies import ORDER, fresh_project
 

@@ -6,7 +6,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 from tests.bench import report
 from tests.bench.bodies import ORDER
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from sandbox.server import Server
-from sandbox.testing import PaymentSandboxServer
+from payment_sandbox.serving.server import Server
+from payment_sandbox.testing.project import PaymentSandboxServer
 from tests.bench import report, seconds
 from tests.bench.bodies import ORDER
 from tests.bench.startup import environment
@@ -21,7 +21,7 @@ TESTS = 1000
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "tests" / "bench" / "suite.py"
 FIRST_ORDER = f"""
-from sandbox.testing import PaymentSandboxServer
+from payment_sandbox.testing.project import PaymentSandboxServer
 server = PaymentSandboxServer()
 project = server.project({{}})
 assert project.client.call("POST", "/v1/orders/", {ORDER!r})["status"] == "new"

@@ -7,7 +7,7 @@ from typing import Any
 
 from flask.testing import FlaskClient
 
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 from tests.bench import paired, report
 from tests.bench.bodies import ORDER
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flask import Response, request
 
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 from tests.bench.bodies import ANSWER
 
 

@@ -32,7 +32,7 @@ def until_answer(cache: str) -> float:
     port = free_port()
     begun = perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-m", "sandbox", "serve", "--port", str(port)],
+        [sys.executable, "-m", "payment_sandbox", "serve", "--port", str(port)],
         stdout=subprocess.DEVNULL,
         env=environment(cache),
     ) as served:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [

@@ -4,7 +4,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sandbox.web.docs.library import NAMES
+from payment_sandbox.web.docs.library import NAMES
 from tests.browser.conftest import NewContext
 from tests.browser.test_pages import violations
 from tests.driver import Sandbox

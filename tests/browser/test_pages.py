@@ -12,9 +12,9 @@ import zxingcpp
 from PIL import Image
 from playwright.sync_api import Page, Route, expect
 
-from sandbox.methods import ALL
-from sandbox.orders.cards import CARDS
-from sandbox.orders.customers import LOCALES
+from payment_sandbox.methods import ALL
+from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.orders.customers import LOCALES
 from tests.browser.conftest import NewContext
 from tests.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
 from tests.fakes.shop import Shop

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from sandbox.methods import NAMES as METHODS
-from sandbox.projects.declared import read_all
-from sandbox.projects.settings import check_scenario_settings
-from sandbox.scenarios.catalogue import Catalogue
-from sandbox.scenarios.loader import load_text
-from sandbox.server import Server
-from sandbox.web.docs.contents import MADE, PLACE, SHELL, page
-from sandbox.web.docs.library import NAMES, written
+from payment_sandbox.methods import NAMES as METHODS
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.scenarios.loader import load_text
+from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.declared import read_all
+from payment_sandbox.web.docs.contents import MADE, PLACE, SHELL, page
+from payment_sandbox.web.docs.library import NAMES, written
 from tests.howto.blocks import Block, blocks, check_shown
 
 ROOT = Path(__file__).parent.parent.parent
@@ -148,7 +148,7 @@ def test_every_block_has_somebody_who_runs_it() -> None:
     for name in ("README", *NAMES):
         for block in blocks(text_of(name)):
             is_webhook = block.language == "json" and "status_changed" in block.text
-            is_tree = name == "README" and "sandbox/kernel" in block.text
+            is_tree = name == "README" and "sandbox/payment_sandbox/" in block.text
             assert block.language in known or is_webhook or is_tree, (name, block)
 
 

@@ -7,20 +7,20 @@ from typing import Any
 import click
 import pytest
 
-from sandbox.cli import commands
-from sandbox.forms import Form
-from sandbox.forms.schemas import json_schema
-from sandbox.operations.choose_scenario import file_schema
-from sandbox.orders.cards import CARDS
-from sandbox.orders.refusals import Refusal
-from sandbox.projects.settings import SettingsForm
-from sandbox.scenarios.default import DOCUMENT
-from sandbox.server import Server
-from sandbox.web.control.forms import ActForm, AdvanceForm, ClockForm, ScanForm
-from sandbox.web.described import DESCRIBED
-from sandbox.web.docs.contents import page
-from sandbox.web.docs.library import NAMES, written
-from sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
+from payment_sandbox.cli.main import commands
+from payment_sandbox.forms import Form
+from payment_sandbox.forms.schemas import json_schema
+from payment_sandbox.operations.choose_scenario import file_schema
+from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.scenarios.default import DOCUMENT
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.control.forms import ActForm, AdvanceForm, ClockForm, ScanForm
+from payment_sandbox.web.described import DESCRIBED
+from payment_sandbox.web.docs.contents import page
+from payment_sandbox.web.docs.library import NAMES, written
+from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
 from tests.driver import Sandbox
 
 DESCRIPTION = "/openapi.json"  # what the lists are made from
@@ -93,7 +93,7 @@ def kinds(kind: type[Refusal]) -> Iterator[type[Refusal]]:
 
 def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
     """In the list of types; and what belongs to a flow, in its guide."""
-    own = {kind for kind in kinds(Refusal) if kind.__module__.startswith("sandbox.")}
+    own = {kind for kind in kinds(Refusal) if kind.__module__.startswith("payment_sandbox.")}
     types = {TYPE_OF.get(kind, kind.__name__) for kind in own}
     named = types | set(TYPE_OF_STATUS.values()) | {"ValidationError"}
     assert [name for name in sorted(named) if f"| `{name}` |" not in whole] == []

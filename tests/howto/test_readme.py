@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.scenarios.catalogue import scenario_files
-from sandbox.server import Server
+from payment_sandbox.scenarios.catalogue import scenario_files
+from payment_sandbox.serving.server import Server
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

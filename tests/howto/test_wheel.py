@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.scenarios.catalogue import scenario_files
-from sandbox.web.docs.library import NAMES
+from payment_sandbox.scenarios.catalogue import scenario_files
+from payment_sandbox.web.docs.library import NAMES
 from tests.howto.blocks import Block
 from tests.howto.test_docs import ROOT, of, run_command
 from tests.howto.test_sock_shop import SHOP
@@ -52,17 +52,23 @@ def run(installed: Path, command: str, folder: Path) -> subprocess.CompletedProc
 def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
     """Scenarios, pages, phrases, ledger and documentation; and no tests."""
     names = set(zipfile.ZipFile(wheel).namelist())
-    read = {path.relative_to(ROOT) for path in (ROOT / "sandbox").rglob("*") if path.is_file()}
+    read = {
+        path.relative_to(ROOT / "sandbox")
+        for path in (ROOT / "sandbox" / "payment_sandbox").rglob("*")
+        if path.is_file()
+    }
     expected = {str(path) for path in read if "__pycache__" not in path.parts}
-    expected |= {f"sandbox/scenarios/ready/{path.name}" for path in scenario_files(ROOT / "scenarios")}
+    expected |= {
+        f"payment_sandbox/scenarios/ready/{path.name}" for path in scenario_files(ROOT / "scenarios")
+    }
     assert expected - names == set()
     assert {name for name in names if name.startswith("tests")} == set()
-    assert {f"sandbox/docs/{name}.md" for name in NAMES} <= names
+    assert {f"payment_sandbox/web/docs/pages/{name}.md" for name in NAMES} <= names
 
 
 def test_its_package_is_the_one_that_is_used(installed: Path, tmp_path: Path) -> None:
     """Otherwise the rest here would prove nothing."""
-    ran = run(installed, "python -c 'import sandbox; print(sandbox.__file__)'", tmp_path)
+    ran = run(installed, "python -c 'import payment_sandbox; print(payment_sandbox.__file__)'", tmp_path)
     assert Path(ran.stdout.strip()).is_relative_to(installed.parent), ran.stdout + ran.stderr
 
 

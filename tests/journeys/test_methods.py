@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from sandbox.methods import ALL
-from sandbox.orders.cards import (
+from payment_sandbox.methods import ALL
+from payment_sandbox.orders.cards import (
     AUTHORIZATION_METHODS,
     CARDS,
     COMBINED_FAMILIES,

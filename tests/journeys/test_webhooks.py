@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 from tests.driver import Sandbox, by, card
 from tests.fakes.shop import Received, Shop
 

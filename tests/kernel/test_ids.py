@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sandbox.kernel.ids import Ids, fresh_seed
+from payment_sandbox.kernel.ids import Ids, fresh_seed
 
 
 def test_the_same_seed_gives_the_same_identifiers() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.kernel.timeline import Timeline
+from payment_sandbox.kernel.timeline import Timeline
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

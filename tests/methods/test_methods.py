@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from sandbox.kernel.ids import Ids
-from sandbox.methods import ALL, BY_NAME, behaviour_of
-from sandbox.methods.base import AttemptDraft, Later, Move, Step, Terms
-from sandbox.orders.actions import Action
-from sandbox.orders.transaction import Transaction
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.methods import ALL, BY_NAME, behaviour_of
+from payment_sandbox.methods.base import AttemptDraft, Later, Move, Step, Terms
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.transaction import Transaction
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

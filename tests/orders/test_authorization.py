@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from sandbox.orders.authorization import Authorization
-from sandbox.orders.lines import LineQuantity, OrderLine
-from sandbox.orders.refusals import Invalid, Refusal
+from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.lines import LineQuantity, OrderLine
+from payment_sandbox.orders.refusals import Invalid, Refusal
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 LINES = (OrderLine(500, 3, "EUR", "physical", "Socks", "a"), OrderLine(250, 2, "EUR", "physical", "Hat", "b"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.orders.statuses import (
+from payment_sandbox.orders.statuses import (
     ORDER_TRANSITIONS,
     TRANSACTION_TRANSITIONS,
     IllegalTransition,

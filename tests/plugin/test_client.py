@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import client as module
-from sandbox.client import SandboxClient, SandboxError
-from sandbox.projects.registry import FIRST_API_KEY
-from sandbox.server import Server
+from payment_sandbox.client import client as module
+from payment_sandbox.client.client import SandboxClient, SandboxError
+from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.registry import FIRST_API_KEY
 from tests.driver import LINES, START, Sandbox, by, card
 from tests.fakes.shop import Shop
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 from tests.plugin.test_plugin import passed, suite
 
 TESTS = int(os.environ.get("CROWD_TESTS", "320"))

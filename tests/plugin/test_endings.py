@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from sandbox.client import SandboxClient, SandboxError
-from sandbox.receiver import WebhookReceiver
-from sandbox.testing import PaymentSandboxServer
+from payment_sandbox.client.client import SandboxClient, SandboxError
+from payment_sandbox.testing.project import PaymentSandboxServer
+from payment_sandbox.testing.receiver import WebhookReceiver
 from tests.plugin.test_plugin import passed, suite
 
 ORDER = {"currency": "EUR", "amount": 1, "transactions": [{"payment_method": "wallet-web"}]}

@@ -15,10 +15,10 @@ from flask import Flask, request
 from flask.testing import FlaskClient
 from werkzeug.wrappers import Response
 
-from sandbox.client_errors import SandboxError
-from sandbox.in_process import InProcessAdapter
-from sandbox.server import Server
-from sandbox.testing import PaymentSandbox, PaymentSandboxServer
+from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.serving.server import Server
+from payment_sandbox.testing.in_process import InProcessAdapter
+from payment_sandbox.testing.project import PaymentSandbox, PaymentSandboxServer
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
 AT_MOST_SECONDS = 20

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from sandbox.receiver import WebhookReceiver
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
+from payment_sandbox.testing.receiver import WebhookReceiver
 
 SHOP = """
 import pytest
@@ -260,11 +260,16 @@ def test_a_frozen_host_clock_stays_outside(tmp_path: Path) -> None:
 def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
     """It imports nothing heavy."""
     code = (
-        "import sys, pytest; before = set(sys.modules); import sandbox.pytest_plugin; "
+        "import sys, pytest; before = set(sys.modules); import payment_sandbox.testing.plugin; "
         "print(*sorted(set(sys.modules) - before))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.split() == ["sandbox", "sandbox.pytest_plugin"]
+    assert ran.stdout.split() == [
+        "payment_sandbox",
+        "payment_sandbox.testing",
+        "payment_sandbox.testing.plugin",
+        "payment_sandbox.version",
+    ]
 
 
 @pytest.mark.parametrize("name", ["payment_sandbox_server", "payment_sandbox", "webhook_receiver"])

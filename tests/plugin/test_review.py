@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sandbox.client import SandboxClient
-from sandbox.review import Finding, review
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.review import Finding, review
 from tests.driver import Sandbox, by, card
 from tests.fakes.shop import Received, Shop
 from tests.payer import Payer, payment_page

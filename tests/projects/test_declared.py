@@ -6,8 +6,8 @@ from textwrap import dedent
 import pytest
 import requests
 
-from sandbox.orders.refusals import Invalid
-from sandbox.server import Server
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.serving.server import Server
 
 SEVERAL = """
 projects:

@@ -24,7 +24,7 @@ FINAL = ("completed", "cancelled", "error", "expired")
 NURSERY = """
 import json, os, signal, sys
 from pathlib import Path
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 
 # Imported once, forked for each life: a start takes milliseconds, and a kill is a kill.
 for path in sys.stdin:

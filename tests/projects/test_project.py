@@ -5,20 +5,20 @@ from threading import Thread
 
 import pytest
 
-from sandbox.operations.act import act
-from sandbox.operations.clock import advance_clock
-from sandbox.operations.create_order import create_order
-from sandbox.operations.perform import PERFORMER
-from sandbox.orders.actions import Action
-from sandbox.orders.refusals import Invalid
-from sandbox.orders.statuses import Trigger
-from sandbox.projects.advance import agenda
-from sandbox.projects.clock import ClockStart, RealTime
-from sandbox.projects.outbox import Errand, Outbox
-from sandbox.projects.project import Project
-from sandbox.projects.registry import Registry
-from sandbox.projects.settings import Settings
-from sandbox.realtime import monotonic_seconds, wall_now
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.advance import agenda
+from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.operations.perform import PERFORMER
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.orders.statuses import Trigger
+from payment_sandbox.projects.clock import ClockStart, RealTime
+from payment_sandbox.projects.outbox import Errand, Outbox
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import Settings
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox.storage.registry import Registry
 
 REAL = RealTime(wall_now, monotonic_seconds)
 ORDER = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [{"payment_method": "credit-card"}]}

@@ -14,20 +14,20 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox.http_server import PortTaken
-from sandbox.operations.clock import advance_clock
-from sandbox.operations.create_order import create_order
-from sandbox.orders.deliveries import Delivery
-from sandbox.projects.clock import RealTime
-from sandbox.projects.registry import FIRST_API_KEY, Registry
-from sandbox.projects.state_file import StateFile
-from sandbox.projects.store import (
+from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.orders.deliveries import Delivery
+from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.store import (
     DELIVERIES_DROPPED_AT_ONCE,
     DELIVERIES_KEPT_MAX,
     ChangeSet,
     StateRefused,
 )
-from sandbox.server import Server
+from payment_sandbox.serving.http import PortTaken
+from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.registry import FIRST_API_KEY, Registry
+from payment_sandbox.storage.sqlite import StateFile
 from tests.driver import Sandbox, by, card, details
 from tests.fakes.shop import Shop
 from tests.kept import check_file, comparable

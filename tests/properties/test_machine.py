@@ -18,27 +18,27 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from sandbox.courier import Courier
-from sandbox.methods import NAMES
-from sandbox.operations import authorizations
-from sandbox.operations.act import act
-from sandbox.operations.cancel import cancel
-from sandbox.operations.clock import advance_clock
-from sandbox.operations.create_order import create_order
-from sandbox.operations.perform import PERFORMER
-from sandbox.operations.refund import refund
-from sandbox.operations.update import update
-from sandbox.orders.actions import ACTIONS, Action
-from sandbox.orders.deliveries import DELIVERIES_MAX, Parcel, Reply
-from sandbox.orders.lines import LineQuantity
-from sandbox.orders.order import Order
-from sandbox.orders.refunds import refundable_cents
-from sandbox.orders.refusals import Invalid, Refusal
-from sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
-from sandbox.projects.clock import ClockStart, RealTime
-from sandbox.projects.project import Project
-from sandbox.projects.settings import Settings
-from sandbox.realtime import monotonic_seconds, wall_now
+from payment_sandbox.methods import NAMES
+from payment_sandbox.operations import authorizations
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.cancel import cancel
+from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.operations.perform import PERFORMER
+from payment_sandbox.operations.refund import refund
+from payment_sandbox.operations.update import update
+from payment_sandbox.orders.actions import ACTIONS, Action
+from payment_sandbox.orders.deliveries import DELIVERIES_MAX, Parcel, Reply
+from payment_sandbox.orders.lines import LineQuantity
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refunds import refundable_cents
+from payment_sandbox.orders.refusals import Invalid, Refusal
+from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
+from payment_sandbox.projects.clock import ClockStart, RealTime
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import Settings
+from payment_sandbox.serving.courier import Courier
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 
 EXAMPLES = int(os.environ.get("SANDBOX_EXAMPLES", "300"))
 STEPS = 60

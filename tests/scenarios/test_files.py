@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from sandbox.methods import NAMES
-from sandbox.orders.refusals import Invalid
-from sandbox.projects.settings import check_scenario_settings
-from sandbox.scenarios.catalogue import Catalogue, load_file, load_folder
-from sandbox.scenarios.documents import parse_yaml
+from payment_sandbox.methods import NAMES
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.scenarios.catalogue import Catalogue, load_file, load_folder
+from payment_sandbox.scenarios.documents import parse_yaml
 from tests.driver import Sandbox
 
 RULE = "name: x\nrules:\n  - "

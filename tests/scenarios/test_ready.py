@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox.methods import NAMES
-from sandbox.projects.settings import check_scenario_settings
-from sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.methods import NAMES
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.scenarios.catalogue import Catalogue
 from tests.driver import Sandbox, by, card, details, refused
 from tests.fakes.shop import Received, Shop
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.operations.review_scenario import check_file
-from sandbox.scenarios.catalogue import ready_folder, scenario_files
+from payment_sandbox.operations.review_scenario import check_file
+from payment_sandbox.scenarios.catalogue import ready_folder, scenario_files
 
 LIVE = "settings: {mode: live}\n"
 CARD = "payment_method: credit-card"

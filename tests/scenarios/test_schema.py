@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sandbox.methods import NAMES
-from sandbox.operations.choose_scenario import file_schema
-from sandbox.orders.refusals import Invalid
-from sandbox.projects.settings import check_scenario_settings
-from sandbox.scenarios.catalogue import SCHEMA_SUFFIX, ready_folder, scenario_files
-from sandbox.scenarios.default import DOCUMENT
-from sandbox.scenarios.documents import parse_yaml
-from sandbox.scenarios.loader import load_scenario
+from payment_sandbox.methods import NAMES
+from payment_sandbox.operations.choose_scenario import file_schema
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.scenarios.catalogue import SCHEMA_SUFFIX, ready_folder, scenario_files
+from payment_sandbox.scenarios.default import DOCUMENT
+from payment_sandbox.scenarios.documents import parse_yaml
+from payment_sandbox.scenarios.loader import load_scenario
 from tests.driver import Sandbox
 from tests.scenarios.test_files import WRONG
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox import http_server
-from sandbox.client import SandboxClient
-from sandbox.http_server import JsonErrorChannel
-from sandbox.projects.registry import FIRST_API_KEY
-from sandbox.realtime import monotonic_seconds
-from sandbox.server import Server
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.serving import http as http_server
+from payment_sandbox.serving.http import JsonErrorChannel
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.registry import FIRST_API_KEY
 
 LIMIT = 20
 OWN = ("listener", "trigger")  # they count as connections

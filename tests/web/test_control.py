@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox import __version__
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
+from payment_sandbox.version import __version__
 from tests.driver import START, Sandbox, by, card, details, refused, violations
 from tests.fakes.shop import Received, Shop
 
@@ -626,8 +626,8 @@ def test_every_example_of_the_description_is_valid(sandbox: Sandbox) -> None:
 
 def test_the_keys_of_an_order_are_those_of_its_description() -> None:
     """What an update takes as read-only is what the description promises, no more and no less."""
-    from sandbox.web.api.shapes import OrderShape
-    from sandbox.web.records import ORDER_KEYS
+    from payment_sandbox.web.answers.records import ORDER_KEYS
+    from payment_sandbox.web.merchant.shapes import OrderShape
 
     assert OrderShape().fields.keys() == ORDER_KEYS
 

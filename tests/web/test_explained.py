@@ -8,11 +8,11 @@ import pytest
 import requests
 from marshmallow import fields
 
-from sandbox.fidelity.ledger import rule_texts
-from sandbox.forms import Form
-from sandbox.orders.refusals import Refusal, Violation
-from sandbox.web.api import explained
-from sandbox.web.described import DESCRIBED
+from payment_sandbox.fidelity.ledger import rule_texts
+from payment_sandbox.forms import Form
+from payment_sandbox.orders.refusals import Refusal, Violation
+from payment_sandbox.web.described import DESCRIBED
+from payment_sandbox.web.merchant import explained
 from tests.driver import LINES, LINES_TOTAL, Sandbox, by, card, details
 
 NOBODY = "00000000-0000-4000-8000-000000000000"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sandbox.server import Server
+from payment_sandbox.serving.server import Server
 from tests.driver import Sandbox, refused
 
 PATHS = ["/control/clock/", "/control/projects/", "/control/wait/?idle=1"]

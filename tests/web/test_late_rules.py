@@ -3,8 +3,8 @@
 from flask import Flask
 from werkzeug.routing import Map, Rule
 
-from sandbox.server import Server
-from sandbox.web.late_rules import LateRule
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.late_rules import LateRule
 
 
 def test_addresses_are_the_same_as_without(server: Server) -> None:

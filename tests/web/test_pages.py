@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import requests
 
-from sandbox.methods import ALL, BY_NAME
-from sandbox.orders.cards import CARDS
-from sandbox.orders.customers import LOCALES
-from sandbox.server import Server
-from sandbox.web.docs.library import written
-from sandbox.web.pages.cardform import is_luhn
-from sandbox.web.pages.language import DEFAULT, Language, phrases
+from payment_sandbox.methods import ALL, BY_NAME
+from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.orders.customers import LOCALES
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.docs.library import written
+from payment_sandbox.web.pages.cardform import is_luhn
+from payment_sandbox.web.pages.language import DEFAULT, Language, phrases
 from tests.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, card
 from tests.payer import Page, Payer, order_page, payment_page
 
@@ -645,9 +645,9 @@ def test_every_phrase_is_said_somewhere() -> None:
     import re
     from pathlib import Path
 
-    import sandbox.web.pages
+    import payment_sandbox.web.pages
 
-    folder = Path(sandbox.web.pages.__file__).parent
+    folder = Path(payment_sandbox.web.pages.__file__).parent
     text = "".join(path.read_text() for path in [*folder.glob("*.py"), *folder.glob("templates/*.html")])
     prefixes = ("card_", "sheet_", "sandbox_", "bank_of_", "notice_", "error_", "transfer_", "qr_")
     endings = ("_title", "_text")
@@ -724,9 +724,9 @@ def test_every_test_id_is_documented() -> None:
     import re
     from pathlib import Path
 
-    import sandbox.web.pages
+    import payment_sandbox.web.pages
 
-    folder = Path(sandbox.web.pages.__file__).parent / "templates"
+    folder = Path(payment_sandbox.web.pages.__file__).parent / "templates"
     documented = written("hosted-page")
     found = {
         test_id

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from sandbox.orders.deliveries import ATTEMPTS_KEPT_MAX
-from sandbox.web.control.strict import BODILESS, QUERIES
-from sandbox.web.described import DESCRIBED
+from payment_sandbox.orders.deliveries import ATTEMPTS_KEPT_MAX
+from payment_sandbox.web.control.strict import BODILESS, QUERIES
+from payment_sandbox.web.described import DESCRIBED
 from tests.described import description
 from tests.driver import Sandbox, card, refused
 

@@ -3,7 +3,7 @@
 import pytest
 from flask.testing import FlaskClient
 
-from sandbox.testing import PaymentSandbox
+from payment_sandbox.testing.project import PaymentSandbox
 
 from .payments import Payments
 from .shop import Sale, make_shop

@@ -1,0 +1,252 @@
+"""The command line: ``payment-sandbox serve`` and what goes with it."""
+
+import gc
+import json
+import os
+import re
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import urlsplit
+
+import click
+
+from payment_sandbox.cli.remote import COMMANDS, scenario_names
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.clock import ClockStart
+from payment_sandbox.projects.store import StateRefused
+from payment_sandbox.storage.registry import FIRST_API_KEY
+from payment_sandbox.version import __version__
+
+if TYPE_CHECKING:
+    from payment_sandbox.serving.server import Server
+
+PROGRAM = "payment-sandbox"
+HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@click.group()
+@click.version_option(__version__, prog_name="payment-sandbox")
+def commands() -> None:
+    """A sandbox of a payment-orders API, on a clock that you move."""
+
+
+@commands.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0 is any free one."
+)
+@click.option(
+    "--clock",
+    default="running",
+    show_default=True,
+    help="running, frozen or frozen@<time>, for every project.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Makes identifiers and keys the same in every run.")
+@click.option(
+    "--scenarios",
+    "scenario_folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A folder of scenario files; may be given several times.",
+)
+@click.option("--scenario", shell_complete=scenario_names, help="The scenario of the first project.")
+@click.option("--allow-host", "allow_hosts", multiple=True, help="A further name of this server.")
+@click.option("--public-url", help="Where merchants and payers reach this server, if not where it listens.")
+@click.option(
+    "--project",
+    "project_files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A YAML file of projects with fixed keys; may be given several times.",
+)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="An SQLite file that holds every change; a killed server comes back with it.",
+)
+@click.option("--control-token", envvar="SANDBOX_CONTROL_TOKEN", help="What making projects asks for.")
+@click.option(
+    "--ready-file", type=click.Path(path_type=Path, dir_okay=False), help="Written, as JSON, when ready."
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def serve(
+    host: str,
+    port: int,
+    ready_file: Path | None,
+    log_format: str,
+    **options: Any,
+) -> None:
+    """Serve the sandbox until Ctrl-C or SIGTERM."""
+    _check(options["clock"], options["public_url"], options["allow_hosts"])
+    if host not in LOOPBACK and options["control_token"] is None:
+        options["control_token"] = secrets.token_urlsafe(24)
+    stopped = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    server = _start(host, port, **options)
+    if ready_file is not None:
+        _write_ready(ready_file, server)
+    _announce(server, options["control_token"] if host not in LOOPBACK else None, log_format)
+    stopped.wait()
+    server.stop()
+
+
+def _start(host: str, port: int, **options: Any) -> "Server":
+    gc.disable()  # until all is loaded: there is no garbage in it, and looking for some takes a while
+    from payment_sandbox.serving.http import PortTaken  # here, so that --help answers at once
+    from payment_sandbox.serving.server import Server
+
+    try:
+        server = Server(host, port, freeze_memory=True, **options)
+    except (PortTaken, StateRefused) as refused:
+        _fail(str(refused))
+    except Invalid as invalid:
+        _fail("\npayment-sandbox: ".join(_line(violation) for violation in invalid.violations))
+    gc.freeze()
+    gc.enable()
+    server.start()
+    return server
+
+
+def _check(clock: str, public_url: str | None, allow_hosts: Sequence[str]) -> None:
+    try:
+        ClockStart.parse(clock)
+    except Invalid as invalid:
+        _fail(f"--{invalid}")
+    if public_url is not None and not _is_address(public_url):
+        _fail(f"--public-url: {public_url!r} is no address such as http://pay.example:8080")
+    for name in allow_hosts:
+        if HOST_NAME.fullmatch(name) is None:
+            _fail(f"--allow-host: {name!r} is no name such as pay.example, without scheme and port")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_plain = not parts.query and not parts.fragment
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
+
+
+def _announce(server: "Server", control_token: str | None, log_format: str) -> None:
+    if log_format == "json":
+        made = {"control_token": control_token} if control_token is not None else {}
+        ready = {"message": "ready", **_ready(server), "api_key": FIRST_API_KEY, **made}
+        print(json.dumps(ready), flush=True)
+        return
+    lines = [
+        f"Payment sandbox {__version__} on {server.url}, API key {FIRST_API_KEY}. Try:",
+        "",
+        f"  curl -u {FIRST_API_KEY}: {server.url}/v1/orders/ -H 'Content-Type: application/json' \\",
+        '    -d \'{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}\'',
+        "",
+        "Then open the payment_url of the answer in a browser, with http:// before it, and pay.",
+        f"Documentation: {server.url}/docs/",
+    ]
+    if control_token is not None:
+        lines.append(f"Making projects asks for the control token {control_token}")
+    print("\n".join(lines), flush=True)
+
+
+def _ready(server: "Server") -> dict[str, Any]:
+    """Where it is, for programs; ``listening`` is on this machine, ``url`` may be a public name."""
+    return {
+        "url": server.url,
+        "listening": server.local_url,
+        "pid": os.getpid(),
+        "version": __version__,
+    }
+
+
+def _write_ready(path: Path, server: "Server") -> None:
+    """Write the file whole or not at all: whoever waits for it may read it at once."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        part.write_text(json.dumps(_ready(server)))
+        part.replace(path)
+    except OSError as error:
+        server.stop()
+        _fail(f"--ready-file: cannot write {path}: {error.strerror}")
+
+
+@commands.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+def check(files: tuple[Path, ...]) -> None:
+    """Check scenario files; prints every mistake of every file, and what is said in vain."""
+    from payment_sandbox.operations.review_scenario import check_file
+
+    wrong = 0
+    for file in files:
+        try:
+            scenario, warnings = check_file(file)
+            lines = [_line(warning._replace(message=f"warning: {warning.message}")) for warning in warnings]
+            print("\n".join([*lines, f"{file}: {scenario.name} is fine, rules: {len(scenario.rules)}"]))
+        except Invalid as invalid:
+            wrong += 1
+            print("\n".join(_line(violation) for violation in invalid.violations))
+    sys.exit(1 if wrong else 0)
+
+
+@commands.command()
+def openapi() -> None:
+    """Print the description of both APIs, without a server."""
+    from payment_sandbox.serving.server import description
+
+    print(description())
+
+
+@commands.command()
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors."""
+    from payment_sandbox.operations.choose_scenario import file_schema
+
+    print(json.dumps(file_schema(), indent=2))
+
+
+@commands.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print what makes a shell complete commands: eval "$(payment-sandbox completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows all three"
+    print(kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source())
+
+
+for _command in COMMANDS:
+    commands.add_command(_command)
+
+
+def _line(violation: Violation) -> str:
+    place = ":".join(str(part) for part in (violation.file, violation.line, violation.column) if part)
+    return " ".join(filter(None, [f"{place}:" if place else "", violation.path, violation.message]))
+
+
+def _fail(sentence: str) -> NoReturn:
+    print(f"payment-sandbox: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
+
+def main() -> NoReturn:
+    """Run a command; what is wrong with a call is one line."""
+    try:
+        code = commands.main(prog_name=PROGRAM, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as asked:
+        print(asked.format_message(), file=sys.stderr)
+        sys.exit(2)
+    except click.ClickException as error:
+        _fail(" ".join(error.format_message().split()))
+    except OSError as error:
+        _fail(f"cannot write: {error.strerror}")
+    except click.Abort:
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,284 @@
+"""A typed client of the control API, for tests and tools in Python.
+
+    client = SandboxClient("http://127.0.0.1:8080", "sandbox-key")
+    client.clock.advance("PT30M")
+
+Every method raises ``SandboxError`` when the server refuses; it carries all violations.
+"""
+
+import json
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from payment_sandbox.client.clock import Advance, SandboxClock, given
+from payment_sandbox.client.errors import SandboxError, Violation
+from payment_sandbox.serving.sessions import direct_session
+
+if TYPE_CHECKING:
+    import requests
+
+__all__ = ["Advance", "Event", "Json", "SandboxClient", "SandboxClock", "SandboxError", "Violation"]
+
+Json = dict[str, Any]
+"""An object of the API, as it came."""
+
+REFUSED: Final = 400
+TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server grants
+
+
+class Transport(Protocol):
+    """What carries calls: a ``requests.Session``, or what is as good."""
+
+    def request(self, *arguments: Any, **options: Any) -> Any:
+        """One call; the answer has ``status_code``, ``content`` and ``json()``."""
+        ...
+
+    def get(self, *arguments: Any, **options: Any) -> Any:
+        """A stream."""
+        ...
+
+    def close(self) -> None:
+        """Let go of its connections."""
+        ...
+
+
+class Event(NamedTuple):
+    """One thing that happened: ``status``, ``webhook``, ``request``, ``clock``, ``decision``, ..."""
+
+    number: int
+    kind: str
+    data: Json
+
+
+class SandboxClient:
+    """One project of a running sandbox."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        session: Transport | None = None,
+        control_token: str | None = None,
+    ) -> None:
+        """Speak to the server at ``base_url`` as the project of ``api_key``.
+
+        With a ``session`` its transport is used, else one of its own without proxies.
+        """
+        self.base_url = base_url.rstrip("/")
+        self.api_key = api_key
+        self.clock = SandboxClock(self.call)
+        self._control_token = control_token
+        self._session = session or direct_session()
+
+    # Calls
+
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        """Any call of the merchant or control API; answers the parsed body.
+
+        Raises:
+            SandboxError: the server refused it.
+        """
+        headers, auth = {}, (self.api_key, "")
+        if path == "/control/projects/" and self._control_token is not None:
+            headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
+        answer = self._session.request(
+            method,
+            f"{self.base_url}{path}",
+            json=body,
+            params=given(**(query or {})),
+            headers=headers,
+            auth=auth,
+            timeout=TIMEOUT_SECONDS,
+            allow_redirects=False,
+        )
+        _refuse(answer)
+        return answer.json() if answer.content else {}
+
+    def health(self) -> Json:
+        """``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
+        return _object(self.call("GET", "/health/"))
+
+    def close(self) -> None:
+        """Let go of its connections, which the clients made by it use, too; a next call opens new ones."""
+        self._session.close()
+
+    # The project
+
+    def projects(self) -> list[Json]:
+        """All projects of the server, without their keys; needs the control token where one is set."""
+        return self._items("/control/projects/")
+
+    def create_project(self, **settings: Any) -> "SandboxClient":
+        """Another project, with a client of its own (CTL-06)."""
+        made = self.call("POST", "/control/projects/", settings)
+        return SandboxClient(
+            self.base_url, made["api_key"], session=self._session, control_token=self._control_token
+        )
+
+    def project(self) -> Json:
+        """The project's ids, settings, clock and scenario."""
+        return _object(self.call("GET", "/control/project/"))
+
+    def change_settings(self, **settings: Any) -> Json:
+        """Change some settings, or none when one is wrong (CTL-01)."""
+        return _object(self.call("PATCH", "/control/project/", settings))
+
+    def delete_project(self) -> None:
+        """Delete it; its key is refused from then on (CTL-07)."""
+        self.call("DELETE", "/control/project/")
+
+    def reset(self) -> None:
+        """Be as at the start (CTL-09)."""
+        self.call("POST", "/control/reset/")
+
+    def snapshot(self) -> Json:
+        """The whole state as one document (CTL-10)."""
+        return _object(self.call("GET", "/control/state/"))
+
+    def restore(self, state: Json) -> None:
+        """Go on from a snapshot (CTL-10)."""
+        self.call("PUT", "/control/state/", state)
+
+    # What shall happen
+
+    def scenario(self, scenario: str | Json) -> Json:
+        """Switch to a scenario by its name, or to a whole one (CTL-19)."""
+        body = {"name": scenario} if isinstance(scenario, str) else scenario
+        return _object(self.call("PUT", "/control/scenario/", body))
+
+    def reset_scenario(self) -> None:
+        """Go back to the default one."""
+        self.call("DELETE", "/control/scenario/")
+
+    def scenarios(self) -> list[Json]:
+        """The scenarios there are, with their descriptions (CTL-18)."""
+        return self._items("/control/scenarios/")
+
+    def faults(self, faults: Sequence[Json] = (), webhooks: Sequence[Json] = ()) -> Json:
+        """Let requests and webhooks go wrong; without any, none do (CTL-23, CTL-24)."""
+        return _object(
+            self.call("PUT", "/control/faults/", {"faults": list(faults), "webhooks": list(webhooks)})
+        )
+
+    def act(self, order_id: str, actor: str, action: str, **how: Any) -> Json:
+        """Let somebody act: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
+        body = {"actor": actor, "action": action, **how}
+        return _object(self.call("POST", f"/control/orders/{order_id}/act/", body))
+
+    def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> Json:
+        """Let a payer scan a bank QR code; answers the order."""
+        body = given(amount=amount, issuer_id=issuer_id)
+        return _object(self.call("POST", f"/control/bankqr/{qr_id}/scan/", body))
+
+    # What happened
+
+    def order(self, order_id: str) -> Json:
+        """An order as the merchant reads it."""
+        return _object(self.call("GET", f"/v1/orders/{order_id}/"))
+
+    def status(self, order_id: str) -> str | None:
+        """The status of an order, by a look that leaves no trace in the journal; None when it is gone."""
+        try:
+            answer = self.call(
+                "GET", "/control/wait/", query={"order_id": order_id, "status": "new", "timeout": "0"}
+            )
+        except SandboxError as refused:
+            return refused.now.get("status")
+        status: str = answer["status"]
+        return status
+
+    def agenda(self) -> list[Json]:
+        """What is due, in its order (CTL-17)."""
+        return self._items("/control/agenda/")
+
+    def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[Json]:
+        """Webhooks with every attempt, newest last (CTL-21)."""
+        return self._items("/control/webhooks/", {"order_id": order_id, "state": state})
+
+    def redeliver(self, delivery_id: str) -> Json:
+        """Send a webhook once more, now (CTL-22)."""
+        return _object(self.call("POST", f"/control/webhooks/{delivery_id}/redeliver/"))
+
+    def journal(
+        self,
+        *,
+        method: str | None = None,
+        path: str | None = None,
+        status: int | None = None,
+        order_id: str | None = None,
+    ) -> list[Json]:
+        """Requests of the merchant API with their answers, oldest first (CTL-25)."""
+        filters = {"method": method, "path": path, "status": status, "order_id": order_id}
+        return self._items("/control/journal/", filters)
+
+    def wait(
+        self,
+        *,
+        order_id: str | None = None,
+        status: str | None = None,
+        webhook: str | None = None,
+        idle: bool = False,
+        timeout_seconds: float = 10.0,
+    ) -> Json:
+        """Wait until an order has a status, a webhook of an order was answered, or nothing is due (CTL-26).
+
+        Raises:
+            SandboxError: 408, the time is over and something else is true.
+        """
+        return _object(
+            self.call(
+                "GET",
+                "/control/wait/",
+                query={
+                    "order_id": order_id,
+                    "status": status,
+                    "webhook": webhook,
+                    "idle": 1 if idle else None,
+                    "timeout": f"{timeout_seconds:g}",
+                },
+            )
+        )
+
+    def events(self) -> "Generator[Event, None, None]":
+        """All that happens in the project from now on, as it happens, until the iterator is closed (CTL-27).
+
+        It waits for each in real time, on a connection of its own.
+        """
+        url = f"{self.base_url}/control/events/"
+        answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
+        _refuse(answer)  # the server watches once it has answered so far
+        return _events(answer)
+
+    def rules(self) -> Iterator[Json]:
+        """Every rule that the sandbox plays by, with the tests that prove it (SET-70)."""
+        yield from self._items("/control/fidelity/")
+
+    def _items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Json]:
+        found: list[Json] = self.call("GET", path, query=query)["items"]
+        return found
+
+
+def _events(answer: "requests.Response") -> "Generator[Event, None, None]":
+    fields: dict[str, str] = {}
+    with answer:
+        for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
+            name, _, value = line.partition(": ")
+            fields[name] = value
+            if name == "data":
+                yield Event(int(fields["id"]), fields["event"], json.loads(value))
+
+
+def _refuse(answer: "requests.Response") -> None:
+    if answer.status_code < REFUSED:
+        return
+    try:
+        error = answer.json().get("error", {})
+    except ValueError:
+        error = {}
+    raise SandboxError(answer.status_code, error)
+
+
+def _object(found: Any) -> Json:
+    answer: Json = found
+    return answer

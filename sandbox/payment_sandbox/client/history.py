@@ -1,0 +1,87 @@
+"""What happened in a project, causes before what they caused: how the report of a failed test ends."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from payment_sandbox.client.client import Json, SandboxClient
+
+ANSWER_SHOWN: Final = 160  # characters of what a shop answered to a webhook
+
+
+class Moment(NamedTuple):
+    """A line, when it happened in real time, which puts it in its place, and in sandbox time."""
+
+    real_at: str
+    at: str
+    line: str
+
+
+def timeline(client: SandboxClient) -> Iterator[str]:
+    """Requests and answers, statuses, visits back to the shop, and webhooks."""
+    journal = client.call("GET", "/control/journal/")
+    moments = [moment for entry in journal["items"] for moment in _exchange(entry)]
+    moments += _statuses(journal["statuses"])
+    moments += [
+        Moment(visit["real_at"], visit["at"], f"the customer of {visit['order_id']} is back in the shop")
+        for visit in journal["returns"]
+    ]
+    moments += [moment for webhook in client.webhooks() for moment in _attempts(webhook)]
+    yield f"sandbox time is {client.clock.now.isoformat()}, scenario {client.project()['scenario']}"
+    for moment in sorted(moments, key=lambda moment: moment.real_at):
+        yield f"{moment.at}  {moment.line}"
+
+
+def _statuses(statuses: list[Json]) -> Iterator[Moment]:
+    """An order and its attempt that reach the same status at once are told in one line."""
+    orders = {(item["order_id"], item["real_at"], item["status"]) for item in statuses if _is_order(item)}
+    for item in statuses:
+        order_id, status = item["order_id"], item["status"]
+        is_told = (order_id, item["real_at"], status) in orders
+        if _is_order(item):
+            yield Moment(item["real_at"], item["at"], f"order {order_id} is {status}")
+        elif not is_told:
+            line = f"{item['payment_method']} of order {order_id} is {status}"
+            yield Moment(item["real_at"], item["at"], line)
+
+
+def _is_order(item: Json) -> bool:
+    return item["payment_method"] is None
+
+
+def _attempts(webhook: Json) -> Iterator[Moment]:
+    name = f"webhook {webhook['id'][:8]} for {webhook['order_id']} to {webhook['url']}"
+    for attempt in webhook["attempts"]:
+        line = f"{name}, try {attempt['number']}: {_outcome(attempt)}"
+        yield Moment(attempt["real_at"], attempt["at"], line)
+
+
+def _outcome(attempt: Json) -> str:
+    """What the shop answered; its words, too, where it failed."""
+    answer = attempt["response"]
+    if answer is None:
+        return str(attempt["error"] or attempt["warning"] or "no answer")
+    words = " ".join(str(answer["body"]).split())[:ANSWER_SHOWN]
+    return f"{answer['status']} {words}" if answer["status"] >= 400 and words else str(answer["status"])
+
+
+def _exchange(entry: Json) -> Iterator[Moment]:
+    for line in _lines(entry):
+        yield Moment(entry["real_at"], entry["at"], line)
+
+
+def _lines(entry: Json) -> Iterator[str]:
+    rule = f", rule {entry['rule']}" if entry["rule"] else ""
+    fault = f", fault {entry['fault']}" if entry["fault"] else ""
+    yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"
+    error = (entry["response"] or {}).get("error") if isinstance(entry["response"], dict) else None
+    if error is not None:
+        yield f"  {error['type']}: {error['value']}"
+    decision = entry["decision"]
+    if decision is not None and decision["rule"] is not None:
+        yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
+    elif decision is not None and decision.get("nearest"):
+        differs = "; ".join(
+            f"{found['condition']} expected {found['expected']}, was {found['actual']}"
+            for found in decision["nearest"]["differs"]
+        )
+        yield f"  no rule matched; nearest is rule {decision['nearest']['rule']}: {differs}"

@@ -1,0 +1,53 @@
+"""Reads the ledger's tables, which are part of the package."""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+
+class Rule(NamedTuple):
+    """One checkable rule, from ``spec``, ``inferred`` or a ``choice``, shown by a call or by a page."""
+
+    id: str
+    section: str
+    source: str
+    shown_by: str
+    text: str
+    tests: list[str]
+
+
+class Assumption(NamedTuple):
+    """How a silent point is settled, and why."""
+
+    id: str
+    source: str
+    text: str
+    reason: str
+
+
+def _rows(name: str) -> Iterator[list[str]]:
+    text = files("payment_sandbox.fidelity").joinpath(name).read_text(encoding="utf-8")
+    return (line.split("\t") for line in text.splitlines()[1:] if line)
+
+
+def rules() -> list[Rule]:
+    """Every rule with the names of the tests that prove it."""
+    proofs: dict[str, list[str]] = {}
+    for rule_id, test in _rows("proofs.tsv"):
+        proofs.setdefault(rule_id, []).append(test)
+    return [
+        Rule(rule_id, section, source, shown_by, text, proofs.get(rule_id, []))
+        for rule_id, section, source, shown_by, text in _rows("rules.tsv")
+    ]
+
+
+def assumptions() -> list[Assumption]:
+    """Every assumption, in the order of its number."""
+    return [Assumption(*row) for row in _rows("assumptions.tsv")]
+
+
+@cache
+def rule_texts() -> dict[str, str]:
+    """What each rule says, by its id."""
+    return {rule.id: rule.text for rule in rules()}

@@ -1,0 +1,33 @@
+"""How untrusted input is read: strictly, all violations at once, each with its path."""
+
+from payment_sandbox.forms.base import Form, Problem, load, read, unknown_keys
+from payment_sandbox.forms.fields import (
+    Cents,
+    Choice,
+    Flag,
+    Items,
+    Moment,
+    Part,
+    PeriodText,
+    Text,
+    WebUrl,
+    Whole,
+)
+
+__all__ = [
+    "Cents",
+    "Choice",
+    "Flag",
+    "Form",
+    "Items",
+    "Moment",
+    "Part",
+    "PeriodText",
+    "Problem",
+    "Text",
+    "WebUrl",
+    "Whole",
+    "load",
+    "read",
+    "unknown_keys",
+]

@@ -1,0 +1,138 @@
+"""A form reads one JSON object; what it finds wrong comes out as violations with paths."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from marshmallow import EXCLUDE, Schema, ValidationError, fields
+
+from payment_sandbox.orders.refusals import Invalid, Violation
+
+VIOLATIONS_MAX = 100  # a body of a million wrong items gets an answer, not a book
+
+
+class Problem(str):
+    """A message that also says what would have been allowed."""
+
+    __slots__ = ("allowed", "nearest")
+    allowed: Sequence[str]
+    nearest: str | None
+
+    def __new__(cls, message: str, allowed: Sequence[str], nearest: str | None = None) -> "Problem":
+        """Make the message a text that carries its alternatives."""
+        problem = super().__new__(cls, message)
+        problem.allowed = allowed
+        problem.nearest = nearest
+        return problem
+
+
+class Form(Schema):
+    """Reads known keys; unknown ones are found by ``unknown_keys``, not lost in silence."""
+
+    error_messages = {"type": "must be an object"}
+
+    class Meta:
+        """Leave unknown keys to the caller."""
+
+        unknown = EXCLUDE
+
+
+def nearest_word(word: str, known: Sequence[str]) -> str | None:
+    """The known word that looks most like another one."""
+    from difflib import get_close_matches  # here, because starting up is faster without it
+
+    return next(iter(get_close_matches(word, known, n=1)), None)
+
+
+def did_you_mean(nearest: str | None) -> str:
+    """How a message ends that knows a word that was perhaps meant."""
+    return f"; did you mean {nearest!r}?" if nearest else ""
+
+
+class UnknownKey(NamedTuple):
+    """A key that a form does not know."""
+
+    path: str
+    key: str
+    known: Sequence[str]
+
+    def violation(self) -> Violation:
+        """Refuse it, naming the known word that looks most like it."""
+        nearest = nearest_word(self.key, self.known)
+        return Violation(self.path, f"is not a known key{did_you_mean(nearest)}", sorted(self.known), nearest)
+
+
+def load(form: Form, data: Any) -> tuple[dict[str, Any], list[Violation]]:
+    """Read what is right and list what is wrong; both at once."""
+    try:
+        loaded: dict[str, Any] = form.load(data)
+    except ValidationError as error:
+        valid = error.valid_data if isinstance(error.valid_data, dict) else {}
+        return valid, list(_violations(error.messages, ""))[:VIOLATIONS_MAX]
+    return loaded, []
+
+
+def read(form: Form, data: Any) -> dict[str, Any]:
+    """Read an object in which every key must be known.
+
+    Raises:
+        Invalid: lists all violations.
+    """
+    loaded, violations = load(form, data)
+    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
+    if violations:
+        raise Invalid(violations)
+    return loaded
+
+
+def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
+    """Find the keys, at every level, that the form does not know."""
+    if not isinstance(data, dict):
+        return
+    known = form.load_fields
+    for key, value in data.items():
+        here = f"{path}.{key}" if path else key
+        field = known.get(key)
+        if field is None:
+            yield UnknownKey(here, key, list(known))
+        elif isinstance(value, dict | list):
+            yield from _unknown_in(field, value, here)
+
+
+def _unknown_in(field: fields.Field[Any], value: Any, path: str) -> Iterator[UnknownKey]:
+    if isinstance(field, fields.Nested):
+        yield from unknown_keys(_form_of(field), value, path)
+    elif isinstance(field, fields.List) and isinstance(value, list):
+        for index, item in enumerate(value):
+            if isinstance(item, Mapping):
+                yield from _unknown_in(field.inner, item, f"{path}[{index}]")
+
+
+def _form_of(field: fields.Nested) -> Form:
+    form = field.schema
+    assert isinstance(form, Form), "forms nest forms"
+    return form
+
+
+def _violations(messages: Any, path: str) -> Iterator[Violation]:
+    if isinstance(messages, Mapping):
+        for key, inner in messages.items():
+            if key in ("key", "value") and isinstance(
+                inner, list
+            ):  # of a free-form object, not a key of ours
+                yield from _violations(inner, path)
+            else:
+                yield from _violations(inner, _joined(path, key))
+    elif isinstance(messages, list):
+        for inner in messages:
+            yield from _violations(inner, path)
+    else:
+        nearest = getattr(messages, "nearest", None)
+        yield Violation(path, str(messages), getattr(messages, "allowed", None), nearest)
+
+
+def _joined(path: str, key: Any) -> str:
+    if key == "_schema":
+        return path
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    return f"{path}.{key}" if path else str(key)

@@ -1,0 +1,291 @@
+"""The kinds of values that requests hold; each says in a sentence what it expects."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from marshmallow import ValidationError, fields, validate
+
+from payment_sandbox.forms.base import Problem, did_you_mean, nearest_word
+from payment_sandbox.kernel.periods import Period, PeriodError
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
+
+URL_LENGTH_MAX: Final = 2048
+SECONDS_MAX: Final = 60
+COMMON: Final = {"required": "is required", "null": "must not be null"}
+
+
+def _described(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    """Options with facts for the API's description."""
+    return {**options, "metadata": {**metadata, **options.get("metadata", {})}}
+
+
+class Told:
+    """A field that tells in ``about`` what it is for: API description, editors and documentation show it."""
+
+    def __init__(self, *parts: Any, about: str = "", **options: Any) -> None:
+        if about:
+            options = _described(options, description=about)
+        super().__init__(*parts, **options)
+
+
+class Text(Told, fields.String):
+    """A text; ``pattern`` says which, ``expected`` says so in words."""
+
+    default_error_messages = {**COMMON, "invalid": "must be a text", "invalid_utf8": "must be UTF-8"}
+
+    def __init__(self, *, pattern: str | None = None, expected: str = "", **options: Any) -> None:
+        if pattern is not None:  # for the description in the dialect of JSON Schema, which knows no \\Z
+            options = _described(options, pattern=f"^(?:{pattern})$")
+        super().__init__(**options)
+        if pattern is not None:
+            self.validators.append(
+                validate.Regexp(re.compile(rf"(?:{pattern})\Z"), error=f"must be {expected}")
+            )
+
+
+class NumberOrText(Text):
+    """A text; a number is taken as its digits (house numbers come both ways)."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        return super()._deserialize(value, attr, data, **options)
+
+
+class Choice(Text):
+    """One of some words."""
+
+    def __init__(self, choices: Sequence[str], **options: Any) -> None:
+        self.choices = list(choices)
+        super().__init__(**_described(options, enum=self.choices))
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        word = super()._deserialize(value, attr, data, **options)
+        if word not in self.choices:
+            nearest = nearest_word(word, self.choices)
+            message = f"must be one of: {', '.join(self.choices)}{did_you_mean(nearest)}"
+            raise ValidationError(Problem(message, self.choices, nearest))
+        return word
+
+
+class Whole(Told, fields.Integer):
+    """A whole number; 12.95, "12" and true are none."""
+
+    default_error_messages = {**COMMON, "invalid": "must be a whole number", "too_large": "is too large"}
+
+    def __init__(self, low: int | None = None, high: int | None = None, **options: Any) -> None:
+        super().__init__(strict=True, **options)
+        if low is not None or high is not None:
+            bounds = [
+                f"at least {low}" if low is not None else "",
+                f"at most {high}" if high is not None else "",
+            ]
+            error = f"must be {' and '.join(filter(None, bounds))}"
+            self.validators.append(validate.Range(low, high, error=error))
+
+
+class Number(Told, fields.Float):
+    """A number, whole or not."""
+
+    default_error_messages = {**COMMON, "invalid": "must be a number", "special": "must be a number"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return super()._deserialize(value, attr, data, **options)
+
+
+class Seconds(Number):
+    """Real seconds, at most a minute."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        error = f"must be more than 0 and at most {SECONDS_MAX} seconds"
+        self.validators.append(validate.Range(0, SECONDS_MAX, min_inclusive=False, error=error))
+
+
+class Cents(Whole):
+    """An amount: whole cents, 1 to 2^53-1 (SET-11)."""
+
+    default_error_messages = {"invalid": "must be a whole number of cents"}
+
+    def __init__(self, low: int = 1, high: int = AMOUNT_CENTS_MAX, **options: Any) -> None:
+        super().__init__(low, high, **options)
+
+
+class Flag(Told, fields.Boolean):
+    """True or false, and no word or number that stands for them."""
+
+    default_error_messages = {**COMMON, "invalid": "must be true or false"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> bool:
+        if not isinstance(value, bool):
+            raise self.make_error("invalid", input=value)
+        return value
+
+
+class Yes(Flag):
+    """True; who does not want it leaves it out."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**_described(options, enum=[True]))
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> bool:
+        if not super()._deserialize(value, attr, data, **options):
+            raise ValidationError("must be true, or be left out")
+        return True
+
+
+class Anything(Told, fields.Dict):
+    """An object whose keys are the sender's own."""
+
+    default_error_messages = {**COMMON, "invalid": "must be an object"}
+
+
+class Items(Told, fields.List[Any]):
+    """A list of ``least`` to ``most`` items; its length is checked besides what it holds."""
+
+    default_error_messages = {**COMMON, "invalid": "must be a list"}
+
+    def __init__(self, inner: Any, *, least: int = 0, most: int | None = None, **options: Any) -> None:
+        super().__init__(inner, **options)
+        self.least, self.most = least, most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
+        errors: dict[Any, Any] = {}
+        items: list[Any] = []
+        try:
+            items = super()._deserialize(value, attr, data, **options)
+        except ValidationError as error:
+            if not isinstance(error.messages, dict):
+                raise
+            errors, items = dict(error.messages), list(error.valid_data or [])
+        if len(value) < self.least or (self.most is not None and len(value) > self.most):
+            errors["_schema"] = [f"must hold {self._bounds()}, and holds {len(value)}"]
+        if errors:
+            raise ValidationError(errors, valid_data=items)
+        return items
+
+    def _bounds(self) -> str:
+        least = f"at least {self.least}" if self.least else ""
+        most = f"at most {self.most}" if self.most is not None else ""
+        return " and ".join(filter(None, [least, most]))
+
+
+class OneOrMany(Items):
+    """A list of at least one item; one item may stand without its list."""
+
+    def __init__(self, inner: Any, **options: Any) -> None:
+        super().__init__(inner, least=1, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
+        listed = value if isinstance(value, list | dict) else [value]
+        return super()._deserialize(listed, attr, data, **options)
+
+
+class Part(Told, fields.Nested):
+    """An object with a form of its own."""
+
+    default_error_messages = {**COMMON, "type": "must be an object"}
+
+
+NO_TIME: Final = "must be longer than nothing"
+
+
+class PeriodText(Text):
+    """An ISO 8601 duration above zero, kept as it was spelled (SET-20, SET-21)."""
+
+    def __init__(self, *, zero: bool = False, **options: Any) -> None:
+        super().__init__(**_described(options, format="duration"))
+        self.zero = zero
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **options)
+        try:
+            period = Period.parse(text)
+        except PeriodError as error:
+            raise ValidationError(f"must be an ISO 8601 duration such as PT30M or P7D: {error}") from None
+        if period.is_zero and not self.zero:
+            raise ValidationError(NO_TIME)
+        return text
+
+
+class Moment(Text):
+    """A date and time, ISO 8601; without an offset it is UTC."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**_described(options, format="date-time"))
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        text = super()._deserialize(value, attr, data, **options)
+        try:
+            moment = datetime.fromisoformat(text)
+            return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            raise ValidationError("must be a date and time such as 2027-01-01T00:00:00Z") from None
+
+
+class Birthdate(Text):
+    """A date, kept as text."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**_described(options, format="date"))
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        text = super()._deserialize(value, attr, data, **options)
+        try:
+            if len(text) != len("YYYY-MM-DD"):
+                raise ValueError(text)
+            date.fromisoformat(text)
+        except ValueError:
+            raise ValidationError("must be a date, YYYY-MM-DD") from None
+        return text
+
+
+class WebUrl(Text):
+    """An http or https address with a host and without credentials."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**_described(options, format="uri"))
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        text = super()._deserialize(value, attr, data, **options)
+        problem = _url_problem(text)
+        if problem:
+            raise ValidationError(f"must be a web address such as https://shop.example/paid: {problem}")
+        return text
+
+
+def _url_problem(text: str) -> str | None:
+    if len(text) > URL_LENGTH_MAX:
+        return f"it is longer than {URL_LENGTH_MAX} characters"
+    if not text.isprintable() or " " in text or "\\" in text:
+        return "it holds a space, a backslash or a control character"
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError as error:
+        return str(error)
+    if parts.scheme not in ("http", "https"):
+        return "its scheme is not http or https"
+    if not parts.hostname:
+        return "it names no host"
+    if "@" in parts.netloc:
+        return "it holds credentials"
+    try:
+        parts.hostname.encode("idna")
+    except UnicodeError:
+        return "its host is no name that can be looked up"
+    return None
+
+
+def without_nulls(value: Any) -> Any:
+    """Take nulls as absent, at every level (SET-15)."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [without_nulls(inner) for inner in value]
+    return value

@@ -1,0 +1,42 @@
+"""The eleven payment methods, each a module of its own; a twelfth is one more module and one more line."""
+
+from typing import Final
+
+from payment_sandbox.methods.bank_redirect_be import BankRedirectBe
+from payment_sandbox.methods.bank_redirect_de import BankRedirectDe
+from payment_sandbox.methods.bank_redirect_nl import BankRedirectNl
+from payment_sandbox.methods.bank_transfer import BankTransfer
+from payment_sandbox.methods.base import Method
+from payment_sandbox.methods.credit_card import CreditCard
+from payment_sandbox.methods.invoice_later_b import InvoiceLaterB
+from payment_sandbox.methods.pay_later_a import PayLaterA
+from payment_sandbox.methods.refund import Refund
+from payment_sandbox.methods.wallet_apple import WalletApple
+from payment_sandbox.methods.wallet_google import WalletGoogle
+from payment_sandbox.methods.wallet_qr import WalletQr
+from payment_sandbox.methods.wallet_web import WalletWeb
+from payment_sandbox.orders.transaction import Transaction
+
+ALL: Final[tuple[Method, ...]] = (
+    CreditCard(),
+    BankTransfer(),
+    BankRedirectNl(),
+    BankRedirectBe(),
+    BankRedirectDe(),
+    WalletQr(),
+    WalletWeb(),
+    WalletApple(),
+    WalletGoogle(),
+    PayLaterA(),
+    InvoiceLaterB(),
+)
+BY_NAME: Final = {method.name: method for method in ALL}
+NAMES: Final = tuple(BY_NAME)
+WITH_ISSUERS: Final = BankRedirectNl.name
+SCANNED_BY: Final = BankRedirectNl.name  # a bank QR code is paid by online banking
+REFUND: Final[Method] = Refund()
+
+
+def behaviour_of(transaction: Transaction) -> Method:
+    """What plays a transaction out: its method, or the refund process for money that goes back."""
+    return REFUND if transaction.credit_debit == "debit" else BY_NAME[transaction.method]

@@ -1,0 +1,53 @@
+"""Online banking with a choice of bank beforehand."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from payment_sandbox.methods.banking import ISSUERS, payer
+from payment_sandbox.methods.base import PAYMENT_PAGE, AttemptDraft, Capabilities, Move, Reveal, Step, Terms
+from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.orders.transaction import Transaction
+
+
+class BankRedirectNl(PageMethod):
+    """The customer confirms at the issuer that the merchant named (IDR-01)."""
+
+    name = "bank-redirect-nl"
+    capabilities = Capabilities(default_expiration="PT60M", brand="bank-redirect-nl")
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """The issuer must be named, and be one of the list (IDR-01, IDR-06)."""
+        issuer_id = draft.details.get("issuer_id")
+        known = [issuer.id for issuer in ISSUERS]
+        if issuer_id in known:
+            return []
+        path = f"{draft.path}.payment_method_details.issuer_id"
+        if issuer_id is None:
+            return [Violation(path, "is required for bank-redirect-nl", known, rule="IDR-01")]
+        return [Violation(path, "is not in the issuers list", known, rule="IDR-06")]
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Name the bank, and where the customer authenticates."""
+        details = {
+            "issuer_id": attempt.asked["issuer_id"],
+            "issuer_authentication_url": PAYMENT_PAGE,
+            "status": "Open",
+            "transaction_id": "0" + terms.ids.digits("bank-transaction", 15),
+        }
+        return [Reveal(details), *super().begin(attempt, terms)]
+
+    def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
+        """Who paid, as the bank tells (IDR-04)."""
+        return {
+            **payer(attempt.asked["issuer_id"], terms.ids),
+            "consumer_city": "Utrecht",
+            "status": "Success",
+        }
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """The bank's own status follows the attempt's."""
+        steps = super().finish(attempt, action, terms)
+        ended = {"fail": "Failure", "cancel": "Cancelled"}.get(action.action)
+        return [Reveal({"status": ended}), *steps] if ended and isinstance(steps[0], Move) else steps

@@ -1,0 +1,81 @@
+"""A SEPA transfer: the money comes days later, or another sum, or never."""
+
+from collections.abc import Sequence
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.methods.banking import CREDITOR, ISSUERS, dutch_iban, payer
+from payment_sandbox.methods.base import (
+    AT_ONCE,
+    CREDIT,
+    AttemptDraft,
+    Capabilities,
+    Credit,
+    Later,
+    Move,
+    OpenPage,
+    Reveal,
+    Step,
+    Terms,
+)
+from payment_sandbox.orders.actions import BANK, Action
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.orders.statuses import TransactionStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+
+
+class BankTransfer:
+    """Pending until the bank credits the sum; test mode never does (SEPA-01, SEPA-04)."""
+
+    name = "bank-transfer"
+    capabilities = Capabilities(
+        default_expiration="P30D",
+        completes_in_test=False,
+        brand="sepa",
+        page="transfer",
+        outcomes=(frozenset({"credit"}),),
+    )
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return self.capabilities.outcomes[0]
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """A transfer needs no details (SEPA-05)."""
+        return []
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Say where to pay to, and wait."""
+        details = {
+            "reference": "9" + terms.ids.digits("reference", 15),
+            **CREDITOR,
+            "creditor_iban": dutch_iban(CREDITOR["creditor_bic"], terms.ids),
+            "consumer_bic": None,
+            "consumer_iban": None,
+            "consumer_name": None,
+        }
+        return [Reveal(details), OpenPage(), Move(Trigger.PEND), *self._planned(attempt, terms)]
+
+    def _planned(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        credit = attempt.plan.get("credit", "never")
+        if credit == "never" or terms.is_test:
+            return []
+        action = Action(BANK, "credit", amount_cents=credit.get("amount"))
+        return [Later(Period.parse(credit.get("after", AT_ONCE)), action)]
+
+    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Reading the account number changes nothing."""
+        return []
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Too little leaves it pending, enough completes it, even after expiry."""
+        outstanding_cents = attempt.amount_cents - attempt.credited_cents
+        amount_cents = outstanding_cents if action.amount_cents is None else action.amount_cents
+        credit = Credit(amount_cents)
+        if amount_cents < outstanding_cents:
+            return [credit]
+        return [credit, Reveal(payer(ISSUERS[0].id, terms.ids)), Move(Trigger.PAY)]
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """Money can come while it is awaited, and after it is not."""
+        awaited = attempt.status in (TransactionStatus.PENDING, TransactionStatus.EXPIRED)
+        return (CREDIT,) if awaited and not terms.is_test else ()

@@ -1,0 +1,200 @@
+"""Cards: a sale or an authorization, once or with a stored card."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.methods.base import (
+    PAGE_KEYS,
+    PROCESSOR_KEYS,
+    REJECT,
+    SETTLE,
+    AttemptDraft,
+    Capabilities,
+    Later,
+    Move,
+    Reveal,
+    Step,
+    StoreCard,
+    Terms,
+    planned_after,
+    succeeded,
+)
+from payment_sandbox.methods.page import CUSTOMER_MESSAGE, PageMethod
+from payment_sandbox.orders.actions import PROCESSOR, Action
+from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.orders.statuses import TransactionStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.orders.vault import ONE_CLICK, RECURRING, Credential
+
+SETTLES_AFTER: Final = "PT1M"
+FIRST: Final = "first"
+APPROVED: Final = {"dynamic_descriptor": "CARD-09", "one_click_type": "FLOW-10", "recurring_type": "FLOW-11"}
+TOKEN: Final = {ONE_CLICK: "CARD-12", RECURRING: "CARD-13"}
+USES: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING}
+
+
+def stored_use(details: Mapping[str, Any]) -> str | None:
+    """The use of a stored card that an actual one-click or recurring payment makes."""
+    for key, use in USES.items():
+        if details.get(key) == use:
+            return use
+    return None
+
+
+def first_use(details: Mapping[str, Any]) -> str | None:
+    """The use for which a first payment stores its card."""
+    for key, use in USES.items():
+        if details.get(key) == FIRST:
+            return use
+    return None
+
+
+class CreditCard(PageMethod):
+    """Payment cards of five families."""
+
+    name = "credit-card"
+    capabilities = Capabilities(
+        default_expiration="PT30M",
+        authorizes=True,
+        brand="card",
+        page="card",
+        needs_feature="cards_approved",
+        outcomes=(PAGE_KEYS | {"card"}, PROCESSOR_KEYS),
+    )
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        by_customer, stored = self.capabilities.outcomes
+        return by_customer if stored_use(attempt.asked) is None else stored
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """Features the merchant must have, and what a stored card needs (CARD-09 to CARD-14)."""
+        details, path = draft.details, f"{draft.path}.payment_method_details"
+        violations = self._features(details, path, f"{draft.path}.payment_method", terms)
+        if "one_click_type" in details and "recurring_type" in details:
+            problem = "cannot stand beside one_click_type"
+            violations.append(Violation(f"{path}.recurring_type", problem, rule="CARD-11"))
+            return violations
+        use = stored_use(details)
+        if use is not None:
+            violations += self._stored(use, draft, path, terms)
+        elif "vault_token" in details:
+            problem = "goes with one_click_type one-click or recurring_type recurring"
+            violations.append(Violation(f"{path}.vault_token", problem, rule="CARD-12"))
+        return violations
+
+    def _features(
+        self, details: Mapping[str, Any], path: str, method_path: str, terms: Terms
+    ) -> list[Violation]:
+        needed = {
+            "dynamic_descriptor": ("dynamic_descriptor_enabled",),
+            "one_click_type": ("cards_approved", "one_click_enabled"),
+            "recurring_type": ("cards_approved", "recurring_enabled"),
+        }
+        approval = "cards_approved"
+        refused = (
+            []
+            if approval in terms.features
+            else [
+                Violation(
+                    method_path, f"this merchant is not approved for cards: {approval} is off", rule="CTL-03"
+                )
+            ]
+        )
+        return refused + [
+            Violation(
+                f"{path}.{key}", f"this merchant is not approved for it: {feature} is off", rule=APPROVED[key]
+            )
+            for key, features in needed.items()
+            if key in details
+            for feature in features
+            if feature not in terms.features
+        ]
+
+    def _stored(self, use: str, draft: AttemptDraft, path: str, terms: Terms) -> list[Violation]:
+        violations = []
+        if use == ONE_CLICK and "cvc" not in draft.details:
+            problem = "is required for every one-click payment"
+            violations.append(Violation(f"{path}.cvc", problem, rule="CARD-14"))
+        token = draft.details.get("vault_token")
+        if token is None:
+            problem = f"is required for a {use} payment"
+            violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN[use]))
+            return violations
+        credential = terms.find_credential(token)
+        if credential is None or credential.use != use:
+            problem = f"is no token of a first {use} payment here"
+            violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN[use]))
+        elif use == RECURRING and draft.amount_cents not in (None, credential.amount_cents):
+            violations.append(
+                Violation(
+                    "amount",
+                    f"is {draft.amount_cents}, but every payment of this recurring series has the amount of "
+                    f"its first, {credential.amount_cents}",
+                    [str(credential.amount_cents)],
+                    rule="LIM-07",
+                )
+            )
+        return violations
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Open the page, or charge a stored card without the customer (STA-11, STA-12)."""
+        use = stored_use(attempt.asked)
+        shown = {k: v for k, v in attempt.asked.items() if k in (*USES, "dynamic_descriptor")}
+        if use is None:
+            return [Reveal(shown), *super().begin(attempt, terms)]
+        credential = terms.find_credential(attempt.asked["vault_token"])
+        assert credential is not None, "checked before"
+        credential.refuse_expired(terms.now)
+        return [self._stored_card(shown, credential), *self._charge(use, attempt)]
+
+    def _stored_card(self, shown: Mapping[str, Any], credential: Credential) -> Reveal:
+        first = {"first_authorised_transaction_id": credential.first_transaction_id}
+        # No customer took part, so nobody authenticated: the merchant bears the risk.
+        return Reveal({**shown, **credential.card, "liability_shift": False, **first}, credential.brand)
+
+    def _charge(self, use: str, attempt: Transaction) -> Sequence[Step]:
+        if use == ONE_CLICK and "after" not in attempt.plan:
+            return [self._settled(attempt, self._fails(attempt), attempt.plan.get("reason"))]
+        action = "fail" if self._fails(attempt) else "settle"
+        after: Period = planned_after(attempt, SETTLES_AFTER)
+        return [
+            Move(Trigger.START),
+            Later(after, Action(PROCESSOR, action, reason=attempt.plan.get("reason"))),
+        ]
+
+    def _fails(self, attempt: Transaction) -> bool:
+        return attempt.plan.get("processor") == "fails"
+
+    def _settled(self, attempt: Transaction, fails: bool, reason: str | None) -> Move:
+        if fails:
+            return Move(Trigger.FAIL, reason or "The stored card was declined", CUSTOMER_MESSAGE)
+        return succeeded(attempt)
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """The processor settles a stored card; a customer pays, fails or cancels."""
+        if action.actor == PROCESSOR:
+            return [self._settled(attempt, action.name == REJECT, action.reason)]
+        return super().finish(attempt, action, terms)
+
+    def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Show the card; a first payment also stores it (CARD-20)."""
+        card = CARDS[action.card or FRICTIONLESS]
+        revealed = Reveal(card.shown, card.family)
+        if card.refusal is not None:
+            return [revealed, Move(Trigger.FAIL, action.reason or card.refusal, CUSTOMER_MESSAGE)]
+        use = first_use(attempt.asked)
+        stored = [StoreCard(use, card.family, card.shown)] if use is not None else []
+        return [revealed, *stored, succeeded(attempt)]
+
+    def failure(self, action: Action) -> str:
+        """Say what failed: the challenge of a card that has one, else the bank's decline."""
+        return "3-D Secure: not authenticated" if action.card == CONFIGURABLE else "Do not honour"
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """A stored card waits for the processor, any other for the customer."""
+        if stored_use(attempt.asked) is None:
+            return super().actions(attempt, terms)
+        return (SETTLE, REJECT) if attempt.status == TransactionStatus.PROCESSING else ()

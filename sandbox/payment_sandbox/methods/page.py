@@ -1,0 +1,99 @@
+"""Methods whose customer goes to a page and pays, cancels or fails there."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.methods.base import (
+    CANCEL,
+    FAIL,
+    PAY,
+    VISIT,
+    AttemptDraft,
+    Capabilities,
+    Later,
+    Move,
+    OpenPage,
+    Reveal,
+    Step,
+    Terms,
+    planned_after,
+    succeeded,
+)
+from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.orders.statuses import TransactionStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+
+CUSTOMER_MESSAGE: Final = "The payment failed. Please try again or choose another payment method."
+
+PLANNED_ACTIONS: Final = {"pays": "pay", "fails": "fail", "cancels": "cancel", "abandons": "visit"}
+
+
+class PageMethod:
+    """The behaviour that all methods with a page share; each names itself and adds its own."""
+
+    name: str
+    capabilities: Capabilities
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return self.capabilities.outcomes[0]
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """Nothing to check beyond the form."""
+        return []
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Open the page; the scenario may send the customer there."""
+        return [OpenPage(), *self.planned(attempt, planned_after(attempt))]
+
+    def planned(self, attempt: Transaction, after: Period) -> Sequence[Step]:
+        """What the scenario's customer will do by itself."""
+        action = PLANNED_ACTIONS.get(attempt.plan.get("customer", "waits"))
+        if action is None:
+            return []
+        plan = attempt.plan
+        return [
+            Later(
+                after,
+                Action(
+                    CUSTOMER,
+                    action,
+                    reason=plan.get("reason"),
+                    card=plan.get("card"),
+                    authorization=plan.get("authorization"),
+                ),
+            )
+        ]
+
+    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """The first visit moves; a later one changes nothing (SET-36)."""
+        return [Move(Trigger.VISIT)] if attempt.status == TransactionStatus.NEW else []
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Pay, fail or cancel."""
+        if action.name == PAY:
+            return self.paid(attempt, action, terms)
+        if action.name == FAIL:
+            return [Move(Trigger.FAIL, action.reason or self.failure(action), CUSTOMER_MESSAGE)]
+        return [Move(Trigger.CANCEL, action.reason or "Cancelled by the customer")]
+
+    def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """What a payment reveals, and the move."""
+        revealed = self.revealed(attempt, terms)
+        return [Reveal(revealed), succeeded(attempt)] if revealed else [succeeded(attempt)]
+
+    def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
+        """The details that a payment makes readable."""
+        return {}
+
+    def failure(self, action: Action) -> str:
+        """Why a payment fails when nobody says why."""
+        return "The payment was refused"
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """A customer acts until the attempt is over."""
+        if attempt.status in (TransactionStatus.NEW, TransactionStatus.PROCESSING):
+            return (VISIT, PAY, CANCEL, FAIL)
+        return ()

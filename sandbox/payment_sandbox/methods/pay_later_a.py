@@ -1,0 +1,72 @@
+"""Pay later: a screening first, then the customer authorizes on a page."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.methods.base import (
+    APPROVE,
+    AT_ONCE,
+    DECLINE,
+    ERR,
+    PAGE_KEYS,
+    Capabilities,
+    Later,
+    Move,
+    OpenPage,
+    Step,
+    Terms,
+    planned_after,
+)
+from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.methods.screening import declined, erred
+from payment_sandbox.orders.actions import SCREENING, Action
+from payment_sandbox.orders.statuses import TransactionStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+
+SCREENED_AFTER: Final = "PT10M"
+ANSWERS: Final = {"passed": "approve", "declined": "decline", "error": "error"}
+
+
+class PayLaterA(PageMethod):
+    """Declined, in error, pending or passed at creation (STA-13 to STA-15, SET-37)."""
+
+    name = "pay-later-a"
+    capabilities = Capabilities(
+        default_expiration="PT48H",
+        needs_order_lines=True,
+        authorizes=True,
+        default_capture_mode="manual",
+        brand="pay-later-a",
+        page="terms",
+        outcomes=(PAGE_KEYS | {"screening", "then"},),
+    )
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Screen the customer."""
+        screening, reason = attempt.plan.get("screening", "passed"), attempt.plan.get("reason")
+        if screening == "declined":
+            return [declined(reason)]
+        if screening == "error":
+            return [erred(reason)]
+        if screening == "needs-time":
+            answer = ANSWERS[attempt.plan.get("then", "passed")]
+            after = planned_after(attempt, SCREENED_AFTER)
+            return [Move(Trigger.PEND), Later(after, Action(SCREENING, answer, reason=reason))]
+        return super().begin(attempt, terms)
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """The screening answers, or the customer."""
+        if action.name == APPROVE:
+            return [Move(Trigger.PASS), OpenPage(), *self.planned(attempt, Period.parse(AT_ONCE))]
+        if action.name == DECLINE:
+            return [declined(action.reason)]
+        if action.name == ERR:
+            return [erred(action.reason)]
+        return super().finish(attempt, action, terms)
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """While the screening takes its time, only it can act."""
+        if attempt.status == TransactionStatus.PENDING:
+            return (APPROVE, DECLINE, ERR)
+        return super().actions(attempt, terms)

@@ -1,0 +1,60 @@
+"""How a refund plays out: the processor settles it, or it fails later."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from payment_sandbox.methods.base import (
+    PROCESSOR_KEYS,
+    REJECT,
+    SETTLE,
+    AttemptDraft,
+    Capabilities,
+    Later,
+    Move,
+    Step,
+    Terms,
+    planned_after,
+    succeeded,
+)
+from payment_sandbox.orders.actions import PROCESSOR, Action
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.orders.statuses import TransactionStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+
+SETTLES_AFTER: Final = "PT1M"  # A27
+
+
+class Refund:
+    """No method of its own: it goes back by the order's method, whichever that was."""
+
+    name = "refund"
+    capabilities = Capabilities(default_expiration="P30D", brand="refund", outcomes=(PROCESSOR_KEYS,))
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The words of an outcome that mean something to this attempt."""
+        return self.capabilities.outcomes[0]
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """The order's ledger checks a refund."""
+        return []
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Hand it to the processor."""
+        action = "fail" if attempt.plan.get("processor") == "fails" else "settle"
+        after = planned_after(attempt, SETTLES_AFTER)
+        later = Later(after, Action(PROCESSOR, action, reason=attempt.plan.get("reason")))
+        return [Move(Trigger.START), later]
+
+    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """A refund has no page."""
+        return []
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Settled, or failed."""
+        if action.name == REJECT:
+            return [Move(Trigger.FAIL, action.reason or "The account to refund to is closed")]
+        return [succeeded(attempt)]
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """The processor acts once."""
+        return (SETTLE, REJECT) if attempt.status == TransactionStatus.PROCESSING else ()

@@ -1,0 +1,19 @@
+"""What the two screened methods share: the screening's refusals."""
+
+from typing import Final
+
+from payment_sandbox.methods.base import Move
+from payment_sandbox.orders.statuses import Trigger
+
+DECLINED: Final = "The screening declined this customer"
+ERROR: Final = "We could not check your details. Please correct your address and try again."
+
+
+def declined(reason: str | None) -> Move:
+    """The customer is not accepted (ERR-02)."""
+    return Move(Trigger.DECLINE, reason or DECLINED)
+
+
+def erred(reason: str | None) -> Move:
+    """Something that the customer can mend; the text is for the customer (ERR-01)."""
+    return Move(Trigger.FAIL, reason or ERROR, reason or ERROR)

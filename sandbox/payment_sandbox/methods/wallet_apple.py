@@ -1,0 +1,22 @@
+"""A mobile-device wallet that shows its card and pays."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from payment_sandbox.methods.base import Capabilities, Terms
+from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.orders.cards import CARDS, FRICTIONLESS
+from payment_sandbox.orders.transaction import Transaction
+
+
+class WalletApple(PageMethod):
+    """Plays out in mode live only (WAPP-01)."""
+
+    name = "wallet-apple"
+    capabilities = Capabilities(
+        default_expiration="PT30M", testable=False, brand="wallet-apple", page="sheet"
+    )
+
+    def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
+        """The card in the wallet, masked."""
+        return {"truncated_pan": CARDS[FRICTIONLESS].truncated_pan}

@@ -1,0 +1,41 @@
+"""A mobile-device wallet with two ways to authorize, both always on."""
+
+from collections.abc import Sequence
+
+from payment_sandbox.methods.base import PAGE_KEYS, Capabilities, Reveal, Step, Terms, succeeded
+from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.cards import (
+    AUTHORIZATION_METHODS,
+    CARDS,
+    CRYPTOGRAM_3DS,
+    FRICTIONLESS,
+    NETWORKS,
+    PAN_ONLY,
+)
+from payment_sandbox.orders.transaction import Transaction
+
+
+class WalletGoogle(PageMethod):
+    """With ``PAN_ONLY`` the customer passes a 3-D Secure step, with ``CRYPTOGRAM_3DS`` the device did."""
+
+    name = "wallet-google"
+    capabilities = Capabilities(
+        default_expiration="PT30M",
+        brand="wallet-google",
+        page="sheet",
+        outcomes=(PAGE_KEYS | {"authorization", "card"},),
+    )
+
+    def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Show the card and how it was authorized (GPAY-03, GPAY-05)."""
+        authorization = action.authorization or CRYPTOGRAM_3DS
+        network = action.card if action.card in NETWORKS else "visa"
+        details = {
+            "authorization_method": authorization,
+            "allowed_authorization_methods": list(AUTHORIZATION_METHODS),
+            "three_d_secure": authorization == PAN_ONLY,
+            "card_network": network,
+            "truncated_pan": CARDS[FRICTIONLESS].truncated_pan,
+        }
+        return [Reveal(details, network), succeeded(attempt)]

@@ -1,0 +1,153 @@
+"""What a customer, a bank, a screening or a processor does: one engine for pages, calls and scenarios."""
+
+from datetime import datetime
+from typing import Final
+
+from payment_sandbox.methods import BY_NAME, behaviour_of
+from payment_sandbox.methods.banking import ISSUERS
+from payment_sandbox.methods.base import CHOOSE, VISIT, AttemptDraft
+from payment_sandbox.operations.attempts import begin_attempt, offered
+from payment_sandbox.operations.steps import apply_steps
+from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import (
+    ActionNotPossible,
+    Invalid,
+    NotCompletableInTestMode,
+    Unknown,
+    Violation,
+)
+from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.project import Project
+
+GIVEN_UP: Final = "The customer chose another method"
+
+
+def act(project: Project, order_id: str, action: Action) -> Order:
+    """Let somebody act on an order's newest attempt.
+
+    Raises:
+        Unknown: there is no such order.
+        ActionNotPossible: the state refuses it; ``allowed`` names what it allows.
+        Invalid: a method, issuer or card that is not there to choose.
+    """
+    with project.edit() as edit:
+        order = edit.order(order_id)
+        _refuse_impossible(edit, order, action)
+        if action.name == CHOOSE:
+            _choose(edit, order, action)
+        elif order.last_transaction is None:
+            order.page_visited = True
+        else:
+            do(edit, order, order.last_transaction, action)
+    return order
+
+
+def act_on_attempt(
+    project: Project, order_id: str, transaction_id: str, action: Action, now: datetime | None = None
+) -> Order:
+    """Let somebody act on one attempt, which need not be the newest any more; ``now`` at an event's time.
+
+    Raises:
+        Unknown: there is no such attempt.
+        ActionNotPossible: its state refuses it.
+    """
+    with project.edit(now) as edit:
+        order = edit.order(order_id)
+        attempt = order.transaction(transaction_id)
+        if attempt is None:
+            raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
+        if action.name not in behaviour_of(attempt).actions(attempt, edit.terms):
+            _refuse(edit, order, action)
+        do(edit, order, attempt, action)
+    return order
+
+
+def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
+    """Do what was found possible; a customer who acts has come to the page first."""
+    behaviour = behaviour_of(attempt)
+    if action.actor == CUSTOMER:
+        apply_steps(edit, order, attempt, behaviour.visit(attempt, edit.terms))
+        attempt.visited = True
+    if action.name != VISIT:
+        apply_steps(edit, order, attempt, behaviour.finish(attempt, action, edit.terms))
+    if order.is_refund and attempt.status == TransactionStatus.ERROR:
+        _give_back(edit, order)
+
+
+def possible_actions(edit: Edit, order: Order) -> list[str]:
+    """The names of all actions that the order allows now."""
+    attempt = order.last_transaction
+    names = list(behaviour_of(attempt).actions(attempt, edit.terms)) if attempt is not None else []
+    page_open = (
+        order.is_hosted
+        and order.is_open
+        and order.expires_at is not None
+        and order.expires_at > edit.now
+        and (attempt is None or not attempt.credited_cents)  # money that came in is not given up
+    )
+    if page_open and CHOOSE not in names:
+        names += [CHOOSE] if attempt is not None else [VISIT, CHOOSE]
+    return names
+
+
+def _refuse_impossible(edit: Edit, order: Order, action: Action) -> None:
+    if action.name not in possible_actions(edit, order):
+        _refuse(edit, order, action)
+
+
+def _refuse(edit: Edit, order: Order, action: Action) -> None:
+    possible = possible_actions(edit, order)
+    attempt = order.last_transaction
+    refusal: type[ActionNotPossible] = ActionNotPossible
+    state = f"order {order.id} is {order.status}"
+    if attempt is not None:
+        state = f"{state}, its {attempt.payment_method} transaction {attempt.status}"
+        if (
+            action.actor == BANK
+            and edit.settings.is_test
+            and not BY_NAME[attempt.method].capabilities.completes_in_test
+        ):
+            refusal = NotCompletableInTestMode
+            state = f"{state}; test mode never completes a {attempt.payment_method}"
+    now_possible = ", ".join(possible) or "nothing"
+    raise refusal(
+        f"{action.name} is not possible: {state}; possible now: {now_possible}",
+        [name.split()[1] for name in possible],
+    )
+
+
+def _choose(edit: Edit, order: Order, action: Action) -> None:
+    """A customer picks a method on the hosted page; an attempt still open is given up (A22)."""
+    names = offered(edit.settings, order)
+    if action.payment_method is None or action.payment_method not in names:
+        raise Invalid([Violation("payment_method", "must be a method that the page offers", names)])
+    identifier = edit.settings.method(action.payment_method) or ""
+    details = {"issuer_id": action.issuer_id or ISSUERS[0].id}
+    draft = AttemptDraft("", order.amount_cents, details, None)
+    violations = BY_NAME[identifier].check(draft, edit.terms)
+    if violations:
+        raise Invalid([found._replace(path=found.path.rsplit(".", 1)[-1]) for found in violations])
+    open_attempt = order.last_transaction
+    if open_attempt is not None and open_attempt.is_open:
+        edit.move_transaction(open_attempt, Trigger.CANCEL)
+        open_attempt.reason = GIVEN_UP
+    order.page_visited = True
+    if order.status == OrderStatus.NEW:
+        edit.move_order(order, Trigger.VISIT)
+    attempt = begin_attempt(
+        edit, order, {"payment_method": action.payment_method, "payment_method_details": details}
+    )
+    apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
+    attempt.visited = True
+
+
+def _give_back(edit: Edit, refund: Order) -> None:
+    """A refund that failed leaves its sum refundable."""
+    assert refund.refund_of_order_id is not None, "only called for refunds"
+    order = edit.order(refund.refund_of_order_id)
+    order.refunds = tuple(
+        entry._replace(failed=True) if entry.refund_id == refund.id else entry for entry in order.refunds
+    )

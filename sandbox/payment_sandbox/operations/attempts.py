@@ -1,0 +1,118 @@
+"""Beginning an attempt: which methods an order can use, and what the scenario decided for it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.methods import BY_NAME, behaviour_of
+from payment_sandbox.operations.steps import apply_steps
+from payment_sandbox.orders.commands import ExpireAttempt
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import TransactionStatus
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.settings import Settings
+from payment_sandbox.scenarios.model import Subject
+
+
+class Unavailable(NamedTuple):
+    """Why a method cannot be used, and the id of the rule that says so."""
+
+    why: str
+    rule: str
+
+
+def why_unavailable(settings: Settings, name: str) -> Unavailable | None:
+    """Why this merchant cannot use a method now; None when it can."""
+    identifier = settings.method(name)
+    if identifier is None:
+        return Unavailable(f"{name!r} is no payment method", "GEN-02")
+    if identifier not in settings.payment_methods:
+        return Unavailable(f"{name} is not enabled for this merchant", "CTL-03")
+    if settings.is_test and not BY_NAME[identifier].capabilities.testable:
+        return Unavailable(f"{name} cannot be used in test mode", "SET-61")
+    return None
+
+
+def is_available(settings: Settings, name: str) -> bool:
+    """Whether this merchant can use a method, and has the feature that it needs."""
+    return why_unavailable(settings, name) is None and BY_NAME[
+        settings.method(name) or ""
+    ].capabilities.needs_feature in (None, *settings.features)
+
+
+def available(settings: Settings) -> list[str]:
+    """The identifiers and aliases that this merchant can use."""
+    return [name for name in settings.method_names if is_available(settings, name)]
+
+
+def is_usable(settings: Settings, name: str, *, has_lines: bool, has_customer: bool) -> bool:
+    """Whether this merchant can use a method for an order, which holds what the method needs."""
+    if not is_available(settings, name):
+        return False
+    needs = BY_NAME[settings.method(name) or ""].capabilities
+    return (has_lines or not needs.needs_order_lines) and (has_customer or not needs.needs_customer)
+
+
+def offered(settings: Settings, order: Order) -> list[str]:
+    """The methods that the hosted page offers: enabled, testable, listed and usable (GEN-03, GEN-04)."""
+    names = (
+        list(order.payment_methods) if order.payment_methods is not None else list(settings.payment_methods)
+    )
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if is_usable(settings, name, has_lines=bool(order.order_lines), has_customer=bool(order.customer))
+    ]
+
+
+def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transaction:
+    """Add an attempt to an order and set off what its creation sets off.
+
+    ``asked`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
+    ``capture_mode`` and ``payment_method_details``.
+    """
+    name = asked["payment_method"]
+    identifier = edit.settings.method(name)
+    assert identifier is not None, "checked before"
+    capabilities = BY_NAME[identifier].capabilities
+    expiration_period = asked.get("expiration_period", capabilities.default_expiration)
+    attempt = Transaction(
+        id=edit.ids.uuid("transaction"),
+        method=identifier,
+        payment_method=name,
+        amount_cents=order.amount_cents,
+        created=edit.now,
+        modified=edit.now,
+        expiration_period=expiration_period,
+        expires_at=Period.parse(expiration_period).after(edit.now),
+        brand=capabilities.brand,
+        capture_mode=asked.get("capture_mode", capabilities.default_capture_mode),
+        # A CVC is looked at and forgotten: it never gets further than this line.
+        asked={key: value for key, value in asked.get("payment_method_details", {}).items() if key != "cvc"},
+    )
+    order.transactions = (*order.transactions, attempt)
+    order.last_transaction_added = edit.now
+    play_out(edit, order, attempt, [identifier, name])
+    # What the processor has taken is out of the customer's hands, and his time is no matter any more.
+    if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:
+        edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
+    return attempt
+
+
+def play_out(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str]) -> None:
+    """Let the scenario decide an attempt, then let its method begin."""
+    behaviour = behaviour_of(attempt)
+    edit.record_event(attempt)
+    subject = Subject(
+        methods=frozenset(names),
+        amount_cents=attempt.amount_cents,
+        customer=order.customer or {},
+        merchant_order_id=order.merchant_order_id,
+        attempt=len(order.transactions),
+        is_refund=order.is_refund,
+        outcome_keys=behaviour.outcome_keys(attempt),
+        screenings=behaviour.capabilities.screenings,
+    )
+    attempt.plan = edit.decide(attempt.id, subject)
+    apply_steps(edit, order, attempt, behaviour.begin(attempt, edit.terms))

@@ -1,0 +1,87 @@
+"""Capturing and voiding: by the merchant in full, by amount or by lines, and by the agenda."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from payment_sandbox.operations.steps import move_both
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.lines import LineQuantity
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import AuthorizationExpired, AuthorizationMissing, Unknown
+from payment_sandbox.orders.statuses import TransactionStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.project import IfMatch, Project
+
+Take = Callable[[Authorization, datetime], Authorization]
+
+
+def take(
+    project: Project, order_id: str, transaction_id: str, ledger_entry: Take, if_match: IfMatch | None
+) -> tuple[Order, Transaction]:
+    """Add an entry to a transaction's ledger; statuses follow.
+
+    Raises:
+        Unknown: no such order or transaction here.
+        Stale: ``If-Match`` does not hold.
+        AuthorizationMissing, AuthorizationExpired, AuthorizationDelayed, CaptureStyleMixed,
+        CaptureExceedsRemainder, VoidExceedsRemainder, Invalid: as the ledger refuses.
+    """
+    with project.edit() as edit:
+        project.require_match(order_id, if_match)
+        order = edit.order(order_id)
+        transaction = order.transaction(transaction_id)
+        if transaction is None:
+            raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
+        transaction.authorization = ledger_entry(_authorization(order, transaction), edit.now)
+        transaction.modified = edit.now
+        follow_ledger(edit, order, transaction)
+    return order, transaction
+
+
+def capture_rest() -> Take:
+    """Capture what is left (END-11)."""
+    return lambda authorization, now: authorization.capture_rest(now=now)
+
+
+def capture_amount(amount_cents: Cents, description: str | None) -> Take:
+    """Capture an amount (END-14)."""
+    return lambda authorization, now: authorization.capture_amount(amount_cents, description, now=now)
+
+
+def capture_lines(asked: list[LineQuantity], description: str | None) -> Take:
+    """Capture lines (END-13)."""
+    return lambda authorization, now: authorization.capture_lines(asked, description, now=now)
+
+
+def void_amount(amount_cents: Cents, description: str | None) -> Take:
+    """Void an amount (END-16)."""
+    return lambda authorization, now: authorization.void_amount(amount_cents, description, now=now)
+
+
+def void_lines(asked: list[LineQuantity], description: str | None) -> Take:
+    """Void lines (END-15)."""
+    return lambda authorization, now: authorization.void_lines(asked, description, now=now)
+
+
+def follow_ledger(edit: Edit, order: Order, transaction: Transaction) -> None:
+    """Once nothing is left: cancelled when nothing was captured, else finished (SET-39, SET-40, SET-43)."""
+    authorization = transaction.authorization
+    if authorization is None or authorization.remaining_cents:
+        return
+    if not authorization.captured_cents:
+        move_both(edit, order, transaction, Trigger.CANCEL)
+    elif transaction.status == TransactionStatus.ACCEPTED:
+        move_both(edit, order, transaction, Trigger.FINISH)
+
+
+def _authorization(order: Order, transaction: Transaction) -> Authorization:
+    if transaction.authorization is not None:
+        return transaction.authorization
+    state = f"transaction {transaction.id} is {transaction.status}"
+    if transaction.status == TransactionStatus.EXPIRED:
+        raise AuthorizationExpired(f"{state}: the customer's time to authorize it is over")
+    if transaction.capture_mode is None:
+        raise AuthorizationMissing(f"{state} and was created without capture_mode: it is paid at once")
+    raise AuthorizationMissing(f"{state}: only what the customer has authorized can be captured or voided")

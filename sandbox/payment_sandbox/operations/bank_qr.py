@@ -1,0 +1,134 @@
+"""QR requests and the orders that their scans make."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.methods import SCANNED_BY, behaviour_of
+from payment_sandbox.methods.banking import ISSUERS
+from payment_sandbox.operations.attempts import begin_attempt, why_unavailable
+from payment_sandbox.operations.steps import apply_steps
+from payment_sandbox.orders.amounts import CURRENCY, Cents
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.project import Project
+
+SIZE_PIXELS_DEFAULT: Final = 200
+EXPIRATION_DEFAULT: Final = Period.parse("P1Y")
+
+
+def create_qr_request(
+    project: Project, data: Mapping[str, Any], found: Sequence[Violation] = ()
+) -> QrRequest:
+    """Create a QR request (QR-01 to QR-26).
+
+    Raises:
+        Invalid: lists all violations, those the form ``found`` among them.
+    """
+    with project.edit() as edit:
+        violations = [*found, *_check_amounts(data, found)]
+        expires_at = data.get("expiration") or EXPIRATION_DEFAULT.after(edit.now)
+        if expires_at <= edit.now:
+            violations.append(Violation("expiration", "must be in the future"))
+        if violations:
+            raise Invalid(violations)
+        request = QrRequest(
+            id=edit.ids.uuid("qr"),
+            created=edit.now,
+            expires_at=expires_at,
+            currency=data.get("currency", CURRENCY),
+            size_pixels=data.get("size", SIZE_PIXELS_DEFAULT),
+            one_off=data.get("one_off", True),
+            amount_changeable=data.get("amount_changeable", False),
+            amount_cents=data.get("amount"),
+            amount_min_cents=data.get("amount_min"),
+            amount_max_cents=data.get("amount_max"),
+            description=data.get("description"),
+            merchant_order_id=data.get("merchant_order_id"),
+            return_url=data.get("return_url"),
+            webhook_url=data.get("webhook_url"),
+        )
+        edit.store_qr_request(request)
+    return request
+
+
+def _check_amounts(data: Mapping[str, Any], found: Sequence[Violation]) -> list[Violation]:
+    wrong = {violation.path for violation in found}
+    amount = data.get("amount")
+    if not data.get("amount_changeable", False):
+        violations = [
+            Violation(key, "is only possible when amount_changeable is true")
+            for key in ("amount_min", "amount_max")
+            if key in data
+        ]
+        if amount is None and "amount" not in wrong:
+            violations.append(Violation("amount", "is required when amount_changeable is false"))
+        return violations
+    violations = []
+    low, high = data.get("amount_min"), data.get("amount_max")
+    if high is not None and amount is not None and high <= amount:
+        violations.append(Violation("amount_max", f"must be larger than amount, {amount}"))
+    if low is not None and amount is not None and low >= amount:
+        violations.append(Violation("amount_min", f"must be smaller than amount, {amount}"))
+    if low is not None and high is not None and low > high:
+        violations.append(Violation("amount_min", f"must not be larger than amount_max, {high}"))
+    return violations
+
+
+def find_qr_request(project: Project, qr_id: str) -> QrRequest:
+    """A QR request of this project.
+
+    Raises:
+        Unknown: there is none of this id here.
+    """
+    request = project.store.qr_request(qr_id)
+    if request is None:
+        raise Unknown(f"there is no QR request {qr_id!r} in this project")
+    return request
+
+
+def scan(project: Project, qr_id: str, amount_cents: Cents | None, issuer_id: str | None) -> Order:
+    """Let a payer scan a code: an order with one attempt at the payer's bank, on its way at once.
+
+    Raises:
+        Unknown: there is no such request.
+        QrExpired, QrUsed, QrAmountRefused: the request does not allow it.
+        Invalid: an issuer that is not in the list, or a merchant without the method.
+    """
+    known = [issuer.id for issuer in ISSUERS]
+    if issuer_id is not None and issuer_id not in known:
+        raise Invalid([Violation("issuer_id", "is not in the issuers list", known)])
+    with project.edit() as edit:
+        request = find_qr_request(project, qr_id)
+        unavailable = why_unavailable(edit.settings, SCANNED_BY)
+        if unavailable is not None:
+            raise Invalid([Violation("payment_method", unavailable.why)])
+        request, settled_cents = request.scanned(amount_cents, now=edit.now)
+        edit.store_qr_request(request)
+        order = edit.add(_order(edit, request, settled_cents))
+        details = {"issuer_id": issuer_id or known[0]}
+        attempt = begin_attempt(
+            edit, order, {"payment_method": SCANNED_BY, "payment_method_details": details}
+        )
+        apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
+        attempt.visited = True
+    return order
+
+
+def _order(edit: Edit, request: QrRequest, amount_cents: Cents) -> Order:
+    return Order(
+        id=edit.ids.uuid("order"),
+        amount_cents=amount_cents,
+        currency=request.currency,
+        created=edit.now,
+        modified=edit.now,
+        client={"user_agent": "bank app"},
+        is_test=edit.settings.is_test,
+        description=request.description,
+        merchant_order_id=request.merchant_order_id,
+        return_url=request.return_url,
+        webhook_url=request.webhook_url,
+        bankqr_id=request.id,
+    )

@@ -1,0 +1,66 @@
+"""Cancelling an order, as long as no money moved."""
+
+from payment_sandbox.operations.steps import move_both
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import OrderNotCancellable
+from payment_sandbox.orders.statuses import Trigger, can_move
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.project import IfMatch, Project
+
+
+def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
+    """Cancel an order; an authorization without captures is voided in full (SET-50).
+
+    Raises:
+        OrderNotCancellable: money moved, or the order is over.
+    """
+    with project.edit() as edit:
+        project.require_match(order_id, if_match)
+        order = edit.order(order_id)
+        why = why_not_cancellable(order)
+        if why is not None:
+            raise OrderNotCancellable(why)
+        if order.is_open:
+            _cancel_open(edit, order)
+        else:
+            _void(edit, order)
+    return order
+
+
+def why_not_cancellable(order: Order) -> str | None:
+    """Why an order cannot be cancelled; None when it can."""
+    if order.is_refund:
+        return f"{order.id} is a refund, and refunds cannot be cancelled"
+    credited_cents = sum(attempt.credited_cents for attempt in order.transactions)
+    if order.captured_cents:
+        return (
+            f"order {order.id} is {order.status} and {order.captured_cents} cents of it have moved: refund "
+            "them instead"
+        )
+    if credited_cents:
+        return (
+            f"{credited_cents} of {order.amount_cents} cents have come in for order {order.id}: it completes "
+            "with the rest, and can be refunded then"
+        )
+    attempt = order.last_transaction
+    authorization = attempt.authorization if attempt is not None else None
+    is_held = authorization is not None and not authorization.is_over and authorization.remaining_cents
+    if order.is_open or is_held:
+        return None
+    return f"order {order.id} is {order.status}: there is nothing to cancel"
+
+
+def _void(edit: Edit, order: Order) -> None:
+    attempt = order.last_transaction
+    assert attempt is not None, "it can be cancelled"
+    assert attempt.authorization is not None, "it can be cancelled"
+    attempt.authorization = attempt.authorization.void_rest(now=edit.now)
+    move_both(edit, order, attempt, Trigger.CANCEL)
+
+
+def _cancel_open(edit: Edit, order: Order) -> None:
+    attempt = order.last_transaction
+    if attempt is not None and can_move(attempt, Trigger.CANCEL):
+        edit.move_transaction(attempt, Trigger.CANCEL)
+        attempt.reason = "Cancelled by the merchant"
+    edit.move_order(order, Trigger.CANCEL)

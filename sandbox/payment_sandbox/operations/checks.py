@@ -1,0 +1,107 @@
+"""What a well-formed order must also be: payable by this merchant, with what its method needs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods.base import AttemptDraft, Method, Terms
+from payment_sandbox.operations.attempts import available, is_usable, why_unavailable
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.projects.settings import Settings
+
+NEEDS: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
+
+
+def check_order(
+    data: Mapping[str, Any], found: Sequence[Violation], settings: Settings, terms: Terms
+) -> list[Violation]:
+    """Check what can be checked of an order, next to what its form ``found`` wrong already."""
+    violations: list[Violation] = []
+    for index, asked in enumerate(data.get("transactions", ())):
+        violations += _check_transaction(f"transactions[{index}]", asked, data, found, settings, terms)
+    if "payment_methods" in data and not _is_wrong("payment_methods", found):
+        violations += _check_allow_list(data["payment_methods"], data, found, settings)
+    return violations
+
+
+def _is_wrong(path: str, found: Sequence[Violation]) -> bool:
+    return any(violation.path.startswith(path) for violation in found)
+
+
+def _check_transaction(
+    path: str,
+    asked: Mapping[str, Any],
+    data: Mapping[str, Any],
+    found: Sequence[Violation],
+    settings: Settings,
+    terms: Terms,
+) -> list[Violation]:
+    name = asked.get("payment_method")
+    if name is None:
+        return []  # the form has said so
+    unavailable = why_unavailable(settings, name)
+    if unavailable is not None:
+        allowed = _usable(data, found, settings, available(settings))
+        return [Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)]
+    method = BY_NAME[settings.method(name) or ""]
+    violations = [
+        Violation(key, f"is required for {name}", rule=NEEDS[key])
+        for key in _missing(method, data)
+        if not _is_wrong(key, found)
+    ]
+    if "capture_mode" in asked and not method.capabilities.authorizes:
+        problem = f"{name} does not authorize, it is paid at once"
+        violations.append(Violation(f"{path}.capture_mode", problem, rule="CAP-01"))
+    draft = AttemptDraft(
+        path, data.get("amount"), asked.get("payment_method_details", {}), asked.get("capture_mode")
+    )
+    violations += [
+        violation for violation in method.check(draft, terms) if not _is_wrong(violation.path, found)
+    ]
+    return violations
+
+
+def _missing(method: Method, data: Mapping[str, Any]) -> list[str]:
+    needs = method.capabilities
+    return [
+        key
+        for key, needed in (("order_lines", needs.needs_order_lines), ("customer", needs.needs_customer))
+        if needed and not data.get(key)
+    ]
+
+
+def _check_allow_list(
+    names: Sequence[str], data: Mapping[str, Any], found: Sequence[Violation], settings: Settings
+) -> list[Violation]:
+    unknown = [
+        Violation(
+            f"payment_methods[{index}]",
+            f"{name!r} is no payment method",
+            _usable(data, found, settings, available(settings)),
+        )
+        for index, name in enumerate(names)
+        if settings.method(name) is None
+    ]
+    if unknown:
+        return unknown
+    if _usable(data, found, settings, names):
+        return []
+    problem = "none of these methods can pay this order"
+    usable = _usable(data, found, settings, available(settings))
+    return [Violation("payment_methods", problem, usable, rule="GEN-04")]
+
+
+def _usable(
+    data: Mapping[str, Any], found: Sequence[Violation], settings: Settings, names: Sequence[str]
+) -> list[str]:
+    """Those of the methods that this merchant has and this order has all that they need for."""
+    return [
+        name
+        for name in names
+        if is_usable(
+            settings,
+            name,
+            has_lines=bool(data.get("order_lines")) or _is_wrong("order_lines", found),
+            has_customer=bool(data.get("customer")) or _is_wrong("customer", found),
+        )
+    ]

@@ -1,0 +1,78 @@
+"""Creating an order, with one attempt or with a hosted page."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.operations.attempts import begin_attempt
+from payment_sandbox.operations.checks import check_order
+from payment_sandbox.orders.commands import ExpirePage
+from payment_sandbox.orders.lines import OrderLine
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.project import Project
+
+HOSTED_PAGE_PERIOD: Final = "P1D"  # SET-69
+COPIED: Final = (
+    "description",
+    "merchant_order_id",
+    "return_url",
+    "webhook_url",
+    "expiration_period",
+    "customer",
+    "extra",
+)
+
+
+def create_order(project: Project, data: Mapping[str, Any], found: Sequence[Violation] = ()) -> Order:
+    """Create an order from what its form could read.
+
+    ``found`` are the form's violations; the merchant gets them together with those found here.
+
+    Raises:
+        Invalid: lists all violations; nothing is created.
+        RecurringSeriesExpired: the series of the vault token is over a year old.
+    """
+    with project.edit() as edit:
+        violations = [*found, *check_order(data, found, edit.settings, edit.terms)]
+        if violations:
+            raise Invalid(violations)
+        order = edit.add(_order(edit, data))
+        if data.get("transactions"):
+            begin_attempt(edit, order, data["transactions"][0])
+        else:
+            _open_hosted_page(edit, order)
+    return order
+
+
+def _order(edit: Edit, data: Mapping[str, Any]) -> Order:
+    methods = data.get("payment_methods")
+    return Order(
+        id=edit.ids.uuid("order"),
+        amount_cents=data["amount"],
+        currency=data["currency"],
+        created=edit.now,
+        modified=edit.now,
+        client=data["client"],
+        is_test=edit.settings.is_test,
+        order_lines=lines(data.get("order_lines", ())),
+        payment_methods=tuple(methods) if methods is not None else None,
+        **{name: data[name] for name in COPIED if name in data},
+    )
+
+
+def lines(data: Sequence[Mapping[str, Any]]) -> tuple[OrderLine, ...]:
+    """Checked order lines as the domain's."""
+    return tuple(
+        OrderLine(
+            amount_cents=line["amount"], **{key: value for key, value in line.items() if key != "amount"}
+        )
+        for line in data
+    )
+
+
+def _open_hosted_page(edit: Edit, order: Order) -> None:
+    order.is_hosted = True
+    order.expires_at = Period.parse(order.expiration_period or HOSTED_PAGE_PERIOD).after(edit.now)
+    edit.schedule(order.expires_at, ExpirePage(order.id))

@@ -1,0 +1,182 @@
+"""What a scenario says in vain: rules that can never decide, and what test mode cannot do."""
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from payment_sandbox.forms.base import did_you_mean, nearest_word
+from payment_sandbox.methods import BY_NAME, NAMES, REFUND
+from payment_sandbox.methods.base import Method
+from payment_sandbox.orders.customers import FIELDS as CUSTOMER_FIELDS
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.projects.settings import Settings, check_scenario_settings, read_settings
+from payment_sandbox.scenarios.catalogue import read_text
+from payment_sandbox.scenarios.documents import parse_yaml
+from payment_sandbox.scenarios.loader import load_text
+from payment_sandbox.scenarios.model import ACTORS, AmountRange, Rule, Scenario, When, says
+
+NO_AMOUNTS: Final = AmountRange()
+NEVER: Final = "never"
+CUSTOMER_KEYS: Final = tuple(CUSTOMER_FIELDS)
+
+
+class Kind(NamedTuple):
+    """One kind of attempt that a rule can be about: a method under a name, and the words it knows."""
+
+    method: Method
+    name: str
+    words: frozenset[str]
+
+
+def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
+    """The scenario of a file, and warnings with line and column.
+
+    Raises:
+        Invalid: lists all that is wrong with it.
+    """
+    text = read_text(path)
+    scenario = load_text(text, NAMES, check_scenario_settings, str(path))
+    return scenario, parse_yaml(text).placed(review_scenario(scenario), str(path))
+
+
+def review_scenario(scenario: Scenario) -> list[Violation]:
+    """Warnings, each at the path of what is said in vain; the scenario works all the same."""
+    settings = read_settings(dict(scenario.settings), Settings())
+    found: list[Violation] = []
+    for index, rule in enumerate(scenario.rules):
+        kinds = _decided(rule, settings)
+        found += _never(index, rule, kinds, scenario, settings)
+        found += _overlooked(index, rule, kinds, settings)
+        if settings.is_test and not rule.when.refund:
+            found += _untestable(index, rule, kinds)
+    found += _late_webhooks(scenario)
+    return found
+
+
+def _decided(rule: Rule, settings: Settings) -> list[Kind]:
+    """The kinds of attempts whose outcome a rule can say something about."""
+    return [kind for kind in _kinds(rule.when, settings) if _says(rule, kind)]
+
+
+def _kinds(when: When, settings: Settings) -> Iterator[Kind]:
+    for name in NAMES if when.payment_methods is None else sorted(when.payment_methods):
+        method = BY_NAME[settings.method(name) or ""]
+        for words in (REFUND if when.refund else method).capabilities.outcomes:
+            yield Kind(method, name, words)
+
+
+def _says(rule: Rule, kind: Kind) -> bool:
+    return says(rule.then, kind.words, kind.method.capabilities.screenings)
+
+
+def _never(
+    index: int, rule: Rule, kinds: list[Kind], scenario: Scenario, settings: Settings
+) -> Iterator[Violation]:
+    """A rule about nobody, or one that comes too late."""
+    if not kinds:
+        known = sorted({word for kind in _kinds(rule.when, settings) for word in kind.words & {*ACTORS}})
+        yield Violation(
+            f"rules[{index}].then",
+            f"can never happen: these attempts wait for {' or '.join(known)}",
+            known,
+        )
+        return
+    for before, earlier in enumerate(scenario.rules[:index]):
+        if earlier.times is None and _covers(earlier, rule, kinds):
+            yield Violation(f"rules[{index}]", f"can never match: rules[{before}] always does before it")
+            return
+
+
+def _overlooked(index: int, rule: Rule, kinds: list[Kind], settings: Settings) -> Iterator[Violation]:
+    """Words and conditions that mean nothing to any of the attempts."""
+    path, when = f"rules[{index}]", rule.when
+    known = set().union(*(kind.words for kind in kinds))
+    for word in rule.then:
+        if kinds and word not in known:
+            yield Violation(f"{path}.then.{word}", "means nothing to these attempts", sorted(known))
+    if when.amount is not None and max(_lowest(when.amount), 1) > _highest(when.amount):
+        yield Violation(f"{path}.when.amount", "holds for no amount; the smallest is 1")
+    if when.refund and when.attempt not in (None, 1):
+        yield Violation(f"{path}.when.attempt", "holds for no refund: each is the first attempt of its own")
+    for key in when.customer.keys() - set(CUSTOMER_KEYS):
+        nearest = nearest_word(key, CUSTOMER_KEYS)
+        problem = f"is no key of a customer{did_you_mean(nearest)}"
+        yield Violation(f"{path}.when.customer.{key}", problem, CUSTOMER_KEYS, nearest)
+    switched_off = {kind.name for kind in kinds if kind.method.name not in settings.payment_methods}
+    if when.payment_methods is not None and switched_off:
+        names = " and ".join(sorted(switched_off))
+        yield Violation(f"{path}.when.payment_method", f"names {names}, which settings switch off")
+
+
+def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
+    for index, rule in enumerate(scenario.webhooks):
+        for before, earlier in enumerate(scenario.webhooks[:index]):
+            if earlier.status in (None, rule.status) and earlier.attempt in (None, rule.attempt):
+                yield Violation(
+                    f"webhooks[{index}]", f"can never match: webhooks[{before}] always does before it"
+                )
+                break
+
+
+def _covers(earlier: Rule, rule: Rule, kinds: list[Kind]) -> bool:
+    """Whether the earlier rule decides every attempt that the later one could."""
+    first, then = earlier.when, rule.when
+    return (
+        first.refund == then.refund
+        and all(_covers_kind(earlier, kind) for kind in kinds)
+        and _covers_amounts(first.amount or NO_AMOUNTS, then.amount or NO_AMOUNTS)
+        and first.attempt in (None, then.attempt)
+        and _covers_glob(first.merchant_order_id, then.merchant_order_id)
+        and _covers_customers(first.customer, then.customer)
+    )
+
+
+def _covers_kind(earlier: Rule, kind: Kind) -> bool:
+    names = earlier.when.payment_methods
+    is_named = names is None or kind.name in names or kind.method.name in names
+    return is_named and _says(earlier, kind)
+
+
+def _covers_customers(first: Mapping[str, str], then: Mapping[str, str]) -> bool:
+    return all(_covers_glob(glob, then.get(key)) for key, glob in first.items())
+
+
+def _covers_glob(first: str | None, then: str | None) -> bool:
+    """Whether all that matches the second glob matches the first; says no where it is hard to tell."""
+    if first is None or first == "*" or first == then:
+        return True
+    if then is None or "[" in first + then or "?" in first:
+        return False
+    return fnmatchcase(then, first)  # a star of the second is one more letter, which only a star takes
+
+
+def _covers_amounts(first: AmountRange, then: AmountRange) -> bool:
+    return _lowest(first) <= _lowest(then) and _highest(first) >= _highest(then)
+
+
+def _lowest(amounts: AmountRange) -> float:
+    bounds = [float("-inf") if amounts.gte is None else amounts.gte]
+    return max(*bounds, float("-inf") if amounts.gt is None else amounts.gt + 1)
+
+
+def _highest(amounts: AmountRange) -> float:
+    bounds = [float("inf") if amounts.lte is None else amounts.lte]
+    return min(*bounds, float("inf") if amounts.lt is None else amounts.lt - 1)
+
+
+def _untestable(index: int, rule: Rule, kinds: list[Kind]) -> Iterator[Violation]:
+    """What would need ``mode: live``."""
+    asked = {kind.name for kind in kinds if not _plays_out(rule, kind)}
+    named = rule.when.payment_methods is not None
+    if asked and (named or len(asked) == len({kind.name for kind in kinds})):
+        yield Violation(
+            f"rules[{index}].when.payment_method" if named else f"rules[{index}].then",
+            f"asks test mode for what it cannot do with {' and '.join(sorted(asked))}; "
+            "settings: {mode: live} makes it possible",
+        )
+
+
+def _plays_out(rule: Rule, kind: Kind) -> bool:
+    able = kind.method.capabilities
+    return able.testable and (able.completes_in_test or rule.then.get("credit", NEVER) == NEVER)

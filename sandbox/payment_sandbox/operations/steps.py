@@ -1,0 +1,85 @@
+"""Doing what a payment method decided: its steps, applied to an order under edit."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.methods.base import Credit, Later, Move, OpenPage, Reveal, Step, StoreCard
+from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.commands import CaptureDelayed, ExpireAuthorization, Perform
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import Trigger, can_move
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.orders.vault import Credential
+from payment_sandbox.projects.edit import Edit
+
+SUCCESSES: Final = frozenset({Trigger.PAY, Trigger.AUTHORIZE, Trigger.ACCEPT})
+
+
+def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[Step]) -> None:
+    """Apply the steps in their order."""
+    for step in steps:
+        if isinstance(step, Move):
+            _move(edit, order, attempt, step)
+        elif isinstance(step, Reveal):
+            attempt.details = {**attempt.details, **step.details}
+            attempt.brand = step.brand or attempt.brand
+        elif isinstance(step, Later):
+            edit.schedule(step.after.after(edit.now), Perform(order.id, attempt.id, step.action))
+        elif isinstance(step, OpenPage):
+            attempt.has_page = True
+        elif isinstance(step, Credit):
+            attempt.credited_cents += step.amount_cents
+        elif isinstance(step, StoreCard):
+            _store_card(edit, attempt, step)
+
+
+def move_both(edit: Edit, order: Order, attempt: Transaction, trigger: Trigger) -> None:
+    """Move an attempt, and its order with it where the tables know the step."""
+    edit.move_transaction(attempt, trigger)
+    if can_move(order, trigger):
+        edit.move_order(order, trigger)
+
+
+def page_is_over(order: Order, now: datetime) -> bool:
+    """Whether a hosted order that is still open has no page any more on which to try again."""
+    return order.expires_at is not None and order.expires_at <= now and can_move(order, Trigger.EXPIRE)
+
+
+def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
+    trigger = step.trigger
+    if trigger is Trigger.AUTHORIZE and edit.settings.authorized_status == "accepted":
+        trigger = Trigger.ACCEPT
+    edit.move_transaction(attempt, trigger)
+    attempt.reason = step.reason or attempt.reason
+    attempt.customer_message = step.customer_message or attempt.customer_message
+    # A hosted order waits for a success: after a failure the customer can choose again.
+    if can_move(order, trigger) and (trigger in SUCCESSES or not order.is_hosted):
+        edit.move_order(order, trigger)
+        if trigger is Trigger.FAIL:
+            order.reason = step.customer_message or step.reason
+    elif order.is_hosted and not attempt.is_open and page_is_over(order, edit.now):
+        edit.move_order(order, Trigger.EXPIRE)
+    if trigger in (Trigger.AUTHORIZE, Trigger.ACCEPT):
+        _authorize(edit, order, attempt)
+
+
+def _authorize(edit: Edit, order: Order, attempt: Transaction) -> None:
+    """Reserve the sum; its period starts anew from now (CAP-03, CAP-05)."""
+    expires_at = Period.parse(attempt.expiration_period).after(edit.now)
+    delayed = attempt.capture_mode == "delayed"
+    attempt.authorization = Authorization(
+        attempt.amount_cents, order.order_lines, delayed, edit.now, expires_at
+    )
+    attempt.expires_at = expires_at
+    command = CaptureDelayed if delayed else ExpireAuthorization
+    edit.schedule(expires_at, command(order.id, attempt.id))
+
+
+def _store_card(edit: Edit, attempt: Transaction, step: StoreCard) -> None:
+    token = edit.ids.token("vault")
+    edit.store_credential(
+        Credential(token, step.use, attempt.id, attempt.amount_cents, edit.now, step.brand, dict(step.card))
+    )
+    attempt.details = {**attempt.details, "vault_token": token}

@@ -1,0 +1,93 @@
+"""Changing an order that exists."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from payment_sandbox.operations.checks import check_order
+from payment_sandbox.operations.create_order import lines
+from payment_sandbox.orders.customers import reduced
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, OrderNotUpdatable, Violation
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.project import IfMatch, Project
+
+ALWAYS: Final = ("description", "merchant_order_id", "return_url", "webhook_url", "customer", "extra")
+PAYABILITY: Final = ("amount_cents", "order_lines", "customer")
+
+
+def update(
+    project: Project,
+    order_id: str,
+    data: Mapping[str, Any],
+    found: Sequence[Violation],
+    if_match: IfMatch | None,
+) -> Order:
+    """Change texts, addresses and customer; the sum and lines while no customer has acted (SET-51, SET-52).
+
+    Raises:
+        Invalid: lists all violations; nothing changes.
+        OrderNotUpdatable: a customer has acted, so amount and order_lines stand.
+    """
+    with project.edit() as edit:
+        project.require_match(order_id, if_match)
+        order = edit.order(order_id)
+        wrong = {violation.path.replace("[", ".").partition(".")[0] for violation in found}
+        usable = {key: value for key, value in data.items() if key not in wrong}
+        changed = _changes(order, usable, reduced_customer=edit.settings.reduced_customer)
+        violations = [*found, *_check(edit, order, changed, found)]
+        if violations:
+            raise Invalid(violations)
+        if "amount_cents" in changed or "order_lines" in changed:
+            _refuse_acted(order)
+        for name, value in changed.items():
+            setattr(order, name, value)
+        for attempt in order.transactions:
+            attempt.amount_cents = order.amount_cents if attempt.is_open else attempt.amount_cents
+        if not changed:
+            del edit.change.orders[order_id]  # nothing to say, so no new version
+    return project.find_order(order_id)
+
+
+def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -> dict[str, Any]:
+    wanted = {name: data[name] for name in ALWAYS if name in data}
+    if "amount" in data:
+        wanted["amount_cents"] = data["amount"]
+    if "order_lines" in data:
+        wanted["order_lines"] = lines(data["order_lines"])
+    if reduced_customer and order.customer is not None and wanted.get("customer") == reduced(order.customer):
+        del wanted["customer"]  # it came back as it was shown, which is no wish to lose the rest
+    return {name: value for name, value in wanted.items() if value != getattr(order, name)}
+
+
+def _check(
+    edit: Edit, order: Order, changed: Mapping[str, Any], found: Sequence[Violation]
+) -> list[Violation]:
+    """The order as it would be must still be payable by its method."""
+    attempt = order.last_transaction
+    if order.is_refund or changed.keys().isdisjoint(PAYABILITY):
+        return []
+    data: dict[str, Any] = {
+        "amount": changed.get("amount_cents", order.amount_cents),
+        "order_lines": changed.get("order_lines", order.order_lines),
+        "customer": changed.get("customer", order.customer),
+    }
+    if order.payment_methods is not None and attempt is None:
+        data["payment_methods"] = order.payment_methods
+    if attempt is not None and attempt.is_open:
+        asked = {**attempt.asked, "cvc": ""}  # it was there at creation, and nobody kept it
+        data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": asked}]
+    return check_order(data, found, edit.settings, edit.terms)
+
+
+def is_sum_open(order: Order) -> bool:
+    """Whether amount and lines can still change (SET-52)."""
+    return order.is_open and not order.is_refund and not order.customer_acted
+
+
+def _refuse_acted(order: Order) -> None:
+    if not is_sum_open(order):
+        raise OrderNotUpdatable(
+            f"order {order.id} is {order.status} and its customer has acted or its money is on its way: "
+            "amount and order_lines cannot change any more",
+            list(ALWAYS),
+        )

@@ -1,0 +1,81 @@
+"""Waiting, in real time, until something holds in a project."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from payment_sandbox.operations.advance import is_something_due
+from payment_sandbox.operations.perform import PERFORMER
+from payment_sandbox.orders.refusals import Refusal, Unknown
+from payment_sandbox.projects.project import Project
+
+
+class WaitedInVain(Refusal):
+    """The time is over, and something else is true."""
+
+    rule = "CTL-26"
+
+    def __init__(self, message: str, now: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.now = now
+
+
+class Condition(NamedTuple):
+    """What is waited for: a reading, and whether the reading is the right one."""
+
+    read: Callable[[Project], Any]
+    holds: Callable[[Any], bool]
+    name: str
+
+
+def order_status(order_id: str, status: str) -> Condition:
+    """An order has this status."""
+
+    def read(project: Project) -> str:
+        return project.find_order(order_id).status
+
+    return Condition(read, lambda found: found == status, "status")
+
+
+def webhook_answered(order_id: str) -> Condition:
+    """A delivery for this order was answered, whatever the answer."""
+
+    def answers(project: Project) -> list[int]:
+        with project.state_lock:
+            return [
+                attempt.reply.status
+                for delivery in project.store.deliveries()
+                if delivery.order_id == order_id
+                for attempt in delivery.attempts
+                if attempt.reply.status is not None
+            ]
+
+    return Condition(answers, bool, "webhook_answers")
+
+
+def idle() -> Condition:
+    """Nothing is due at or before now, and nothing is on its way."""
+
+    def is_idle(project: Project) -> bool:
+        return project.outbox.is_idle and not is_something_due(project, PERFORMER)
+
+    return Condition(is_idle, bool, "idle")
+
+
+def wait(project: Project, conditions: list[Condition], timeout_seconds: float) -> dict[str, Any]:
+    """Wait until all conditions hold together; returns what was read.
+
+    Raises:
+        Unknown: an order that there is not, or a project that went meanwhile.
+        WaitedInVain: the time is over; it tells what is true instead.
+    """
+    until_seconds = project.real.monotonic_seconds() + timeout_seconds
+    while True:
+        number = project.feed.number
+        found = {condition.name: condition.read(project) for condition in conditions}
+        if all(condition.holds(found[condition.name]) for condition in conditions):
+            return found
+        if not project.feed.wait_beyond(number, until_seconds - project.real.monotonic_seconds()):
+            if project.feed.is_ended:
+                raise Unknown("the project is gone, so nothing comes any more")
+            shown = ", ".join(f"{name} is {value}" for name, value in found.items())
+            raise WaitedInVain(f"waited {timeout_seconds:g} seconds in vain: {shown}", found)

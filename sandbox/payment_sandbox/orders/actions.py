@@ -1,0 +1,39 @@
+"""What customers, banks, screenings and processors can do to an attempt."""
+
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.orders.amounts import Cents
+
+CUSTOMER: Final = "customer"
+BANK: Final = "bank"
+SCREENING: Final = "screening"
+PROCESSOR: Final = "processor"
+
+ACTIONS: Final = {
+    CUSTOMER: ("visit", "pay", "cancel", "fail", "choose"),
+    BANK: ("credit",),
+    SCREENING: ("approve", "decline", "error"),
+    PROCESSOR: ("settle", "fail"),
+}
+
+
+class Action(NamedTuple):
+    """One thing that somebody does; the other fields say how, where it matters."""
+
+    actor: str
+    action: str
+    reason: str | None = None
+    card: str | None = None
+    amount_cents: Cents | None = None
+    issuer_id: str | None = None
+    authorization: str | None = None
+    payment_method: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Who does what, such as ``customer pay``."""
+        return f"{self.actor} {self.action}"
+
+    def as_mapping(self) -> dict[str, Any]:
+        """The fields that are set."""
+        return {name: value for name, value in self._asdict().items() if value is not None}

@@ -1,0 +1,88 @@
+"""What is due later: plain data that ``operations.perform`` knows how to do."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from payment_sandbox.orders.actions import Action
+
+
+@dataclass(slots=True, eq=False)
+class Command:
+    """Something to do for an order; what it finds when it comes due decides whether it still applies."""
+
+    order_id: str
+    kind: ClassVar[str] = ""
+
+    @property
+    def label(self) -> str:
+        """What the agenda shows."""
+        return f"{self.kind.replace('-', ' ')} of {self.order_id}"
+
+
+@dataclass(slots=True, eq=False)
+class ExpirePage(Command):
+    """The hosted payment page closes."""
+
+    kind: ClassVar[str] = "page-expiry"
+
+
+@dataclass(slots=True, eq=False)
+class ExpireAttempt(Command):
+    """The customer's time for this attempt is over."""
+
+    transaction_id: str
+    kind: ClassVar[str] = "expiry"
+
+
+@dataclass(slots=True, eq=False)
+class ExpireAuthorization(Command):
+    """What was not captured by now never will be."""
+
+    transaction_id: str
+    kind: ClassVar[str] = "authorization-expiry"
+
+
+@dataclass(slots=True, eq=False)
+class CaptureDelayed(Command):
+    """A delayed authorization captures what is left."""
+
+    transaction_id: str
+    kind: ClassVar[str] = "delayed-capture"
+
+
+@dataclass(slots=True, eq=False)
+class Perform(Command):
+    """A customer, bank, screening or processor acts by itself, as the scenario said."""
+
+    transaction_id: str
+    action: Action
+    kind: ClassVar[str] = "action"
+
+    @property
+    def label(self) -> str:
+        """What the agenda shows."""
+        return f"{self.action.name} for {self.order_id}"
+
+
+@dataclass(slots=True, eq=False)
+class AttemptDelivery(Command):
+    """A webhook is tried again, or for the first time after a delay."""
+
+    delivery_id: str
+    number: int
+    kind: ClassVar[str] = "webhook"
+
+    @property
+    def label(self) -> str:
+        """What the agenda shows."""
+        return f"webhook attempt {self.number} for {self.order_id}"
+
+
+ALL: Final[tuple[type[Command], ...]] = (
+    ExpirePage,
+    ExpireAttempt,
+    ExpireAuthorization,
+    CaptureDelayed,
+    Perform,
+    AttemptDelivery,
+)

@@ -1,0 +1,109 @@
+"""Order lines, and which quantities of them a merchant addresses."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.refusals import Invalid, Violation
+
+LINE_TYPES: Final = (
+    "physical",
+    "discount",
+    "shipping_fee",
+    "sales_tax",
+    "digital",
+    "gift_card",
+    "store_credit",
+    "surcharge",
+)
+NEGATIVE_LINE_TYPES: Final = frozenset({"discount", "gift_card", "store_credit"})
+
+Quantities = tuple[tuple[int, int], ...]
+"""Pairs of a line's index in the order and a quantity of it."""
+
+
+class OrderLine(NamedTuple):
+    """One line of an order; ``amount_cents`` is per item, VAT included (A16)."""
+
+    amount_cents: Cents
+    quantity: int
+    currency: str
+    type: str
+    name: str | None = None
+    merchant_order_line_id: str | None = None
+    vat_percentage: int | None = None
+
+
+class LineQuantity(NamedTuple):
+    """How a request addresses a part of a line."""
+
+    merchant_order_line_id: str
+    quantity: int
+
+
+def total_cents(lines: Iterable[OrderLine]) -> Cents:
+    """What the lines add up to."""
+    return sum(line.amount_cents * line.quantity for line in lines)
+
+
+def quantities_total_cents(lines: Sequence[OrderLine], quantities: Quantities) -> Cents:
+    """What these quantities of the lines add up to."""
+    return sum(lines[index].amount_cents * quantity for index, quantity in quantities)
+
+
+def merged(parts: Iterable[Quantities]) -> dict[int, int]:
+    """Add up quantities per line index."""
+    sums: dict[int, int] = {}
+    for part in parts:
+        for index, quantity in part:
+            sums[index] = sums.get(index, 0) + quantity
+    return sums
+
+
+def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> None:
+    """Refuse line ids that the order does not have.
+
+    Raises:
+        Invalid: names every unknown id by its path, and the ids there are.
+    """
+    known = sorted({line.merchant_order_line_id for line in lines if line.merchant_order_line_id is not None})
+    violations = [
+        Violation(
+            f"order_lines[{position}].merchant_order_line_id",
+            f"no line of this order has the id {item.merchant_order_line_id!r}",
+            known,
+        )
+        for position, item in enumerate(asked)
+        if item.merchant_order_line_id not in known
+    ]
+    if violations:
+        raise Invalid(violations)
+
+
+def allocate(
+    lines: Sequence[OrderLine], left: dict[int, int], asked: Sequence[LineQuantity]
+) -> tuple[Quantities, list[str]]:
+    """Take the asked quantities from what is left of each line.
+
+    Lines that share an id are taken from in their order (A19).
+
+    Returns:
+        The quantities by line index, and a sentence for each line of which too little is left.
+    """
+    available = dict(left)
+    taken: dict[int, int] = {}
+    short: list[str] = []
+    for item in asked:
+        wanted = item.quantity
+        for index, line in enumerate(lines):
+            if line.merchant_order_line_id != item.merchant_order_line_id or not wanted:
+                continue
+            part = min(wanted, available.get(index, 0))
+            available[index] = available.get(index, 0) - part
+            taken[index] = taken.get(index, 0) + part
+            wanted -= part
+        if wanted:
+            short.append(
+                f"line {item.merchant_order_line_id!r}: {item.quantity} asked, {item.quantity - wanted} left"
+            )
+    return tuple((index, quantity) for index, quantity in taken.items() if quantity), short

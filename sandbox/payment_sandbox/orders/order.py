@@ -1,0 +1,133 @@
+"""An order: what is to be paid, and the attempts to pay it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
+
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.lines import OrderLine, Quantities
+from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, OrderStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+
+
+class RefundEntry(NamedTuple):
+    """A refund as its order remembers it; a failed one gives its sum back."""
+
+    refund_id: str
+    amount_cents: Cents
+    quantities: Quantities
+    failed: bool = False
+
+
+@dataclass(slots=True)
+class Order:
+    """One order or, with ``refund_of_order_id``, one refund, which has the same shape.
+
+    A published version is never changed; an edit works on a copy.
+    """
+
+    TRANSITIONS: ClassVar[Mapping[str, Mapping[Trigger, str]]] = ORDER_TRANSITIONS
+
+    id: str
+    amount_cents: Cents
+    currency: str
+    created: datetime
+    modified: datetime
+    client: dict[str, Any]
+    is_test: bool
+    is_hosted: bool = False  # created without a transaction: the customer chooses on the page
+    version: int = 0
+    status: str = OrderStatus.NEW.value
+    completed: datetime | None = None
+    last_transaction_added: datetime | None = None
+    description: str | None = None
+    merchant_order_id: str | None = None
+    return_url: str | None = None
+    webhook_url: str | None = None
+    expiration_period: str | None = None
+    expires_at: datetime | None = None
+    payment_methods: tuple[str, ...] | None = None
+    customer: dict[str, Any] | None = None
+    order_lines: tuple[OrderLine, ...] = ()
+    transactions: tuple[Transaction, ...] = ()
+    extra: dict[str, Any] | None = None  # the merchant's own
+    bankqr_id: str | None = None  # the QR request whose scan made it
+    reason: str | None = None
+    page_visited: bool = False
+    refunds: tuple[RefundEntry, ...] = ()
+    refund_of_order_id: str | None = None
+
+    @property
+    def last_transaction(self) -> Transaction | None:
+        """The attempt that counts: the newest."""
+        return self.transactions[-1] if self.transactions else None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still end either way."""
+        return self.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
+
+    @property
+    def is_refund(self) -> bool:
+        """Whether this is the record of a refund."""
+        return self.refund_of_order_id is not None
+
+    @property
+    def has_page(self) -> bool:
+        """Whether a customer has a page to go to."""
+        return self.is_hosted or any(transaction.has_page for transaction in self.transactions)
+
+    @property
+    def customer_acted(self) -> bool:
+        """Whether a customer visited a page, chose, or sent money."""
+        return self.page_visited or any(
+            transaction.visited or transaction.credited_cents or not transaction.is_open
+            for transaction in self.transactions
+        )
+
+    @property
+    def captured_cents(self) -> Cents:
+        """Money that moved to the merchant, refunds not subtracted."""
+        return sum(transaction.captured_cents for transaction in self.transactions)
+
+    @property
+    def voided_cents(self) -> Cents:
+        """Reserved money that was given back."""
+        return sum(
+            transaction.authorization.voided_cents
+            for transaction in self.transactions
+            if transaction.authorization is not None
+        )
+
+    @property
+    def flags(self) -> list[str]:
+        """What is special about this order."""
+        authorized = [t.authorization for t in self.transactions if t.authorization is not None]
+        held = {
+            "is-test": self.is_test,
+            "is-refund": self.is_refund,
+            "from-bankqr": self.bankqr_id is not None,
+            "has-captures": any(a.captured_cents for a in authorized),
+            "has-voids": any(a.voided_cents for a in authorized),
+            "has-refunds": any(not refund.failed for refund in self.refunds),
+        }
+        return [name for name, holds in held.items() if holds]
+
+    def transaction(self, transaction_id: str) -> Transaction | None:
+        """The transaction of this id, if it is one of this order's."""
+        for transaction in self.transactions:
+            if transaction.id == transaction_id:
+                return transaction
+        return None
+
+    def copied(self) -> "Order":
+        """A copy to work on, its transactions copied too."""
+        copy = object.__new__(Order)
+        for name in _NAMES:
+            setattr(copy, name, getattr(self, name))
+        copy.transactions = tuple(transaction.copied() for transaction in self.transactions)
+        return copy
+
+
+_NAMES: tuple[str, ...] = tuple(Order.__slots__)

@@ -1,0 +1,54 @@
+"""A bank QR request: a code that payers scan, each scan an order."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.refusals import QrAmountRefused, QrExpired, QrUsed
+
+
+class QrRequest(NamedTuple):
+    """What a scanned code asks of the payer."""
+
+    id: str
+    created: datetime
+    expires_at: datetime
+    currency: str
+    size_pixels: int
+    one_off: bool
+    amount_changeable: bool
+    amount_cents: Cents | None = None
+    amount_min_cents: Cents | None = None
+    amount_max_cents: Cents | None = None
+    description: str | None = None
+    merchant_order_id: str | None = None
+    return_url: str | None = None
+    webhook_url: str | None = None
+    scans: int = 0
+
+    def scanned(self, amount_cents: Cents | None, *, now: datetime) -> tuple["QrRequest", Cents]:
+        """Count a scan and settle its amount.
+
+        Raises:
+            QrExpired: ``now`` is past ``expires_at`` (QR-17).
+            QrUsed: it is one-off and was scanned before (QR-13).
+            QrAmountRefused: the amount is fixed, missing or out of bounds (QR-04, QR-05).
+        """
+        if now >= self.expires_at:
+            raise QrExpired(f"QR request {self.id} could be used until {self.expires_at.isoformat()}")
+        if self.one_off and self.scans:
+            raise QrUsed(f"QR request {self.id} is one-off and was scanned before")
+        return self._replace(scans=self.scans + 1), self._settled(amount_cents)
+
+    def _settled(self, amount_cents: Cents | None) -> Cents:
+        if amount_cents is None or amount_cents == self.amount_cents:
+            if self.amount_cents is None:
+                raise QrAmountRefused(f"QR request {self.id} has no amount of its own: the payer enters one")
+            return self.amount_cents
+        if not self.amount_changeable:
+            raise QrAmountRefused(f"the amount of QR request {self.id} is fixed at {self.amount_cents} cents")
+        low, high = self.amount_min_cents or 1, self.amount_max_cents
+        if amount_cents < low or (high is not None and amount_cents > high):
+            bounds = f"{low} to {high}" if high is not None else f"at least {low}"
+            raise QrAmountRefused(f"{amount_cents} cents is out of bounds: expected {bounds}")
+        return amount_cents

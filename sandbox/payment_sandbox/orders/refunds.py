@@ -1,0 +1,76 @@
+"""How much of an order can still be refunded, and by which lines."""
+
+from collections.abc import Sequence
+
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.authorization import Taken
+from payment_sandbox.orders.lines import (
+    LineQuantity,
+    Quantities,
+    allocate,
+    merged,
+    quantities_total_cents,
+    require_known,
+)
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, NothingToRefund, RefundExceedsCaptured, Violation
+
+
+def refundable_cents(order: Order) -> Cents:
+    """What was captured or completed, less the refunds that did not fail."""
+    return order.captured_cents - sum(refund.amount_cents for refund in order.refunds if not refund.failed)
+
+
+def refundable_quantities(order: Order) -> dict[int, int]:
+    """What can still be refunded of each line, by its index."""
+    refunded = merged(refund.quantities for refund in order.refunds if not refund.failed)
+    return {
+        index: quantity - refunded.get(index, 0) for index, quantity in _captured_quantities(order).items()
+    }
+
+
+def _captured_quantities(order: Order) -> dict[int, int]:
+    """Lines captured; where no capture named lines, every line counts and the sum alone is the bound."""
+    authorization = order.last_transaction.authorization if order.last_transaction else None
+    if authorization is not None:
+        captured = authorization.quantities(Taken.CAPTURED)
+        if captured:
+            return captured
+    return {index: line.quantity for index, line in enumerate(order.order_lines)}
+
+
+def plan_refund(
+    order: Order, amount_cents: Cents | None, asked: Sequence[LineQuantity] | None
+) -> tuple[Cents, Quantities]:
+    """Decide what a refund takes: an amount, lines, or all that is left (SET-49).
+
+    Raises:
+        Invalid: a line that the order does not have, or lines that add up to nothing.
+        NothingToRefund: nothing was captured, or everything went back already.
+        RefundExceedsCaptured: more than is left.
+    """
+    if asked is not None:
+        require_known(order.order_lines, asked)
+    left_cents = refundable_cents(order)
+    if left_cents <= 0:
+        raise NothingToRefund(
+            f"order {order.id} is {order.status} with {order.captured_cents} cents captured "
+            f"and {order.captured_cents - left_cents} refunded: nothing is left to refund"
+        )
+    if asked is None:
+        return _bounded(left_cents if amount_cents is None else amount_cents, left_cents), ()
+    quantities, short = allocate(order.order_lines, refundable_quantities(order), asked)
+    if short:
+        raise RefundExceedsCaptured("; ".join(short))
+    total_cents = quantities_total_cents(order.order_lines, quantities)
+    if total_cents < 1:
+        raise Invalid(
+            [Violation("order_lines", f"these lines add up to {total_cents} cents, expected at least 1")]
+        )
+    return _bounded(total_cents, left_cents), quantities
+
+
+def _bounded(amount_cents: Cents, left_cents: Cents) -> Cents:
+    if amount_cents > left_cents:
+        raise RefundExceedsCaptured(f"{amount_cents} cents asked, {left_cents} left to refund")
+    return amount_cents

@@ -1,0 +1,174 @@
+"""Which status follows which, and the only function that sets one."""
+
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from payment_sandbox.orders.facts import StatusChanged
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class OrderStatus(StrEnum):
+    """The statuses of an order."""
+
+    NEW = "new"
+    PROCESSING = "processing"
+    ACCEPTED = "accepted"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    ERROR = "error"
+
+
+class TransactionStatus(StrEnum):
+    """The statuses of a transaction."""
+
+    NEW = "new"
+    PROCESSING = "processing"
+    PENDING = "pending"
+    ACCEPTED = "accepted"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    ERROR = "error"
+
+
+class Trigger(StrEnum):
+    """What moves a status."""
+
+    VISIT = "visit"  # the customer came to the payment page
+    START = "start"  # the processor took it, no customer needed
+    PEND = "pend"  # a bank or a screening will answer later
+    PASS = "pass"
+    PAY = "pay"
+    AUTHORIZE = "authorize"  # money is reserved and shown as completed
+    ACCEPT = "accept"  # money is reserved and shown as accepted
+    FINISH = "finish"  # nothing is left to capture
+    FAIL = "fail"
+    DECLINE = "decline"
+    CANCEL = "cancel"
+    EXPIRE = "expire"
+    LAPSE = "lapse"  # an authorization ran out unused
+
+
+_O, _T = OrderStatus, TransactionStatus
+
+ORDER_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingProxyType(
+    {
+        _O.NEW: {
+            Trigger.VISIT: _O.PROCESSING,
+            Trigger.START: _O.PROCESSING,
+            Trigger.PEND: _O.PROCESSING,
+            Trigger.PAY: _O.COMPLETED,
+            Trigger.AUTHORIZE: _O.COMPLETED,
+            Trigger.ACCEPT: _O.ACCEPTED,
+            Trigger.FAIL: _O.ERROR,
+            Trigger.DECLINE: _O.CANCELLED,
+            Trigger.CANCEL: _O.CANCELLED,
+            Trigger.EXPIRE: _O.EXPIRED,
+        },
+        _O.PROCESSING: {
+            Trigger.PASS: _O.NEW,
+            Trigger.PAY: _O.COMPLETED,
+            Trigger.AUTHORIZE: _O.COMPLETED,
+            Trigger.ACCEPT: _O.ACCEPTED,
+            Trigger.FAIL: _O.ERROR,
+            Trigger.DECLINE: _O.CANCELLED,
+            Trigger.CANCEL: _O.CANCELLED,
+            Trigger.EXPIRE: _O.EXPIRED,
+        },
+        _O.ACCEPTED: {
+            Trigger.FINISH: _O.COMPLETED,
+            Trigger.CANCEL: _O.CANCELLED,
+            Trigger.LAPSE: _O.EXPIRED,
+        },
+        # Completed is final for money that moved; a mere reservation can still be voided or run out.
+        _O.COMPLETED: {Trigger.CANCEL: _O.CANCELLED, Trigger.LAPSE: _O.EXPIRED},
+        _O.EXPIRED: {Trigger.PAY: _O.COMPLETED},  # a bank transfer that comes late
+        _O.CANCELLED: {},
+        _O.ERROR: {},
+    }
+)
+
+TRANSACTION_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingProxyType(
+    {
+        _T.NEW: {
+            Trigger.VISIT: _T.PROCESSING,
+            Trigger.START: _T.PROCESSING,
+            Trigger.PEND: _T.PENDING,
+            Trigger.PAY: _T.COMPLETED,
+            Trigger.AUTHORIZE: _T.COMPLETED,
+            Trigger.ACCEPT: _T.ACCEPTED,
+            Trigger.FAIL: _T.ERROR,
+            Trigger.DECLINE: _T.CANCELLED,
+            Trigger.CANCEL: _T.CANCELLED,
+            Trigger.EXPIRE: _T.EXPIRED,
+        },
+        _T.PROCESSING: {
+            Trigger.PAY: _T.COMPLETED,
+            Trigger.AUTHORIZE: _T.COMPLETED,
+            Trigger.ACCEPT: _T.ACCEPTED,
+            Trigger.FAIL: _T.ERROR,
+            Trigger.CANCEL: _T.CANCELLED,
+            Trigger.EXPIRE: _T.EXPIRED,
+        },
+        _T.PENDING: {
+            Trigger.PASS: _T.NEW,
+            Trigger.PAY: _T.COMPLETED,
+            Trigger.FAIL: _T.ERROR,
+            Trigger.DECLINE: _T.CANCELLED,
+            Trigger.CANCEL: _T.CANCELLED,
+            Trigger.EXPIRE: _T.EXPIRED,
+        },
+        _T.ACCEPTED: {
+            Trigger.FINISH: _T.COMPLETED,
+            Trigger.CANCEL: _T.CANCELLED,
+            Trigger.LAPSE: _T.EXPIRED,
+        },
+        _T.COMPLETED: {Trigger.CANCEL: _T.CANCELLED, Trigger.LAPSE: _T.EXPIRED},
+        _T.EXPIRED: {Trigger.PAY: _T.COMPLETED},
+        _T.CANCELLED: {},
+        _T.ERROR: {},
+    }
+)
+
+OPEN: Final = frozenset({TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING})
+
+
+class HasStatus(Protocol):
+    """What ``move`` can move: an order or a transaction."""
+
+    id: str
+    status: str
+    completed: datetime | None
+    modified: datetime
+    TRANSITIONS: ClassVar["Mapping[str, Mapping[Trigger, str]]"]
+
+
+class IllegalTransition(Exception):
+    """A trigger that the tables do not know in this status; nothing has changed."""
+
+
+def can_move(subject: HasStatus, trigger: Trigger) -> bool:
+    """Whether the tables know ``trigger`` in the subject's status."""
+    return trigger in subject.TRANSITIONS[subject.status]
+
+
+def move(subject: HasStatus, trigger: Trigger, now: datetime) -> StatusChanged:
+    """Set the status that follows by ``trigger``; the one place that does.
+
+    Raises:
+        IllegalTransition: the tables know no such step; nothing has changed.
+    """
+    before = subject.status
+    after = subject.TRANSITIONS[before].get(trigger)
+    if after is None:
+        raise IllegalTransition(f"{subject.id} is {before}: {trigger} leads nowhere from there")
+    subject.status = str(after)
+    subject.modified = now
+    if after == "completed" and subject.completed is None:
+        subject.completed = now
+    return StatusChanged(subject.id, before, str(after), now)

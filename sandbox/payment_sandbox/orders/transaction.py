@@ -1,0 +1,92 @@
+"""A transaction: one attempt to pay, with one payment method."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
+
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.statuses import OPEN, TRANSACTION_TRANSITIONS, TransactionStatus, Trigger
+
+
+class TransactionEvent(NamedTuple):
+    """One status that a transaction reached."""
+
+    id: str
+    event: str
+    at: datetime
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One attempt. A published version is never changed; an edit works on a copy."""
+
+    TRANSITIONS: ClassVar[Mapping[str, Mapping[Trigger, str]]] = TRANSACTION_TRANSITIONS
+
+    id: str
+    method: str
+    payment_method: str  # as the merchant spelled it, an alias perhaps
+    amount_cents: Cents
+    created: datetime
+    modified: datetime
+    expiration_period: str
+    expires_at: datetime
+    brand: str
+    status: str = TransactionStatus.NEW.value
+    completed: datetime | None = None
+    capture_mode: str | None = None
+    asked: dict[str, Any] = field(default_factory=dict)  # the request's details, never a CVC
+    details: dict[str, Any] = field(default_factory=dict)  # what answers show
+    events: tuple[TransactionEvent, ...] = ()
+    reason: str | None = None
+    customer_message: str | None = None
+    has_page: bool = False
+    visited: bool = False
+    credited_cents: Cents = 0
+    authorization: Authorization | None = None
+    credit_debit: str = "credit"
+    plan: dict[str, Any] = field(default_factory=dict)  # what the scenario decided for it
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still end either way."""
+        return self.status in OPEN
+
+    @property
+    def captured_cents(self) -> Cents:
+        """Money that moved: what was captured, or all of a completed sale."""
+        if self.authorization is not None:
+            return self.authorization.captured_cents
+        return self.amount_cents if self.status == TransactionStatus.COMPLETED else 0
+
+    @property
+    def is_capturable(self) -> bool:
+        """Whether a capture by hand could succeed."""
+        authorization = self.authorization
+        return (
+            authorization is not None
+            and not authorization.is_over
+            and not authorization.delayed
+            and authorization.remaining_cents > 0
+        )
+
+    @property
+    def is_fully_captured(self) -> bool:
+        """Whether something was captured and nothing is left."""
+        authorization = self.authorization
+        return (
+            authorization is not None
+            and authorization.captured_cents > 0
+            and authorization.remaining_cents == 0
+        )
+
+    def copied(self) -> "Transaction":
+        """A copy to work on; what it holds is replaced, never changed."""
+        copy = object.__new__(Transaction)
+        for name in _NAMES:
+            setattr(copy, name, getattr(self, name))
+        return copy
+
+
+_NAMES: tuple[str, ...] = tuple(Transaction.__slots__)

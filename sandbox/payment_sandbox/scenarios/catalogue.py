@@ -1,0 +1,107 @@
+"""The scenarios that are there by name: the built-in one, the ready ones, and those of the user's folders."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from payment_sandbox.forms.base import did_you_mean, nearest_word
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.scenarios.default import default_scenario
+from payment_sandbox.scenarios.loader import CheckSettings, load_text
+from payment_sandbox.scenarios.model import Scenario
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+SCHEMA_SUFFIX: Final = ".schema.json"  # for editors, beside the scenarios it describes
+
+
+def ready_folder() -> Path:
+    """Where the ready scenarios are: in the package, or beside it in a checkout."""
+    packed = Path(__file__).parent / "ready"
+    return packed if packed.is_dir() else Path(__file__).parents[3] / "scenarios"
+
+
+def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
+    """All scenarios of a folder, by name.
+
+    Raises:
+        Invalid: lists all that is wrong in all its files.
+    """
+    if not folder.is_dir():
+        raise Invalid([Violation("", "is no folder", file=str(folder))])
+    found: dict[str, Scenario] = {}
+    violations: list[Violation] = []
+    for path in scenario_files(folder):
+        try:
+            scenario = load_file(path, methods, check_settings)
+            found[scenario.name] = scenario
+        except Invalid as invalid:
+            violations += invalid.violations
+    if violations:
+        raise Invalid(violations)
+    return found
+
+
+def scenario_files(folder: Path) -> list[Path]:
+    """The files of a folder that hold scenarios, by name."""
+    return sorted(
+        path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.endswith(SCHEMA_SUFFIX)
+    )
+
+
+def load_file(path: Path, methods: Sequence[str], check_settings: CheckSettings) -> Scenario:
+    """The scenario of one file.
+
+    Raises:
+        Invalid: lists all that is wrong with it.
+    """
+    return load_text(read_text(path), methods, check_settings, str(path))
+
+
+def read_text(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        Invalid: there is none.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid([Violation("", f"cannot be read: {error}", file=str(path))]) from None
+
+
+class Catalogue:
+    """Scenarios by name; a user's own goes before a ready one of the same name."""
+
+    def __init__(
+        self, methods: Sequence[str], check_settings: CheckSettings, folders: Sequence[Path] = ()
+    ) -> None:
+        self._methods = methods
+        self._check_settings = check_settings
+        self._own: dict[str, Scenario] = {}
+        for folder in folders:
+            self._own |= load_folder(folder, methods, check_settings)
+
+    @cached_property
+    def _ready(self) -> dict[str, Scenario]:
+        return load_folder(ready_folder(), self._methods, self._check_settings)
+
+    @property
+    def scenarios(self) -> dict[str, Scenario]:
+        """All scenarios by name."""
+        default = default_scenario()
+        return {default.name: default, **self._ready, **self._own}
+
+    def find(self, name: object) -> Scenario:
+        """The scenario of a name.
+
+        Raises:
+            Invalid: there is none; lists the names there are.
+        """
+        known = self.scenarios
+        scenario = known.get(name) if isinstance(name, str) else None
+        if scenario is None:
+            nearest = nearest_word(name, list(known)) if isinstance(name, str) else None
+            message = f"{name!r} is no known scenario{did_you_mean(nearest)}"
+            raise Invalid([Violation("name", message, list(known), nearest)])
+        return scenario

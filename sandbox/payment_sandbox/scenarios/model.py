@@ -1,0 +1,157 @@
+"""A scenario: the first rule that matches an attempt decides its outcome."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.orders.amounts import Cents
+
+ACTORS: Final = ("customer", "credit", "screening", "processor")
+"""The words of an outcome that say who does something; the others say how."""
+
+
+class AmountRange(NamedTuple):
+    """Whole cents between bounds, each of which may be open."""
+
+    gte: Cents | None = None
+    gt: Cents | None = None
+    lte: Cents | None = None
+    lt: Cents | None = None
+
+    def holds(self, amount_cents: Cents) -> bool:
+        """Whether the amount is within all bounds given."""
+        return (
+            (self.gte is None or amount_cents >= self.gte)
+            and (self.gt is None or amount_cents > self.gt)
+            and (self.lte is None or amount_cents <= self.lte)
+            and (self.lt is None or amount_cents < self.lt)
+        )
+
+
+class Subject(NamedTuple):
+    """What a rule looks at: one attempt about to begin, or one refund."""
+
+    methods: frozenset[str]  # the identifier, and the merchant's alias for it
+    amount_cents: Cents
+    customer: Mapping[str, Any]
+    merchant_order_id: str | None
+    attempt: int
+    is_refund: bool
+    outcome_keys: frozenset[str]
+    screenings: tuple[str, ...] = ()  # the answers that its screening knows
+
+
+class When(NamedTuple):
+    """Conditions that must all hold; None means any."""
+
+    payment_methods: frozenset[str] | None = None
+    amount: AmountRange | None = None
+    customer: Mapping[str, str] = MappingProxyType({})
+    merchant_order_id: str | None = None
+    attempt: int | None = None
+    refund: bool = False
+
+    def holds(self, subject: Subject) -> bool:
+        """Whether every condition holds (SCN-02 to SCN-04)."""
+        return (
+            self.refund == subject.is_refund
+            and (self.payment_methods is None or bool(self.payment_methods & subject.methods))
+            and (self.amount is None or self.amount.holds(subject.amount_cents))
+            and (self.attempt is None or self.attempt == subject.attempt)
+            and (
+                self.merchant_order_id is None
+                or fnmatchcase(subject.merchant_order_id or "", self.merchant_order_id)
+            )
+            and all(
+                fnmatchcase(str(subject.customer.get(key, "")), glob) for key, glob in self.customer.items()
+            )
+        )
+
+
+def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[str]) -> bool:
+    """Whether an outcome tells an attempt anything that it knows."""
+    return any(
+        actor in then and actor in words and (actor != "screening" or then[actor] in screenings)
+        for actor in ACTORS
+    )
+
+
+class Rule(NamedTuple):
+    """What happens to the attempts it matches; spent after ``times`` uses."""
+
+    when: When
+    then: Mapping[str, Any]
+    times: int | None = None
+
+    def matches(self, subject: Subject, used: int) -> bool:
+        """Whether it decides this attempt: it matches, is not spent, and says something that can be done."""
+        return (
+            self.when.holds(subject)
+            and (self.times is None or used < self.times)
+            and says(self.then, subject.outcome_keys, subject.screenings)
+        )
+
+
+class WebhookRule(NamedTuple):
+    """How a delivery fares, by the order's status and the number of the attempt."""
+
+    then: Mapping[str, Any]
+    status: str | None = None
+    attempt: int | None = None
+
+    def holds(self, status: str, attempt: int) -> bool:
+        """Whether it decides this attempt of a delivery."""
+        return self.status in (None, status) and self.attempt in (None, attempt)
+
+
+class FaultRule(NamedTuple):
+    """What goes wrong with requests: the nth, or each, that fits method and path."""
+
+    then: Mapping[str, Any]
+    method: str | None = None
+    path: str | None = None  # a glob; the final slash does not matter
+    nth: frozenset[int] | None = None
+
+    def fits(self, method: str, path: str) -> bool:
+        """Whether it is about this request; whether it strikes then depends on how many came before."""
+        return (self.method is None or self.method == method) and (
+            self.path is None or fnmatchcase(path.rstrip("/"), self.path.rstrip("/"))
+        )
+
+
+class Scenario(NamedTuple):
+    """A whole scenario; ``document`` is what it was read from."""
+
+    name: str
+    document: Mapping[str, Any]
+    description: str = ""
+    settings: Mapping[str, Any] = MappingProxyType({})
+    rules: Sequence[Rule] = ()
+    webhooks: Sequence[WebhookRule] = ()
+    faults: Sequence[FaultRule] = ()
+
+    def decide(self, subject: Subject, uses: Mapping[int, int]) -> "Decision":
+        """Which rule decides an attempt; ``uses`` says how often each rule has decided."""
+        for index, rule in enumerate(self.rules):
+            if rule.matches(subject, uses.get(index, 0)):
+                return Decision(self, subject, index)
+        spent = {index for index, used in uses.items() if used == self.rules[index].times}
+        return Decision(self, subject, None, frozenset(spent))
+
+
+class Decision(NamedTuple):
+    """What a scenario decided for an attempt: the index of the rule, or None when none matched."""
+
+    scenario: Scenario
+    subject: Subject
+    rule: int | None
+    spent: frozenset[int] = frozenset()  # rules that had no use left; noted when none matched
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """What shall happen, as plain data; no rule: nothing, everybody waits."""
+        if self.rule is None:
+            return {}
+        then = self.scenario.rules[self.rule].then
+        return {key: then[key] for key in then if key in self.subject.outcome_keys}

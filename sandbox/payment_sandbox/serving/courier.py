@@ -1,0 +1,184 @@
+"""The threads that POST webhooks: one carrier per project, so that no receiver delays another project's."""
+
+import logging
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Final
+
+from payment_sandbox.operations.deliver import arrive, depart
+from payment_sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Parcel, Post, Reply
+from payment_sandbox.projects.outbox import Errand, Outbox
+from payment_sandbox.projects.project import Project
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.sessions import direct_session
+from payment_sandbox.serving.threads import start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+IDLE_THREADS_MAX: Final = 16
+REDIRECTS: Final = (301, 302, 303, 307, 308)
+
+log = logging.getLogger(__name__)
+
+
+class Courier:
+    """Carries the outboxes of all projects; ``send`` puts copies of a parcel on the wire."""
+
+    def __init__(self, send: "Callable[[Parcel, int], list[Reply]] | None" = None) -> None:
+        self._threads = Threads("courier")
+        self._send = send
+
+    def attach(self, project: Project) -> None:
+        """Carry this project's outbox from now on."""
+
+        def serve(outbox: Outbox) -> None:
+            outbox.carry = lambda: self._threads.run(lambda: self._carry(project, outbox))
+            outbox.deliver = lambda errand: self._deliver(project, errand)
+
+        project.serve_outbox = serve
+        serve(project.outbox)
+
+    def stop(self) -> None:
+        """Take no more work; what is on its way is abandoned with the process."""
+        self._threads.stop()
+
+    def _carry(self, project: Project, outbox: Outbox) -> None:
+        """Deliver one errand after the other until the outbox is empty."""
+        while (errand := outbox.take()) is not None:
+            try:
+                self._deliver(project, errand)
+            except BaseException:  # whatever it was, the next one is owed, too
+                log.exception(
+                    "webhook %s of project %s was not delivered", errand.delivery_id, project.project_id
+                )
+
+    def _deliver(self, project: Project, errand: Errand) -> None:
+        departure = depart(project, errand)
+        if departure is None:
+            return
+        if departure.reply is not None:
+            arrive(project, departure, departure.reply)
+        else:
+            for copy, reply in enumerate(self._replies(project, departure.parcel, departure.copies)):
+                arrive(project, departure, reply, is_copy=copy > 0)
+        project.release_swapped()
+
+    def _replies(self, project: Project, parcel: Parcel, copies: int) -> list[Reply]:
+        return self._send(parcel, copies) if self._send else self._post_in_time(project, parcel, copies)
+
+    def _post_in_time(self, project: Project, parcel: Parcel, copies: int) -> list[Reply]:
+        """Post all copies, on other threads, so that the limit also holds for who answers byte by byte.
+
+        Over the wire they go at once; an application in this process gets one after the other.
+        """
+        if project.post is not None:
+            return [self._posted(parcel, project.post).wait() for _ in range(copies)]
+        postings = [self._posted(parcel, over_the_wire) for _ in range(copies)]
+        return [posting.wait() for posting in postings]
+
+    def _posted(self, parcel: Parcel, post: Post) -> "Posting":
+        posting = Posting(parcel, post)
+        self._threads.run(posting.run)
+        return posting
+
+
+class Posting:
+    """One POST under way: what its head said counts, whatever becomes of its body."""
+
+    def __init__(self, parcel: Parcel, post: Post) -> None:
+        self._parcel = parcel
+        self._post = post
+        self._answer: Future[Reply] = Future()
+        self._begun_seconds = monotonic_seconds()
+        self._status: int | None = None
+        self._warning: str | None = None
+
+    def run(self) -> None:
+        """Do it; whatever a receiver does, it is a failed delivery and not a lost one."""
+        try:
+            body = self._post(self._parcel, self._answered)
+        except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
+            if self._status is None:
+                self._answer.set_result(self._reply(error=f"{type(error).__name__}: {error}"[:500]))
+                return
+            body, self._warning = b"", f"the body did not come whole: {type(error).__name__}"
+        self._answer.set_result(self._reply(body.decode(errors="replace")))
+
+    def wait(self) -> Reply:
+        """The reply, or that there was none in time."""
+        try:
+            return self._answer.result(self._begun_seconds + TIMEOUT_SECONDS - monotonic_seconds())
+        except FutureTimeout:
+            if self._status is not None:
+                self._warning = "the body did not end in time"
+                return self._reply()
+            return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
+
+    def _answered(self, status: int) -> None:
+        self._status = status
+        self._warning = "redirects are not followed" if status in REDIRECTS else None
+
+    def _reply(self, body: str = "", error: str | None = None) -> Reply:
+        duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
+        status = self._status if error is None else None
+        return Reply(duration_ms, status, body, error=error, warning=self._warning)
+
+
+def over_the_wire(parcel: Parcel, answered: "Callable[[int], None]") -> bytes:
+    """POST it: no redirect followed, no proxy or credentials taken from the environment."""
+    with direct_session() as session:
+        session.headers.clear()
+        with session.post(
+            parcel.url,
+            data=parcel.body,
+            headers=parcel.headers,
+            timeout=TIMEOUT_SECONDS,
+            allow_redirects=False,
+            stream=True,
+        ) as response:
+            answered(response.status_code)
+            body: bytes = response.raw.read(BODY_KEPT_BYTES, decode_content=True)
+            return body
+
+
+class Threads:
+    """Daemon threads made on demand, a few kept for the next job; a stuck one holds nobody up."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = Lock()
+        self._idle: list[SimpleQueue[Callable[[], None] | None]] = []
+        self._stopped = False
+
+    def run(self, job: "Callable[[], None]") -> None:
+        """Run a job on an idle thread, or on a new one."""
+        with self._lock:
+            if self._stopped:
+                return
+            inbox = self._idle.pop() if self._idle else None
+        if inbox is not None:
+            inbox.put(job)
+            return
+        inbox = SimpleQueue()
+        inbox.put(job)
+        start(Thread(target=self._work, args=(inbox,), name=self._name, daemon=True))
+
+    def stop(self) -> None:
+        """Send the idle threads home and take no more jobs."""
+        with self._lock:
+            self._stopped = True
+            idle, self._idle = self._idle, []
+        for inbox in idle:
+            inbox.put(None)
+
+    def _work(self, inbox: "SimpleQueue[Callable[[], None] | None]") -> None:
+        while (job := inbox.get()) is not None:
+            job()
+            del job  # it holds a project, which may be deleted before the next one comes
+            with self._lock:
+                if self._stopped or len(self._idle) >= IDLE_THREADS_MAX:
+                    return
+                self._idle.append(inbox)

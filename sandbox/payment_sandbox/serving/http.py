@@ -1,0 +1,198 @@
+"""HTTP on one port, for one application; hides which server it is."""
+
+import json
+import logging
+import socket
+import struct
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final
+
+from waitress import wasyncore
+from waitress.channel import ClientDisconnected, HTTPChannel
+from waitress.server import create_server
+from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
+
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.threads import start
+from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+THREADS_MIN: Final = 4
+THREADS_MAX: Final = 512  # blocking calls hold one each; what they wait for needs another
+REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
+IDLE_CONNECTION_SECONDS: Final = 60
+CONNECTIONS_MAX: Final = 1000
+CONNECTIONS_MIN: Final = 16
+OTHER_FILES: Final = 64  # webhooks on their way, a state file, and what else is in this process
+FORGOTTEN_SECONDS: Final = 1.0
+STOP_SECONDS: Final = 1.0
+
+logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # the pool grows, so a queue is no news
+
+
+class PortTaken(Exception):
+    """The address cannot be bound."""
+
+
+class GrowingDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """A pool with a thread for every request under way: a blocking call never holds up another."""
+
+    def start_new_thread(self, target: Any, thread_no: int) -> None:
+        """Add a thread to the pool."""
+        start(Thread(target=target, args=(thread_no,), name=f"waitress-{thread_no}", daemon=True))
+
+    def add_task(self, task: Any) -> None:
+        """Queue a request, and make sure that a thread is free for it."""
+        with self.lock:
+            idle = len(self.threads) - self.stop_count - self.active_count
+            wanted = len(self.threads) + 1 if idle <= len(self.queue) else 0
+        if 0 < wanted <= THREADS_MAX:
+            self.set_thread_count(wanted)
+        super().add_task(task)
+
+
+class CuttableTask(WSGITask):  # type: ignore[misc]
+    """A request whose connection the application can cut off, as a broken network would."""
+
+    def get_environment(self) -> dict[str, Any]:
+        """Hand the application the scissors."""
+        environment: dict[str, Any] = super().get_environment()
+        environment["sandbox.cut_off"] = self._cut_off
+        return environment
+
+    def _cut_off(self) -> None:
+        """Close without a farewell: what was promised and not yet sent never comes.
+
+        Raises:
+            ClientDisconnected: always; the server then gives the connection up.
+        """
+        abrupt = struct.pack("ii", 1, 0)
+        if not self.wrote_header:
+            self.channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, abrupt)
+        raise ClientDisconnected
+
+
+class JsonErrorTask(ErrorTask):  # type: ignore[misc]
+    """Answers what is no HTTP request in the shape of all errors."""
+
+    def execute(self) -> None:
+        """Write the error and close the connection, for nobody knows where the next request begins."""
+        error = self.request.error
+        kind = TYPE_OF_STATUS.get(error.code, "BadRequest")
+        body = json.dumps(error_body(error.code, kind, str(error.body))).encode()
+        self.status = f"{error.code} {error.reason}"
+        self.response_headers.append(("Content-Type", "application/json"))
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class JsonErrorChannel(HTTPChannel):  # type: ignore[misc]
+    """A connection whose errors are JSON, too."""
+
+    task_class = CuttableTask
+    error_task_class = JsonErrorTask
+    idle_since_seconds: float | None = None  # not before the first answer
+
+    def service(self) -> None:
+        """Answer what has come."""
+        super().service()
+        self.idle_since_seconds = monotonic_seconds()
+
+    def is_forgotten(self) -> bool:
+        """Whether nothing is under way in either direction, and that for a while."""
+        is_in_use = self.requests or self.request is not None or self.total_outbufs_len
+        if is_in_use or self.idle_since_seconds is None:
+            return False
+        return monotonic_seconds() - self.idle_since_seconds >= FORGOTTEN_SECONDS
+
+
+class HttpServer:
+    """A port, bound when made; connections wait until ``start``."""
+
+    def __init__(self, host: str, port: int) -> None:
+        """Bind; ``port`` 0 takes any free one.
+
+        Raises:
+            PortTaken: the address is in use, or not this host's.
+        """
+        self._socket = _bind(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = _url(host, self.port)
+        self._connections_max = _connections_max()
+        self._map: dict[int, Any] = {}
+        self._http: Any = None
+        self._loop = Thread(target=self._run, name="server", daemon=True)
+        self._stopping = False
+
+    def start(self, application: "WSGIApplication") -> None:
+        """Serve, on threads of its own."""
+        dispatcher = GrowingDispatcher()
+        dispatcher.set_thread_count(THREADS_MIN)
+        self._http = create_server(
+            application,
+            map=self._map,
+            _dispatcher=dispatcher,
+            sockets=[self._socket],
+            max_request_body_size=REQUEST_BYTES_MAX,
+            channel_timeout=IDLE_CONNECTION_SECONDS,
+            connection_limit=self._connections_max,
+            ident="payment-orders-sandbox",
+            asyncore_use_poll=True,
+        )
+        self._http.channel_class = JsonErrorChannel
+        start(self._loop)
+
+    def stop(self) -> None:
+        """Close all connections; what is still under way then ends with its threads."""
+        self._stopping = True
+        if self._http is not None:
+            self._http.pull_trigger()
+            self._loop.join(STOP_SECONDS)
+            self._http.task_dispatcher.shutdown(cancel_pending=True, timeout=STOP_SECONDS / 2)
+            wasyncore.close_all(self._map, ignore_all=True)
+        self._socket.close()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            wasyncore.poll2(1.0, self._map)
+            if len(self._map) >= self._connections_max:
+                self._close_forgotten()
+
+    def _close_forgotten(self) -> None:
+        """Make room, longest idle first; where all are in use, newcomers wait to be let in."""
+        channels = [channel for channel in self._http.active_channels.values() if channel.is_forgotten()]
+        channels.sort(key=lambda channel: channel.idle_since_seconds)
+        for channel in channels[: len(channels) // 2 + 1]:
+            channel.will_close = True
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _connections_max() -> int:
+    """As many as the open files of this process allow, where a test's own ends may be, too."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return CONNECTIONS_MAX
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return CONNECTIONS_MAX
+    return max(CONNECTIONS_MIN, min(CONNECTIONS_MAX, (files - OTHER_FILES) // 2))
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((host, port))
+        bound.listen(1024)
+    except (OSError, OverflowError) as error:
+        bound.close()
+        raise PortTaken(f"cannot listen on {host}:{port}: {error}") from error
+    return bound

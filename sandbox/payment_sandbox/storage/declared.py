@@ -1,0 +1,97 @@
+"""Projects with fixed keys, declared in a YAML file for the start of a server."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.forms import Form, Items, Part, Text, load, unknown_keys
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.clock import RUNNING, ClockStart
+from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.scenarios.catalogue import Catalogue, read_text
+from payment_sandbox.scenarios.documents import parse_yaml
+from payment_sandbox.scenarios.model import Scenario
+
+BESIDES: Final = ("api_key", "scenario")  # what is no setting that creation takes
+
+
+class ProjectForm(SettingsForm):
+    """One project: its key, its settings, and where its clock and scenario begin."""
+
+    api_key = Text(
+        required=True, pattern="[!-9;-~]{1,200}", expected="1 to 200 visible ASCII letters without a colon"
+    )
+    clock = Text()
+    scenario = Text()
+
+
+class ProjectsForm(Form):
+    """Several projects."""
+
+    projects = Items(Part(ProjectForm), least=1, required=True)
+
+
+class DeclaredProject(NamedTuple):
+    """A project to make: its key, what creation takes, and its scenario."""
+
+    api_key: str
+    settings: Mapping[str, Any]
+    scenario: Scenario | None
+
+
+def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProject]:
+    """The projects of all files.
+
+    Raises:
+        Invalid: lists all that is wrong in all files, each with line and column.
+    """
+    found: list[DeclaredProject] = []
+    violations: list[Violation] = []
+    keys: set[str] = set()
+    for path in paths:
+        try:
+            document = parse_yaml(read_text(path), str(path))
+            with document.placing(str(path)):
+                found += _declared(document.data, catalogue, keys)
+        except Invalid as invalid:
+            violations += invalid.violations
+    if violations:
+        raise Invalid(violations)
+    return found
+
+
+def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
+    """The projects of a file; ``keys`` are those that were declared before."""
+    several = isinstance(data, dict) and "projects" in data
+    form = ProjectsForm() if several else ProjectForm()
+    loaded, violations = load(form, data)
+    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
+    found = []
+    for index, item in enumerate(loaded.get("projects", ()) if several else [loaded]):
+        path = f"projects[{index}]." if several else ""
+        key = item.get("api_key", "")
+        if key in keys:
+            violations.append(Violation(f"{path}api_key", "is the key of another declared project"))
+        keys.add(key)
+        scenario, more = _scenario(item, catalogue)
+        violations += [problem._replace(path=f"{path}{problem.path}") for problem in more]
+        settings = {name: value for name, value in item.items() if name not in BESIDES}
+        found.append(DeclaredProject(key, settings, scenario))
+    if violations:
+        raise Invalid(violations)
+    return found
+
+
+def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
+    """The scenario that a project names, and what is wrong with its name or the clock."""
+    violations: list[Violation] = []
+    scenario = None
+    try:
+        ClockStart.parse(item.get("clock", RUNNING))
+    except Invalid as invalid:
+        violations += invalid.violations
+    try:
+        scenario = catalogue.find(item["scenario"]) if "scenario" in item else None
+    except Invalid as invalid:
+        violations += [problem._replace(path="scenario") for problem in invalid.violations]
+    return scenario, violations

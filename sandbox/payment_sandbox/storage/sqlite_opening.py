@@ -1,0 +1,146 @@
+"""Opening a state file: made whole, held alone, and looked through before anything could change it."""
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.projects.store import StateRefused
+
+APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
+VERSION: Final = 1
+HEADER: Final = b"SQLite format 3\0"
+HEADER_BYTES: Final = 100
+VERSION_AT: Final = slice(60, 64)
+APPLICATION_ID_AT: Final = slice(68, 72)
+CREATE: Final = f"""
+    BEGIN;
+    PRAGMA application_id = {APPLICATION_ID};
+    PRAGMA user_version = {VERSION};
+    CREATE TABLE server (name TEXT PRIMARY KEY, body TEXT NOT NULL);
+    CREATE TABLE project (
+        number INTEGER PRIMARY KEY,
+        id TEXT UNIQUE NOT NULL,
+        identity TEXT NOT NULL,
+        config TEXT NOT NULL DEFAULT '{{}}',
+        running TEXT NOT NULL DEFAULT '{{}}'
+    );
+    CREATE TABLE record (
+        position INTEGER PRIMARY KEY,
+        project INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        id TEXT NOT NULL,
+        body TEXT NOT NULL,
+        UNIQUE (project, kind, id)
+    );
+    COMMIT;
+"""
+
+ORDER: Final = "orders"
+CREDENTIAL: Final = "credentials"
+QR_REQUEST: Final = "qr_requests"
+DELIVERY: Final = "deliveries"
+DUE: Final = "agenda"
+
+
+class KeptProject(NamedTuple):
+    """One project of the file: who it is, and its state as a snapshot's document."""
+
+    identity: Mapping[str, Any]
+    state: dict[str, Any]
+    real_at: str | None  # when it was written, for a clock that went on while nobody served
+
+
+def make(path: Path) -> None:
+    """Make a file that is there whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    with suppress(FileNotFoundError):
+        part.unlink()
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(part, isolation_level=None)) as database:
+        database.executescript(CREATE)
+    part.replace(path)
+
+
+def held_alone(path: Path) -> int:
+    """A lock that ends with the process; SQLite's own would be asked for too late."""
+    held = os.open(path, os.O_RDWR)
+    try:
+        import fcntl  # not on every system; elsewhere SQLite's own lock has to do
+    except ImportError:
+        return held
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        raise StateRefused(f"{path} is in use by another server") from None
+    return held
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse what another program or another version wrote.
+
+    Raises:
+        StateRefused: says which.
+    """
+    with path.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if not header.startswith(HEADER) or int.from_bytes(header[APPLICATION_ID_AT]) != APPLICATION_ID:
+        raise StateRefused(f"{path} is no state file of this sandbox")
+    version = int.from_bytes(header[VERSION_AT])
+    if version != VERSION:
+        raise StateRefused(
+            f"{path} was written by another version: its format is {version}, this server reads {VERSION}"
+        )
+
+
+def read_copy(path: Path) -> tuple[dict[str, Any], list[KeptProject]]:
+    """Read all of it from a copy, because to open a damaged file is to change it."""
+    with TemporaryDirectory(prefix="payment-sandbox-") as folder:
+        copy = Path(folder) / "state"
+        for suffix in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
+        try:
+            with closing(sqlite3.connect(copy)) as database:
+                (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+                if verdict != "ok":
+                    raise StateRefused(f"{path} is damaged: {verdict}")
+                return _read(database)
+        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
+            raise StateRefused(f"{path} is damaged: {error}") from error
+
+
+def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[KeptProject]]:
+    server = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
+    found = []
+    query = "SELECT number, identity, config, running FROM project ORDER BY number"
+    for number, identity, config, running in database.execute(query).fetchall():
+        state: dict[str, Any] = {**json.loads(config), **json.loads(running)}
+        state |= {kind: [] for kind in (ORDER, CREDENTIAL, QR_REQUEST, DELIVERY, DUE)}
+        rows = database.execute(
+            "SELECT kind, body FROM record WHERE project = ? ORDER BY position", (number,)
+        )
+        for kind, body in rows:
+            state[kind].append(json.loads(body))
+        state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
+        found.append(KeptProject(json.loads(identity), state, state.pop("real_at", None)))
+    return server, found
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """The connection of a server; a commit is with the operating system when it returns."""
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    for pragma in (
+        "locking_mode = EXCLUSIVE",
+        "journal_mode = WAL",
+        "synchronous = NORMAL",
+        "wal_autocheckpoint = 8000",
+    ):
+        database.execute(f"PRAGMA {pragma}")
+    return database

@@ -1,0 +1,156 @@
+"""What a test gets as ``payment_sandbox``: a project of its own, short names for what tests do with it."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from payment_sandbox.client.client import Json, SandboxClient, SandboxClock, SandboxError, Transport
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.serving.sessions import direct_session
+
+if TYPE_CHECKING:
+    import requests
+    from _typeshed.wsgi import WSGIApplication
+
+    from payment_sandbox.client.review import Finding
+    from payment_sandbox.projects.project import Project
+    from payment_sandbox.serving.server import Server
+
+SHOP_URL: Final = "http://shop.test/webhook"
+CLOCK: Final = "frozen"
+
+
+class PaymentSandboxServer:
+    """One sandbox for a whole test session: in this process, or the one at ``SANDBOX_URL``."""
+
+    def __init__(self, base_url: str | None = None, control_token: str | None = None) -> None:
+        self.in_process: Server | None = None
+        self.base_url = base_url or ""
+        self._control_token = control_token
+        if base_url is None:
+            from payment_sandbox.serving import server  # here, so that a suite without payments pays nothing
+
+            self.in_process = server.Server()
+            self.in_process.start()
+            self.base_url = self.in_process.url
+        self._transport = self._made_transport()  # one for all projects: each of its own is a connection more
+
+    def project(self, settings: Mapping[str, Any]) -> "PaymentSandbox":
+        """A fresh project with a frozen clock.
+
+        Raises:
+            SandboxError: lists every wrong setting.
+        """
+        asked = {"clock": CLOCK, **settings}
+        if self.in_process is not None:
+            with suppress(Invalid):  # the call then refuses it, as another process would
+                project, api_key = self.in_process.registry.create(asked)
+                return PaymentSandbox(self, api_key, project.project_id)
+        made = self.client_for("").call("POST", "/control/projects/", asked)
+        return PaymentSandbox(self, made["api_key"], made["project_id"])
+
+    def session_for(self, api_key: str) -> "requests.Session":
+        """A session with the key set; without sockets where the server is in this process."""
+        if self.in_process is None:
+            return direct_session(api_key)
+        from payment_sandbox.testing.in_process import session
+
+        return session(self.in_process, api_key)
+
+    def client_for(self, api_key: str) -> SandboxClient:
+        """A client of a project; without sockets where the server is in this process."""
+        return SandboxClient(
+            self.base_url, api_key, session=self._transport, control_token=self._control_token
+        )
+
+    def _made_transport(self) -> Transport:
+        if self.in_process is None:
+            return direct_session()
+        from payment_sandbox.testing.in_process import DirectSession
+
+        return DirectSession(self.in_process)
+
+    def stop(self) -> None:
+        """Stop the server, if it is ours."""
+        self._transport.close()
+        if self.in_process is not None:
+            self.in_process.stop()
+
+
+class PaymentSandbox:
+    """One project: its address and key for the code under test, and everything to drive it."""
+
+    def __init__(self, server: PaymentSandboxServer, api_key: str, project_id: str) -> None:
+        self.server = server
+        self.base_url = server.base_url
+        self.api_key = api_key
+        self.project_id = project_id
+        self.session = server.session_for(self.api_key)
+        """For the code under test: its requests to the sandbox use no socket where that can be."""
+        self.client = server.client_for(self.api_key)
+        self.clock: SandboxClock = self.client.clock
+
+    def scenario(self, scenario: str | Json) -> Json:
+        """Switch to a scenario by name, or to a whole one."""
+        return self.client.scenario(scenario)
+
+    def act(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> Json:
+        """Let somebody act; without more, the customer pays."""
+        return self.client.act(order_id, actor, action, **how)
+
+    @property
+    def webhooks(self) -> list[Json]:
+        """The webhooks with every attempt."""
+        return self.client.webhooks()
+
+    def wait_for(self, order_id: str, status: str, timeout_seconds: float = 10.0) -> Json:
+        """Wait until an order has a status."""
+        return self.client.wait(order_id=order_id, status=status, timeout_seconds=timeout_seconds)
+
+    def deliver_to(self, wsgi_app: "WSGIApplication", webhook_url: str = SHOP_URL) -> None:
+        """Deliver webhooks straight into the merchant's own WSGI application, without a socket.
+
+        ``webhook_url`` says under which address; an order's own goes before it.
+
+        Raises:
+            RuntimeError: the server runs in another process.
+            ValueError: ``webhook_url`` is no web address.
+        """
+        project = self._project
+        if project is None:
+            raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
+        from payment_sandbox.testing.in_process import Receiver
+
+        try:
+            project.change_settings({"webhook_url": webhook_url})
+        except Invalid as invalid:
+            raise ValueError(str(invalid)) from None
+        project.post = Receiver(wsgi_app)
+
+    def review(self) -> "list[Finding]":
+        """What the integration under test does wrong, as its requests tell; empty for a clean one."""
+        from payment_sandbox.client.review import review
+
+        return review(self.client)
+
+    def timeline(self) -> str:
+        """What happened, line by line, for a report."""
+        from payment_sandbox.client.history import timeline
+
+        return "\n".join(timeline(self.client))
+
+    def close(self) -> None:
+        """Delete the project: whatever is still due never happens."""
+        server, project = self.server.in_process, self._project
+        if server is not None and project is not None:
+            server.registry.delete(project)
+        elif server is None:
+            with suppress(SandboxError):  # the test may have deleted it
+                self.client.delete_project()
+        self.session.close()
+
+    @property
+    def _project(self) -> "Project | None":
+        """The project itself, where the server is in this process."""
+        server = self.server.in_process
+        return server.registry.find(self.api_key) if server is not None else None

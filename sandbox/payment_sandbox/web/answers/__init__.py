@@ -1,0 +1,1 @@
+"""What answers show of a project and what is in it."""

@@ -1,0 +1,101 @@
+"""What tests get to see of a project."""
+
+from typing import Any
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.operations.advance import Advance
+from payment_sandbox.orders.deliveries import Attempt, Delivery
+from payment_sandbox.projects.journal import JournalEntry, masked
+from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.model import Decision
+from payment_sandbox.scenarios.near_misses import explain
+from payment_sandbox.web.bodies import parse
+from payment_sandbox.web.errors import RequestRefused
+
+
+def clock_record(project: Project) -> dict[str, Any]:
+    """The clock (CTL-12)."""
+    return {
+        "now": timestamp(project.now()),
+        "mode": project.clock.mode,
+        "rate": project.clock.rate,
+    }
+
+
+def advance_record(advance: Advance) -> dict[str, Any]:
+    """What an advance did (CTL-13, CTL-16)."""
+    shown: dict[str, Any] = {
+        "from": timestamp(advance.begun),
+        "to": timestamp(advance.ended),
+        "events": advance.events,
+    }
+    return {**shown, "stopped": True} if advance.stopped else shown
+
+
+def project_record(project: Project) -> dict[str, Any]:
+    """A project without its key (CTL-29)."""
+    return {
+        "project_id": project.project_id,
+        "merchant_id": project.merchant_id,
+        "settings": project.settings.as_mapping(),
+        "clock": clock_record(project),
+        "scenario": project.scenario.name,
+    }
+
+
+def delivery_record(delivery: Delivery) -> dict[str, Any]:
+    """A webhook with every attempt (CTL-21)."""
+    return {
+        "id": delivery.id,
+        "order_id": delivery.order_id,
+        "url": delivery.url,
+        "state": delivery.state,
+        "attempts": [_attempt_record(attempt) for attempt in delivery.attempts],
+    }
+
+
+def _attempt_record(attempt: Attempt) -> dict[str, Any]:
+    reply = attempt.reply
+    return {
+        "number": attempt.number,
+        "at": timestamp(attempt.at),
+        "real_at": timestamp(attempt.real_at),
+        "request": {"headers": dict(attempt.parcel.headers), "body": attempt.parcel.body.decode()},
+        "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
+        "error": reply.error,
+        "warning": reply.warning,
+        "duration_ms": round(reply.duration_ms, 3),
+    }
+
+
+def _shown(text: str) -> str:
+    return masked(text.encode(errors="replace")).decode()
+
+
+def _body(body: bytes) -> Any:
+    """What a body said; as text where it is no JSON, None where there was none."""
+    if not body:
+        return None
+    try:
+        return parse(body)
+    except RequestRefused:
+        return body.decode(errors="replace")
+
+
+def journal_record(entry: JournalEntry, decision: Decision | None) -> dict[str, Any]:
+    """A request and its answer (CTL-25), and what the scenario decided for the attempt that it made."""
+    return {
+        "at": timestamp(entry.at),
+        "method": entry.method,
+        "path": _shown(entry.path),
+        "query": _shown(entry.query),
+        "status": entry.status,
+        "request": _body(entry.request),
+        "response": _body(masked(entry.response)),
+        "ignored": list(entry.ignored),
+        "rule": entry.rule,
+        "fault": entry.fault,
+        "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
+        "decision": explain(decision) if decision is not None else None,
+        "order_id": _shown(entry.order_id) if entry.order_id is not None else None,
+    }

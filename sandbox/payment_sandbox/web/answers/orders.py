@@ -1,0 +1,48 @@
+"""Answers that carry an order: dumped once per version, with its ETag."""
+
+from typing import Any
+
+from flask import Response, g, request
+
+from payment_sandbox.orders.order import Order
+from payment_sandbox.projects.project import IfMatch, Project
+from payment_sandbox.web.answers.records import order_record
+from payment_sandbox.web.bodies import line
+
+JSON = "application/json"
+CREATED = 201
+
+
+def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Any other answer."""
+    return Response(line(data), status=status, mimetype=JSON, headers=headers)
+
+
+def order_answer(project: Project, order: Order, status: int = 200) -> Response:
+    """An order with its ETag; the bytes are kept for the reads of this version."""
+    g.order_id = order.id
+    if status == CREATED and order.transactions:
+        g.transaction_id = order.transactions[-1].id
+    etag, body = order_bytes(project, order)
+    return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
+
+
+def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
+    """The ETag and the body of an order's version."""
+    etag = project.etag(order)
+    kept = project.answers.get(order.id)
+    if kept is not None and kept[0] == etag:
+        return kept
+    answer = etag, line(order_record(project, order)).encode()
+    project.answers[order.id] = answer
+    return answer
+
+
+def if_match() -> IfMatch | None:
+    """What the request's If-Match accepts; None without one (SET-33)."""
+    return request.if_match.contains if "If-Match" in request.headers else None
+
+
+def is_known(project: Project, order: Order) -> bool:
+    """Whether the client has this version already (SET-34)."""
+    return "If-None-Match" in request.headers and request.if_none_match.contains_weak(project.etag(order))

@@ -1,0 +1,66 @@
+"""The WSGI application: every face of the sandbox on one server."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from secrets import token_bytes
+
+from flask import Flask, Response, current_app
+
+from payment_sandbox.storage.registry import Registry
+from payment_sandbox.web import errors
+from payment_sandbox.web.control.projects import health, projects
+from payment_sandbox.web.control.views import control
+from payment_sandbox.web.control.watching import watching
+from payment_sandbox.web.docs.views import docs
+from payment_sandbox.web.guard import known_hosts
+from payment_sandbox.web.late_rules import LateRule
+from payment_sandbox.web.merchant.exchange import stray
+from payment_sandbox.web.merchant.views import api
+from payment_sandbox.web.pages import bank_qr, views  # noqa: F401 (they add their routes to the blueprint)
+from payment_sandbox.web.pages.blueprint import pages
+
+
+def make_app(
+    registry: Registry,
+    *,
+    public_url: str,
+    control_token: str | None = None,
+    allow_hosts: Iterable[str] = (),
+) -> Flask:
+    """Build the application.
+
+    ``public_url`` is where merchants and payers reach it, scheme included and without a final slash;
+    with a ``control_token``, making and listing projects asks for it; ``allow_hosts`` are further names
+    under which the control API may be called.
+    """
+    app = Flask("payment_sandbox", static_folder=None)
+    app.url_rule_class = LateRule
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # no CORS: what is not a route is a 405
+    # Every path works with and without its final slash, answered directly (SET-01).
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    app.extensions["registry"] = registry
+    app.extensions["public_url"] = public_url
+    app.extensions["control_token"] = control_token
+    app.extensions["hosts"] = known_hosts(public_url, allow_hosts)
+    app.extensions["forgery_secret"] = token_bytes(32)
+    app.extensions["scans"] = OrderedDict()
+    app.extensions["stray"] = stray
+    app.extensions["docs"] = {}
+    errors.install(app)
+    app.register_blueprint(api)
+    app.register_blueprint(control)
+    app.register_blueprint(watching)
+    app.register_blueprint(projects)
+    app.register_blueprint(health)
+    app.register_blueprint(pages)
+    app.register_blueprint(docs)
+    app.add_url_rule("/openapi.json", view_func=_openapi)
+    return app
+
+
+def _openapi() -> Response:
+    """The description of both APIs, made once it is asked for."""
+    from payment_sandbox.web.openapi import described  # here, because starting up is faster without it
+
+    return Response(described(current_app), mimetype="application/json")

@@ -1,0 +1,55 @@
+"""Who is asking: the API key in the Basic header selects the project."""
+
+from functools import lru_cache
+
+from flask import current_app, g, request
+from werkzeug.datastructures import Authorization
+
+from payment_sandbox.projects.project import Project
+from payment_sandbox.storage.registry import Registry
+from payment_sandbox.web.errors import RequestRefused
+
+CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}
+
+
+def registry() -> Registry:
+    """All projects of this server."""
+    found: Registry = current_app.extensions["registry"]
+    return found
+
+
+def project() -> Project:
+    """The project of this request; ``require_project`` has found it."""
+    found: Project = g.project
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _api_key(header: str | None) -> str | None:
+    """The user name in a Basic header; clients send the same header again and again."""
+    if header is None or not header.isascii():
+        return None
+    authorization = Authorization.from_header(header)
+    if authorization is None or authorization.type != "basic":
+        return None
+    return authorization.username
+
+
+def known_project() -> Project | None:
+    """The project of this request's API key, if it has one."""
+    return registry().find(_api_key(request.headers.get("Authorization")) or "")
+
+
+def require_project() -> None:
+    """Find the request's project by its API key, the user name of HTTP Basic (AUTH-01, AUTH-02).
+
+    Raises:
+        RequestRefused: 401, without a header, with a broken one, or with a key that nobody has.
+    """
+    api_key = _api_key(request.headers.get("Authorization"))
+    if not api_key:
+        raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
+    found = registry().find(api_key)
+    if found is None:
+        raise RequestRefused(401, "no project has this API key", CHALLENGE)
+    g.project = found

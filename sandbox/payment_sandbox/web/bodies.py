@@ -1,0 +1,147 @@
+"""Reading JSON as strictly as a payment API should: one meaning, or none."""
+
+import json
+import re
+from collections.abc import Mapping
+from math import isinf
+from typing import Any, Final
+
+from flask import g, request
+
+from payment_sandbox.scenarios.documents import Document, parse_yaml
+from payment_sandbox.web.errors import RequestRefused
+
+BODY_BYTES_MAX: Final = 1 << 20  # SET-09
+NESTING_MAX: Final = 100
+YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
+
+_UNPAIRED: Final = re.compile("[\ud800-\udfff\x00]")
+
+
+def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
+    """The request's body as JSON; ``empty_is`` stands for an empty one where that is allowed.
+
+    Raises:
+        RequestRefused: too large (413), not JSON by its type (415), empty or malformed (400).
+    """
+    body = raw_body(bytes_max)
+    if not body.strip():
+        if empty_is is not None:
+            return empty_is
+        raise RequestRefused(400, "the body is empty, expected a JSON object")
+    if request.mimetype != "application/json":
+        sent = request.mimetype or "nothing"
+        raise RequestRefused(415, f"Content-Type must be application/json, and this request says {sent}")
+    if "body" not in g:
+        g.body = parse(body)
+    return g.body
+
+
+def document_body() -> Document:
+    """The body as a document, where YAML is taken, too.
+
+    Raises:
+        RequestRefused: as ``json_body``.
+        Invalid: YAML that is none, with line and column.
+    """
+    if request.mimetype not in YAML_TYPES:
+        return Document(json_body(), {})
+    try:
+        return parse_yaml(raw_body().decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is wrong") from None
+
+
+def line(data: Any) -> str:
+    """An answer's JSON; it ends its line, so that a terminal shows one answer after the other."""
+    return json.dumps(data) + "\n"
+
+
+def json_object() -> Mapping[str, Any]:
+    """The request's body if it is a JSON object, else an empty one; for looking, not for checking."""
+    body = json_body(empty_is={})
+    return body if isinstance(body, Mapping) else {}
+
+
+def raw_body(bytes_max: int = BODY_BYTES_MAX) -> bytes:
+    """The request's body as it came.
+
+    Raises:
+        RequestRefused: over ``bytes_max``.
+    """
+    if (request.content_length or 0) > bytes_max:
+        raise RequestRefused(413, f"the body is over {bytes_max} bytes ({bytes_max >> 20} MiB)")
+    return request.get_data()
+
+
+def parse(body: bytes) -> Any:
+    """Parse JSON with one meaning.
+
+    Raises:
+        RequestRefused: names what is wrong, be it encoding, syntax, duplicate keys, NaN, depth or NUL.
+    """
+    try:
+        data = _DECODER.decode(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is wrong") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise RequestRefused(400, f"the body is not JSON: {error.msg} at {where}") from None
+    except RecursionError:
+        raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
+    except ValueError:  # digits beyond what Python reads as a number
+        raise RequestRefused(400, "the body holds a number of too many digits") from None
+    if body.count(b"[") + body.count(b"{") > NESTING_MAX and _depth(data) > NESTING_MAX:
+        raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")
+    if b"\\u" in body:
+        _refuse_unpaired(data)
+    return data
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise RequestRefused(400, f"the body holds the key {twice[:100]!r} twice in one object")
+    return mapping
+
+
+def _constant(name: str) -> Any:
+    raise RequestRefused(400, f"the body holds {name}, which is no JSON")
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if isinf(number):
+        raise RequestRefused(400, f"the body holds a number that is too large: {text[:40]}")
+    return number
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+
+
+def _depth(data: Any) -> int:
+    deepest, level = 0, [data]
+    while level:
+        deepest += 1
+        inner: list[Any] = []
+        for item in level:
+            children = item.values() if isinstance(item, Mapping) else item
+            inner += [child for child in children if isinstance(child, Mapping | list)]
+        level = inner
+    return deepest
+
+
+def _refuse_unpaired(data: Any) -> None:
+    """Lone surrogates and NUL can only come from escapes."""
+    if isinstance(data, str):
+        if _UNPAIRED.search(data):
+            raise RequestRefused(400, "the body holds a lone surrogate or a NUL character")
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            _refuse_unpaired(key)
+            _refuse_unpaired(value)
+    elif isinstance(data, list):
+        for item in data:
+            _refuse_unpaired(item)

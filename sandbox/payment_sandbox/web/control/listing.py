@@ -1,0 +1,65 @@
+"""What happened in a project, filtered as a request asks."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.answers.control import delivery_record, journal_record
+
+JOURNAL_FILTERS: Final = ("method", "path", "status", "order_id")
+
+
+def webhooks(project: Project, order_id: str | None, state: str | None) -> tuple[list[dict[str, Any]], int]:
+    """Webhooks with their attempts, oldest first, and how many were dropped."""
+    with project.state_lock:
+        items = [
+            delivery_record(delivery)
+            for delivery in project.store.deliveries()
+            if order_id in (None, delivery.order_id) and state in (None, delivery.state)
+        ]
+    return items, project.store.deliveries_dropped
+
+
+def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
+    """Requests and their answers, oldest first, and how many were dropped."""
+    wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
+    decisions = project.journal.decisions
+    records = (
+        journal_record(entry, decisions.get(entry.transaction_id or ""))
+        for entry in list(project.journal.entries)
+    )
+    items = [
+        shown for shown in records if all(_same(key, str(shown[key]), value) for key, value in wanted.items())
+    ]
+    return items, project.journal.dropped
+
+
+def _same(key: str, shown: str, wanted: str) -> bool:
+    if key == "method":
+        return shown == wanted.upper()
+    return shown.rstrip("/") == wanted.rstrip("/") if key == "path" else shown == wanted
+
+
+def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
+    """The statuses that orders and their attempts have reached, oldest first."""
+    return [
+        {
+            "order_id": reached.order_id,
+            "payment_method": reached.payment_method,
+            "status": reached.status,
+            "at": timestamp(reached.at),
+            "real_at": timestamp(reached.real_at),
+        }
+        for reached in list(project.journal.statuses)
+        if order_id in (None, reached.order_id)
+    ]
+
+
+def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
+    """Customers who were sent back to the shop, oldest first."""
+    return [
+        {"order_id": visit.order_id, "at": timestamp(visit.at), "real_at": timestamp(visit.real_at)}
+        for visit in list(project.journal.returns)
+        if order_id in (None, visit.order_id)
+    ]

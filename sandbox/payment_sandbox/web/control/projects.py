@@ -1,0 +1,56 @@
+"""The server as a whole: its health, and the making of projects."""
+
+from hmac import compare_digest
+from typing import Any
+
+from flask import Blueprint, Response, current_app, request
+
+from payment_sandbox.storage.registry import Registry
+from payment_sandbox.version import __version__
+from payment_sandbox.web.answers.bodies import json_answer, list_answer
+from payment_sandbox.web.answers.control import project_record
+from payment_sandbox.web.auth import registry
+from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.control.strict import refuse_unknown
+from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.guard import refuse_strangers
+
+health = Blueprint("health", __name__)
+projects = Blueprint("projects", __name__, url_prefix="/control")
+
+
+@health.get("/health/")
+def get_health() -> Response:
+    """Say that all that was asked for at start is there (CTL-05)."""
+    return json_answer({"status": "ok", "version": __version__})
+
+
+projects.before_request(refuse_strangers)
+
+
+@projects.before_request
+def require_control_token() -> None:
+    """Ask for the control token where one is set."""
+    token: str | None = current_app.extensions["control_token"]
+    sent = request.headers.get("Authorization", "")
+    if token is not None and not compare_digest(sent.encode(), f"Bearer {token}".encode()):
+        challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
+        raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+
+
+projects.before_request(refuse_unknown)
+
+
+@projects.post("/projects/")
+def post_project() -> Response:
+    """Make a project; the only answer that holds an API key (CTL-06)."""
+    all_projects: Registry = registry()
+    settings: Any = json_body(empty_is={})
+    made, api_key = all_projects.create(settings)
+    return json_answer({"api_key": api_key, **project_record(made)}, 201)
+
+
+@projects.get("/projects/")
+def get_projects() -> Response:
+    """List the projects, without their keys."""
+    return list_answer([project_record(found) for found in registry().all()])

@@ -1,0 +1,74 @@
+"""The calls that take their time: waiting for a condition, and watching all that happens."""
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from flask import Blueprint, Response, request
+
+from payment_sandbox.operations import wait as waiting
+from payment_sandbox.operations.clock import catch_up
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.answers.bodies import json_answer
+from payment_sandbox.web.auth import project, require_project
+from payment_sandbox.web.control.strict import refuse_unknown
+from payment_sandbox.web.guard import refuse_strangers
+
+TIMEOUT_SECONDS_DEFAULT: Final = 10.0
+TIMEOUT_SECONDS_MAX: Final = 60.0
+HEARTBEAT_SECONDS: Final = 15.0
+
+watching = Blueprint("watching", __name__, url_prefix="/control")
+watching.before_request(refuse_strangers)
+watching.before_request(require_project)
+watching.before_request(refuse_unknown)
+
+
+@watching.get("/wait/")
+def get_wait() -> Response:
+    """Wait until all that is asked for holds (CTL-26)."""
+    query = request.args.to_dict()
+    timeout_seconds = float(query.get("timeout", TIMEOUT_SECONDS_DEFAULT))
+    conditions = _conditions(query)
+    violations = (
+        [] if conditions else [Violation("", "names no condition: order_id and status, webhook, or idle")]
+    )
+    if ("order_id" in query) != ("status" in query):
+        violations.append(Violation("status", "stands together with order_id"))
+    if timeout_seconds > TIMEOUT_SECONDS_MAX:
+        violations.append(Violation("timeout", "must be at most 60 seconds"))
+    if violations:
+        raise Invalid(violations)
+    catch_up(project())
+    return json_answer(waiting.wait(project(), conditions, timeout_seconds))
+
+
+@watching.get("/events/")
+def get_events() -> Response:
+    """Stream all that happens in the project, as server-sent events (CTL-27)."""
+    return Response(_stream(project()), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
+    found = []
+    if "order_id" in query and "status" in query:
+        found.append(waiting.order_status(query["order_id"], query["status"]))
+    if "webhook" in query:
+        found.append(waiting.webhook_answered(query["webhook"]))
+    if "idle" in query:
+        found.append(waiting.idle())
+    return found
+
+
+def _stream(watched: Project) -> Iterator[str]:
+    feed = watched.feed
+    with feed.watched() as begun:
+        number = begun
+        yield ": watching\n\n"
+        while not feed.is_ended:
+            if not feed.wait_beyond(number, HEARTBEAT_SECONDS):
+                yield ": still here\n\n"
+            for event in feed.beyond(number):
+                number = event.number
+                yield f"id: {number}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"

@@ -1,0 +1,36 @@
+"""Which pages there are, in the order in which they are read."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+FIRST: Final = "quick-start"
+GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Begin": (FIRST, "test-values"),
+    "Ways to pay": (
+        "hosted-page",
+        "redirect",
+        "authorization-and-capture",
+        "one-click-and-recurring",
+        "pay-later",
+        "bank-transfer",
+        "bank-qr",
+        "refunds",
+    ),
+    "Make it happen": ("time", "webhooks", "scenarios", "faults"),
+    "Use it": ("pytest", "ci", "command-line", "settings"),
+    "Look it up": ("merchant-api", "control-api", "errors", "fidelity"),
+}
+NAMES: Final = tuple(name for names in GROUPS.values() for name in names)
+
+
+@cache
+def written(name: str) -> str:
+    """A page as it stands in the package."""
+    return files("payment_sandbox.web.docs").joinpath("pages", f"{name}.md").read_text(encoding="utf-8")
+
+
+def title(name: str) -> str:
+    """A page's title: its first line."""
+    return written(name).splitlines()[0].removeprefix("# ")

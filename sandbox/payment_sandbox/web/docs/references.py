@@ -1,0 +1,167 @@
+"""What the documentation says of the model is made from the model."""
+
+from collections.abc import Iterator, Mapping
+from inspect import getdoc
+from typing import Any, Final
+
+from payment_sandbox.forms.schemas import json_schema
+from payment_sandbox.methods import ALL, REFUND
+from payment_sandbox.operations.choose_scenario import file_schema
+from payment_sandbox.orders import refusals as refused
+from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.projects.settings import Settings, SettingsForm
+from payment_sandbox.scenarios.catalogue import load_file, ready_folder, scenario_files
+from payment_sandbox.scenarios.default import DOCUMENT
+from payment_sandbox.web.docs.tables import code, fields, table
+from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
+
+PARTS: Final = {
+    "The document": None,
+    "`rules[].when`": "When",
+    "`rules[].then`": "Then",
+    "`webhooks[].when`": "WebhookWhen",
+    "`webhooks[].then`": "WebhookThen",
+    "`faults[].when`": "FaultWhen",
+    "`faults[].then`": "FaultThen",
+}
+MEANT: Final = {
+    400: "malformed: no JSON object, a key twice, NaN, nested too deep",
+    401: "no API key, or one that nobody has",
+    403: "the control API or a page, called under a foreign name or by another site's page",
+    405: "the path does not take this method",
+    413: "the body is over 1 MiB",
+    415: "the body is not `application/json`",
+    429: "more requests than a `rate_limit` fault grants",
+    431: "the headers are too long",
+    500: "the sandbox failed; its log says why",
+}
+BY_A_FAULT: Final = "only by a fault that was asked for"
+
+
+def settings() -> str:
+    """Every setting of a project with its default."""
+    schema = json_schema(SettingsForm, {})
+    defaults = Settings().as_mapping()
+    for name, item in schema["properties"].items():
+        default = "all" if name == "payment_methods" else _default(defaults[name])
+        item["description"] = f"{item['description']} Default: {default}."
+    return fields(schema, schema["$defs"])
+
+
+def _default(value: object) -> str:
+    if value in ("", None, {}):
+        return "none"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def scenario() -> str:
+    """Every key of a scenario file, part by part."""
+    schema = file_schema()
+    parts = schema["$defs"]
+    shown = []
+    for head, name in PARTS.items():
+        part = schema if name is None else parts[name]
+        top = {**part, "properties": {k: _flat(v) for k, v in part["properties"].items()}}
+        shown.append(f"### {head}\n\n{fields(top if name is None else part, {} if name is None else parts)}")
+    return "\n\n".join(shown)
+
+
+def _flat(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A field whose own fields are shown elsewhere."""
+    flat = {key: value for key, value in item.items() if key not in ("$ref", "allOf")}
+    return (
+        {**flat, "items": {"type": "object"}} if flat.get("type") == "array" else {"type": "object", **flat}
+    )
+
+
+def outcomes() -> str:
+    """Which words of an outcome mean something to which method."""
+    rows = []
+    for method in (*ALL, REFUND):
+        facts = method.capabilities
+        words = sorted({word for words in facts.outcomes for word in words})
+        answers = code(facts.screenings) if "screening" in words else ""
+        name = "refunds (`refund: true`)" if method is REFUND else f"`{method.name}`"
+        rows.append((name, code(words), answers))
+    return table(("Method", "Keys of `then`", "`screening` answers"), rows)
+
+
+def ready_scenarios() -> str:
+    """The scenarios that come with the sandbox."""
+    names = [method.name for method in ALL]
+    found = [load_file(path, names, lambda settings: None) for path in scenario_files(ready_folder())]
+    return table(("Name", "What happens"), ((f"`{item.name}`", item.description) for item in found))
+
+
+def trigger_values() -> str:
+    """What makes things go wrong without a scenario, from the default scenario itself."""
+    rows = []
+    for rule in DOCUMENT["rules"]:
+        when, then = rule["when"], rule["then"]
+        by_customer = when.get("customer", {}).get("email_address")
+        value = f"customer `{by_customer[:-1]}...`" if by_customer else f"amount `{when['amount']}`"
+        methods = "refunds" if when.get("refund") else code(when["payment_method"])
+        rows.append((value, methods, "; ".join(_said(then))))
+    return table(("Value", "With", "What happens"), rows)
+
+
+def _said(then: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in then.items():
+        yield f"{key}: " + (", ".join(_said(value)) if isinstance(value, Mapping) else f"`{value}`")
+
+
+def cards() -> str:
+    """The test cards, without their numbers."""
+    rows = (
+        (f"`{card.name}`", card.family, card.flow, card.truncated_pan, card.refusal or "pays")
+        for card in CARDS.values()
+    )
+    return table(("Card", "Family", "3-D Secure flow", "Shown as", "Its bank"), rows)
+
+
+def methods() -> str:
+    """The eleven methods and what they need."""
+    rows = []
+    for method in ALL:
+        facts = method.capabilities
+        needs = ["order_lines"] * facts.needs_order_lines + ["customer"] * facts.needs_customer
+        test = (
+            "yes"
+            if facts.testable and facts.completes_in_test
+            else "stays pending"
+            if facts.testable
+            else "no"
+        )
+        authorizes = "yes" if facts.authorizes else ""
+        rows.append((f"`{method.name}`", facts.default_expiration, test, authorizes, code(needs)))
+    heads = ("Method", "Expires after", "In test mode", "Authorizes", "Needs")
+    return table(heads, rows)
+
+
+def refusals() -> str:
+    """Every rule that refuses in some state, as the error's type names it."""
+    rows = []
+    for kind in _kinds(refused.Refusal):
+        name = TYPE_OF.get(kind, kind.__name__)
+        rows.append((f"`{name}`", status_of(kind), kind.rule, (getdoc(kind) or "").splitlines()[0]))
+    return table(("Type", "Status", "Rule", "When"), sorted(rows))
+
+
+def errors() -> str:
+    """Every other type of an error."""
+    told = set(TYPE_OF.values())
+    rows = [("`ValidationError`", "400", "not valid: `violations` lists all that is wrong")]
+    rows += [
+        (f"`{kind}`", str(status), MEANT.get(status, BY_A_FAULT))
+        for status, kind in TYPE_OF_STATUS.items()
+        if kind not in told
+    ]
+    rows.append(("`Refused`", "any other", BY_A_FAULT))
+    return table(("Type", "Status", "When"), rows)
+
+
+def _kinds(kind: type[refused.Refusal]) -> Iterator[type[refused.Refusal]]:
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("payment_sandbox."):
+            yield below
+            yield from _kinds(below)

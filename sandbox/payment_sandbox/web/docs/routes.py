@@ -1,0 +1,68 @@
+"""The API description, OpenAPI 3.1, as something to read."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from flask import current_app
+
+from payment_sandbox.web.docs.tables import code, fields
+from payment_sandbox.web.openapi import described
+
+ONLY_SELF: Final = ("200", "201", "303")
+
+
+def merchant_api() -> str:
+    """The calls of the merchant."""
+    return _calls("merchant API")
+
+
+def control_api() -> str:
+    """The calls that drive the sandbox."""
+    return _calls("control API", "server", "documentation")
+
+
+def pages() -> str:
+    """What browsers open."""
+    return _calls("pages")
+
+
+def _calls(*tags: str) -> str:
+    whole = json.loads(described(current_app))
+    named = whole["components"]["schemas"]
+    shown = [
+        _call(method, path, operation, named)
+        for path, operations in whole["paths"].items()
+        for method, operation in operations.items()
+        if operation["tags"][0] in tags
+    ]
+    return "\n\n".join(shown)
+
+
+def _call(method: str, path: str, operation: Mapping[str, Any], named: Mapping[str, Any]) -> str:
+    lines = [f"### {method.upper()} {path}", operation["summary"]]
+    parameters = [p["name"] for p in operation["parameters"] if p["in"] != "path"]
+    if parameters:
+        lines.append(f"Takes {code(parameters)}.")
+    lines += _request(operation.get("requestBody"), named)
+    lines.append(f"Answers {', '.join(_answers(operation['responses']))}.")
+    return "\n\n".join(lines)
+
+
+def _request(body: Mapping[str, Any] | None, named: Mapping[str, Any]) -> Iterator[str]:
+    if body is None:
+        return
+    content = body["content"]["application/json"]
+    form = content["schema"]["$ref"].rpartition("/")[2]
+    yield fields(named[form], named)
+    if content.get("example"):
+        yield f"```json\n{json.dumps(content['example'], indent=2)}\n```"
+
+
+def _answers(responses: Mapping[str, Any]) -> Iterator[str]:
+    for status, answer in sorted(responses.items()):
+        yield (
+            status
+            if status in ONLY_SELF
+            else f"{status} ({answer['description'][0].lower()}{answer['description'][1:]})"
+        )

@@ -1,0 +1,74 @@
+"""Serves the documentation, readable with no network."""
+
+from importlib.resources import files
+from typing import Final
+
+from flask import Blueprint, Response, current_app, render_template
+from werkzeug.exceptions import NotFound
+
+from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.web.addresses import base_path
+from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, title
+
+STYLE: Final = "docs.css"
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+docs = Blueprint("docs", __name__, template_folder="templates")
+
+
+@docs.after_request
+def secure(response: Response) -> Response:
+    """Nothing but text and style."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+@docs.get("/")
+def get_root() -> Response:
+    """Show a browser how to begin; for a program there is nothing here."""
+    if not is_browser():
+        raise NotFound
+    return get_page(FIRST)
+
+
+@docs.get("/docs/")
+def get_first_page() -> Response:
+    """Show how to begin."""
+    return get_page(FIRST)
+
+
+@docs.get("/docs/<name>/")
+def get_page(name: str) -> Response:
+    """Show a page of the documentation."""
+    if name not in NAMES:
+        raise Unknown(f"the documentation has no page {name!r}", NAMES)
+    made: dict[str, str] = current_app.extensions["docs"]
+    if name not in made:
+        made[name] = _page(name)
+    return Response(made[name], content_type=HTML)
+
+
+@docs.get(f"/docs/{STYLE}")
+def get_style() -> Response:
+    """Give the documentation its style."""
+    text = files("payment_sandbox.web.docs").joinpath("assets", STYLE).read_bytes()
+    return Response(text, mimetype="text/css", headers={"Cache-Control": "max-age=3600"})
+
+
+def _page(name: str) -> str:
+    from payment_sandbox.web.docs.contents import page  # here, because starting up is faster without them
+    from payment_sandbox.web.docs.rendering import render
+
+    shown = page(name, current_app.extensions["public_url"])
+    here = f"{base_path()}/docs/"
+    groups = {group: [(other, title(other)) for other in names] for group, names in GROUPS.items()}
+    body = render(shown.text, here)
+    return render_template("docs/page.html", page=shown, body=body, groups=groups, docs=here)

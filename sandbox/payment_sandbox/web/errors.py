@@ -1,0 +1,151 @@
+"""One shape for every 4xx and 5xx, and which status each refusal has."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+from flask import Flask, Response, current_app, g, json
+from werkzeug.exceptions import HTTPException
+
+from payment_sandbox.operations.wait import WaitedInVain
+from payment_sandbox.orders import refusals
+from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+
+STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitedInVain: 408}
+CONFLICT: Final = 409
+TYPE_OF: Final = {
+    refusals.Unknown: "NotFound",
+    refusals.Stale: "PreconditionFailed",
+    WaitedInVain: "RequestTimeout",
+}
+TYPE_OF_STATUS: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    408: "RequestTimeout",
+    412: "PreconditionFailed",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    429: "RateLimited",
+    431: "RequestHeaderFieldsTooLarge",
+    500: "InternalServerError",
+    501: "NotImplemented",
+    502: "BadGateway",
+    503: "ServiceUnavailable",
+    504: "GatewayTimeout",
+}
+
+log = logging.getLogger(__name__)
+
+
+class RequestRefused(Exception):
+    """A request that is wrong before any rule of the service is asked: its form, size or sender."""
+
+    def __init__(self, status: int, value: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(value)
+        self.status = status
+        self.value = value
+        self.headers = headers or {}
+
+
+def error_body(
+    status: int,
+    kind: str,
+    value: str,
+    violations: Sequence[Violation] = (),
+    allowed: Sequence[str] | None = None,
+) -> dict[str, Any]:
+    """The one shape of errors (SET-03)."""
+    error: dict[str, Any] = {
+        "status": status,
+        "type": kind,
+        "value": value,
+        "violations": [_violation(violation) for violation in violations],
+    }
+    if allowed is not None:
+        error["allowed"] = list(allowed)
+    return {"error": error}
+
+
+def _violation(violation: Violation) -> dict[str, Any]:
+    shown: dict[str, Any] = {"path": violation.path, "message": violation.message}
+    place = violation._asdict()
+    shown.update({key: place[key] for key in ("nearest", "file", "line", "column") if place[key] is not None})
+    if violation.allowed is not None:
+        shown["allowed"] = list(violation.allowed)
+    return shown
+
+
+def _answer(body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    return Response(
+        f"{json.dumps(body)}\n", status=body["error"]["status"], mimetype="application/json", headers=headers
+    )
+
+
+def _on_invalid(invalid: Invalid) -> Response:
+    g.violations = invalid.violations
+    shown = "; ".join(f"{found.path or 'the request'} {found.message}" for found in invalid.violations[:3])
+    more = len(invalid.violations) - 3
+    value = f"{shown}; and {more} more" if more > 0 else shown
+    return _answer(error_body(400, "ValidationError", value, invalid.violations))
+
+
+def status_of(kind: type[Refusal]) -> int:
+    """The status of a kind of refusals."""
+    return STATUS_OF.get(kind, CONFLICT)
+
+
+def _on_refusal(refusal: Refusal) -> Response:
+    kind = type(refusal)
+    g.rule = refusal.rule
+    status = status_of(kind)
+    body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
+    if isinstance(refusal, WaitedInVain):
+        body["error"]["now"] = dict(refusal.now)
+    return _answer(body)
+
+
+def refused_answer(refused: RequestRefused) -> Response:
+    """The answer to a request that is refused before, or instead of, its work."""
+    kind = TYPE_OF_STATUS.get(refused.status, "Refused")
+    return _answer(error_body(refused.status, kind, refused.value), refused.headers)
+
+
+def _on_http(error: HTTPException) -> Response:
+    status = error.code or 500
+    kind = TYPE_OF_STATUS.get(status, type(error).__name__)
+    headers = {name: value for name, value in error.get_headers() if name in ("Allow", "WWW-Authenticate")}
+    value = error.description or error.name
+    if status == 404:
+        value = "there is nothing at this path"
+    elif status == 405:
+        value = f"this path does not take that method; it takes {headers.get('Allow', 'others')}"
+    answer = _answer(error_body(status, kind, value), headers)
+    current_app.extensions["stray"](answer)
+    return answer
+
+
+def _on_crash(error: Exception) -> Response:
+    log.exception("a request could not be answered", exc_info=error)
+    return _answer(error_body(500, "InternalServerError", "the sandbox failed; its log says why"))
+
+
+def answer_for(error: Exception) -> Response:
+    """The answer of a refusal in the one shape, for who answers otherwise to some."""
+    if isinstance(error, Invalid):
+        return _on_invalid(error)
+    if isinstance(error, Refusal):
+        return _on_refusal(error)
+    assert isinstance(error, RequestRefused), "nobody else's errors are asked for"
+    return refused_answer(error)
+
+
+def install(app: Flask) -> None:
+    """Answer every error in the one shape."""
+    app.register_error_handler(Invalid, _on_invalid)
+    app.register_error_handler(Refusal, _on_refusal)
+    app.register_error_handler(RequestRefused, refused_answer)
+    app.register_error_handler(HTTPException, _on_http)
+    app.register_error_handler(Exception, _on_crash)

@@ -1,0 +1,43 @@
+"""Keeps web pages in the developer's browser from driving the sandbox."""
+
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urlsplit
+
+from flask import current_app, request
+
+from payment_sandbox.web.errors import RequestRefused
+
+LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
+
+
+def known_hosts(public_url: str, allowed: Iterable[str]) -> frozenset[str]:
+    """The names under which this server may be called: loopback, its public URL's, and those allowed."""
+    public = urlsplit(public_url).hostname or ""
+    return frozenset(name.lower() for name in (*LOOPBACK_HOSTS, public, *allowed))
+
+
+def refuse_strangers() -> None:
+    """Refuse a foreign Host, as after DNS rebinding, and a foreign Origin, as from another site's page.
+
+    Raises:
+        RequestRefused: 403.
+    """
+    hosts: frozenset[str] = current_app.extensions["hosts"]
+    host = _part("hostname", f"//{request.host}")
+    if host not in hosts:
+        raise RequestRefused(
+            403, f"this server is not called {host!r}; if it is, start it with --allow-host {host or 'NAME'}"
+        )
+    origin = request.headers.get("Origin")
+    own = (request.host.lower(), _part("netloc", current_app.extensions["public_url"]).lower())
+    if origin is not None and _part("netloc", origin).lower() not in own:
+        raise RequestRefused(403, f"pages of {origin!r} may not drive this server")
+
+
+def _part(name: str, address: str) -> str:
+    """A part of an address; empty when it is none."""
+    try:
+        return getattr(urlsplit(address), name) or ""
+    except ValueError:
+        return ""

@@ -1,0 +1,165 @@
+"""What a refused merchant learns in a header: the rule, and what is possible now; the body stays as it is."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from flask import Response, g, request
+
+from payment_sandbox.fidelity.ledger import rule_texts
+from payment_sandbox.forms.fields import NO_TIME
+from payment_sandbox.operations.possible import possible_now
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.merchant.faulty import RATE_LIMITED
+
+EXPLAIN: Final = "Sandbox-Explain"
+LENGTH_MAX: Final = 2000
+RULES_SHOWN_MAX: Final = 5
+FAULT: Final = "CTL-23"
+
+RULE_OF_STATUS: Final = {401: "AUTH-01", 404: "SET-08", 405: "SET-08", 413: "SET-09", 415: "SET-09"}
+MALFORMED: Final = "SET-08"
+UNKNOWN_KEY: Final = "SET-13"
+ORDER_RULES: Final = {
+    "currency": "ORD-03",
+    "amount": "SET-11",
+    "description": "ORD-06",
+    "merchant_order_id": "ORD-07",
+    "return_url": "ORD-08",
+    "webhook_url": "ORD-10",
+    "expiration_period": "ORD-11",
+    "payment_methods": "ORD-13",
+    "customer": "ORD-15",
+    "order_lines.type": "LINE-01",
+    "order_lines.amount": "LINE-02",
+    "order_lines.currency": "LINE-03",
+    "order_lines.merchant_order_line_id": "LINE-04",
+    "order_lines.name": "LINE-05",
+    "order_lines.quantity": "LINE-06",
+    "order_lines.vat_percentage": "SET-30",
+    "order_lines": "ORD-16",
+    "transactions.payment_method": "GEN-02",
+    "transactions.expiration_period": "TRQ-03",
+    "transactions.capture_mode": "CAP-01",
+    "transactions.payment_method_details.dynamic_descriptor": "CARD-05",
+    "transactions.payment_method_details.one_click_type": "CARD-10",
+    "transactions.payment_method_details.recurring_type": "CARD-11",
+    "transactions.payment_method_details.cvc": "CARD-14",
+    "transactions.payment_method_details.vault_token": "CARD-12",
+    "transactions.payment_method_details.issuer_id": "IDR-06",
+    "transactions.payment_method_details": "TX-11",
+    "transactions": "SET-17",
+    "client": "SET-14",
+    "extra": "SET-14",
+}
+QR_RULES: Final = {
+    "amount": "QR-02",
+    "amount_changeable": "QR-03",
+    "amount_max": "QR-07",
+    "amount_min": "QR-09",
+    "currency": "QR-10",
+    "description": "QR-11",
+    "one_off": "QR-12",
+    "expiration": "QR-16",
+    "merchant_order_id": "QR-18",
+    "size": "QR-20",
+    "return_url": "QR-21",
+    "webhook_url": "QR-22",
+}
+RULES_OF: Final[Mapping[str, Mapping[str, str]]] = {
+    "api.post_order": ORDER_RULES,
+    "api.put_order": ORDER_RULES,
+    "api.post_qr": QR_RULES,
+    "api.get_order": {"fields[]": "END-04"},
+    "api.post_capture_amount": {"amount": "SET-11", "description": "END-14"},
+    "api.post_void_amount": {"amount": "SET-11", "description": "END-16"},
+    "api.post_capture_lines": {"order_lines": "END-13", "description": "END-13"},
+    "api.post_void_lines": {"order_lines": "END-15", "description": "END-15"},
+    "api.post_refund": {"amount": "SET-49", "order_lines": "END-08", "description": "END-10"},
+}
+
+
+def explain(response: Response, project: Project | None) -> None:
+    """Name the rule and what is possible now, in one header line."""
+    violations: Sequence[Violation] = g.get("violations", ())
+    rules = _rules(response.status_code, violations)
+    if project is not None and g.get("rule") is None:
+        g.rule = rules[0]
+    texts = rule_texts()
+    shown = "; ".join(f"{rule} {texts.get(rule, '')}" for rule in rules[:RULES_SHOWN_MAX])
+    possible = _possible(response, violations, project)
+    line = f"{shown}; possible now: {possible}"
+    plain = "".join(letter if " " <= letter <= "~" else "?" for letter in line)
+    response.headers[EXPLAIN] = plain if len(plain) <= LENGTH_MAX else f"{plain[:LENGTH_MAX]}..."
+
+
+def rule_of(endpoint: str | None, violation: Violation) -> str:
+    """The rule that a violation breaks: its own, or its path's, or that of a part of its path."""
+    if violation.rule is not None:
+        return violation.rule
+    if violation.message.startswith("is not a known key"):
+        return UNKNOWN_KEY
+    if violation.message == NO_TIME:
+        return "SET-21"
+    known = RULES_OF.get(endpoint or "", {})
+    path = re.sub(r"\[\d+\]", "", violation.path)
+    while path and path not in known:
+        path = path.rpartition(".")[0]
+    return known.get(path, MALFORMED)
+
+
+def _rules(status: int, violations: Sequence[Violation]) -> list[str]:
+    if _is_asked_for(status):
+        return [FAULT]
+    refused: str | None = g.get("rule")
+    if refused is not None:
+        return [refused]
+    found = [rule_of(request.endpoint, violation) for violation in violations]
+    if status == 401 and request.headers.get("Authorization"):
+        found = ["AUTH-02"]
+    if status == 404 and not request.path.startswith("/v1/"):
+        found = ["VER-02"]
+    return list(dict.fromkeys(found)) or [RULE_OF_STATUS.get(status, MALFORMED)]
+
+
+def _is_asked_for(status: int) -> bool:
+    """Whether this refusal is a fault that somebody put there, not the service's own."""
+    fault: Mapping[str, object] = g.get("fault", {})
+    return fault.get("status") == status or (status == RATE_LIMITED and "rate_limit" in fault)
+
+
+def _possible(response: Response, violations: Sequence[Violation], project: Project | None) -> str:
+    if project is None:
+        return "any call with the API key of a project as the user name of HTTP Basic"
+    if _is_asked_for(response.status_code):
+        return "the same request, once the fault that was asked for is over"
+    if violations:
+        mended = "; ".join(map(_mended, violations))
+        return (
+            f"{mended}; {_possible_with_order(project)}"
+            if "order_id" in (request.view_args or {})
+            else mended
+        )
+    if "Allow" in response.headers:
+        return response.headers["Allow"]
+    return _possible_with_order(project)
+
+
+def _mended(violation: Violation) -> str:
+    """What would have been taken instead, where that is a list; else what to mend."""
+    where = violation.path or "the request"
+    if violation.allowed:
+        return f"{where} out of {', '.join(map(str, violation.allowed))}"
+    return f"mend {where}"
+
+
+def _possible_with_order(project: Project) -> str:
+    order_id = (request.view_args or {}).get("order_id")
+    if order_id is None:
+        return "another request"
+    order = project.store.order(order_id)
+    if order is None:
+        newest = project.store.newest_order_id
+        return f"read {newest}, the newest order here" if newest is not None else "create an order"
+    return f"{', '.join(possible_now(order))}; its ETag is {project.etag(order)}"

@@ -1,0 +1,79 @@
+"""Letting a request go wrong as the project's faults say: refused, late, cut off, done but unanswered."""
+
+from collections.abc import Callable, Iterator, Mapping
+from threading import Event
+from typing import Any, Final
+
+from flask import Response, g, request
+
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.errors import RequestRefused, refused_answer
+
+RATE_LIMITED: Final = 429
+AFTER: Final = "after"
+
+
+def strike_before(project: Project) -> Response | None:
+    """Find this request's fault, and let it strike if it comes before the work is done."""
+    if not project.faults and not project.scenario_faults:
+        return None
+    with project.state_lock:
+        struck = [
+            faults.strike(request.method, request.path, project.now())
+            for faults in (project.faults, project.scenario_faults)
+        ]
+        project.keep()
+    fault: Mapping[str, Any] = next(filter(None, struck), {})
+    if not fault:
+        return None
+    g.fault = dict(fault)
+    if "latency" in fault:
+        _pass_real_time(fault["latency"])
+    if "rate_limit" in fault:
+        raise RequestRefused(RATE_LIMITED, f"more requests than {fault['rate_limit']}", {"Retry-After": "1"})
+    return None if fault.get("phase") == AFTER else _strike(fault)
+
+
+def strike_after(response: Response) -> Response:
+    """Let a fault strike that comes when the work is done: its answer is lost."""
+    fault: Mapping[str, Any] = g.get("fault", {})
+    if fault.get("truncate"):
+        return _truncated(response)
+    if fault.get("phase") == AFTER:
+        return _strike(fault, response.status_code) or response
+    return response
+
+
+def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | None:
+    """What is answered instead; ``status`` is that of the answer that was to be."""
+    if "status" in fault:
+        return refused_answer(RequestRefused(fault["status"], "a fault that was asked for"))
+    if "hang" in fault:
+        _pass_real_time(fault["hang"])
+    if "hang" in fault or fault.get("reset"):
+        g.cut_status = status
+        return Response(_cut_off(request.environ["sandbox.cut_off"]))
+    return None
+
+
+def _pass_real_time(seconds: float) -> None:
+    Event().wait(seconds)  # the one place that lets real time pass, because it was asked to
+
+
+def _cut_off(cut_off: Callable[[], None]) -> Iterator[bytes]:
+    cut_off()
+    yield b""
+
+
+def _truncated(response: Response) -> Response:
+    """The whole length is promised, half of it comes."""
+    body = response.get_data()
+    cut_off = request.environ["sandbox.cut_off"]
+
+    def half() -> Iterator[bytes]:
+        yield body[: len(body) // 2]
+        cut_off()
+
+    short = Response(half(), status=response.status_code, headers=response.headers)
+    short.headers["Content-Length"] = str(len(body))
+    return short

@@ -1,0 +1,75 @@
+"""Reading a merchant's request: unknown keys are dropped and named, or refused where the project says so."""
+
+from collections.abc import Container, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from flask import Response, g
+
+from payment_sandbox.forms import Form, load, unknown_keys
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.bodies import json_body
+
+IGNORED: Final = "Sandbox-Ignored-Fields"
+WARNINGS: Final = "Sandbox-Warnings"
+HEADER_LENGTH_MAX: Final = 4000
+
+
+def read_partly(
+    project: Project, form: Form, *, empty_is: Any = None, also_known: Container[str] = ()
+) -> tuple[dict[str, Any], list[Violation]]:
+    """Read the body: what is right of it, and all that is wrong with it.
+
+    ``also_known`` are keys that the form does not read and that are no mistake either.
+    """
+    body = json_body(empty_is=empty_is)
+    data, violations = load(form, body)
+    unknown = [found for found in unknown_keys(form, body) if found.path not in also_known]
+    if project.settings.unknown_fields == "reject":
+        violations += [found.violation() for found in unknown]
+    else:
+        note_ignored(*(found.path for found in unknown))
+    return data, violations
+
+
+def read_body(project: Project, form: Form, *, empty_is: Any = None) -> dict[str, Any]:
+    """Read the body whole.
+
+    Raises:
+        Invalid: lists all violations.
+    """
+    data, violations = read_partly(project, form, empty_is=empty_is)
+    if violations:
+        raise Invalid(violations)
+    return data
+
+
+def note_ignored(*paths: str) -> None:
+    """Remember keys that were dropped, for the header and the journal (SET-12)."""
+    if paths:
+        g.ignored = (*g.get("ignored", ()), *paths)
+
+
+def warn(sentence: str) -> None:
+    """Remember something odd that was accepted (SET-31)."""
+    g.warnings = (*g.get("warnings", ()), sentence)
+
+
+def name_ignored(response: Response, ignored: Sequence[str], warnings: Sequence[str]) -> None:
+    """Put what was dropped, and what was odd, into the response's headers."""
+    if ignored:
+        response.headers[IGNORED] = _header(quote(path, safe="[]._-~/") for path in ignored)
+    if warnings:
+        response.headers[WARNINGS] = _header(warnings)
+
+
+def _header(items: Any) -> str:
+    shown, length = [], 0
+    for item in items:
+        length += len(item) + 2
+        if length > HEADER_LENGTH_MAX:
+            shown.append("...")
+            break
+        shown.append(item)
+    return ", ".join(shown)

@@ -1,0 +1,146 @@
+"""The page that a bank QR code leads to, for scanners that are no banking app."""
+
+import hmac
+import re
+from collections import OrderedDict
+from decimal import Decimal
+from secrets import token_urlsafe
+from typing import Final
+
+from flask import Response, current_app, render_template, request, url_for
+
+from payment_sandbox.methods.banking import ISSUERS
+from payment_sandbox.operations.bank_qr import find_qr_request, scan
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.addresses import base_path, qr_page_url
+from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.browsers import HTML
+from payment_sandbox.web.pages import language
+from payment_sandbox.web.pages.blueprint import pages
+from payment_sandbox.web.pages.language import Language
+from payment_sandbox.web.pages.qr_image import qr_png
+from payment_sandbox.web.pages.visit import TOKEN, Visit, chosen_language, find_project, go
+
+FORMS_KEPT_MAX: Final = 1000
+TYPED: Final = re.compile(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
+BAD_REQUEST: Final = 400
+QR: Final = "/qr/<project_id>/<qr_id>"
+
+
+@pages.get(f"{QR}.png")
+def get_qr_image(project_id: str, qr_id: str) -> Response:
+    """The image of a QR request (QR-26)."""
+    project = find_project(project_id)
+    asked = find_qr_request(project, qr_id)
+    return Response(qr_png(qr_page_url(project, asked), asked.size_pixels), mimetype="image/png")
+
+
+@pages.get(f"{QR}/")
+def get_qr_page(project_id: str, qr_id: str) -> Response:
+    """Let the payer enter an amount, if he may, and choose his bank (QR-27)."""
+    project = find_project(project_id)
+    return _shown(project, find_qr_request(project, qr_id))
+
+
+@pages.post(f"{QR}/")
+def post_qr_page(project_id: str, qr_id: str) -> Response:
+    """Make the order, once for each form, and go on to the bank."""
+    project = find_project(project_id)
+    asked = find_qr_request(project, qr_id)
+    form_id, _, sign = request.form.get(TOKEN, "").partition(".")
+    if not hmac.compare_digest(sign.encode(), _sign(asked, form_id).encode()):
+        page = url_for("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
+        return go(f"{base_path()}{page}")
+    made: OrderedDict[str, str] = current_app.extensions["scans"]
+    if form_id in made:
+        return go(made[form_id])
+    try:
+        amount_cents = _typed_cents(asked)
+        hold_webhooks()
+        order = scan(project, qr_id, amount_cents, request.form.get("issuer_id"))
+    except (QrAmountRefused, ValueError):
+        return _shown(project, asked, "amount")
+    except Invalid as invalid:
+        if invalid.violations[0].path != "issuer_id":
+            raise  # the merchant cannot be paid in this way any more
+        return _shown(project, asked, "bank")
+    except (QrExpired, QrUsed):
+        return _shown(project, find_qr_request(project, qr_id))
+    address = Visit(project, order, order.transactions[0], chosen_language(order)).onward_url
+    return go(_remembered(made, form_id, address))
+
+
+def _remembered(made: "OrderedDict[str, str]", form_id: str, address: str) -> str:
+    """A form that is sent twice leads to the order that it made."""
+    made[form_id] = address
+    while len(made) > FORMS_KEPT_MAX:
+        made.popitem(last=False)
+    return address
+
+
+def _sign(asked: QrRequest, form_id: str) -> str:
+    secret: bytes = current_app.extensions["forgery_secret"]
+    return hmac.new(secret, f"{asked.id}/{form_id}".encode(), "sha256").hexdigest()
+
+
+def _typed_cents(asked: QrRequest) -> Cents | None:
+    """What the payer typed, in euros with a point or a comma before the cents; None for nothing.
+
+    Raises:
+        ValueError: it is no amount; a sign that could separate thousands is not guessed at.
+    """
+    typed = request.form.get("amount", "").strip()
+    if not asked.amount_changeable or not typed:
+        return None
+    found = TYPED.fullmatch(typed)
+    if found is None:
+        raise ValueError(f"{typed!r} is no amount in euros")
+    return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0"))
+
+
+def _over(project: Project, asked: QrRequest) -> str | None:
+    if project.now() >= asked.expires_at:
+        return "expired"
+    return "used" if asked.one_off and asked.scans else None
+
+
+def _bounds(asked: QrRequest, speaks: Language) -> str:
+    low = speaks.amount(asked.amount_min_cents or 1)
+    if asked.amount_max_cents is None:
+        return speaks.say("qr_at_least", low=low)
+    return speaks.say("qr_between", low=low, high=speaks.amount(asked.amount_max_cents))
+
+
+def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Response:
+    speaks = chosen_language(None)
+    form_id = token_urlsafe(16)
+    body = render_template(
+        "qr.html",
+        visit=None,
+        say=speaks.say,
+        language=speaks,
+        languages=language.NAMES,
+        asked=asked,
+        amount=speaks.amount(asked.amount_cents) if asked.amount_cents is not None else None,
+        typed=request.form.get("amount", _plain(asked.amount_cents, speaks)),
+        notice="notice_stale" if request.args.get("notice") == "stale" else None,
+        bounds=_bounds(asked, speaks),
+        issuers=ISSUERS,
+        merchant=project.settings.name or speaks.say("the_shop"),
+        over=_over(project, asked),
+        error=error,
+        token=f"{form_id}.{_sign(asked, form_id)}",
+        sandbox_time=speaks.moment(project.now()),
+    )
+    return Response(body, status=BAD_REQUEST if error else 200, content_type=HTML)
+
+
+def _plain(amount_cents: Cents | None, speaks: Language) -> str:
+    """An amount as its language writes it, for a field."""
+    if amount_cents is None:
+        return ""
+    euros = f"{Decimal(amount_cents) / 100:.2f}"
+    return euros if speaks.tag == language.DEFAULT else euros.replace(".", ",")

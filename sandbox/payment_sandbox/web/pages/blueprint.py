@@ -1,0 +1,95 @@
+"""What all pages share: their headers, their style and script, and how they refuse."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from flask import Blueprint, Response, render_template, request
+
+from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
+from payment_sandbox.web.addresses import base_path
+from payment_sandbox.web.after import release_webhooks
+from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.errors import RequestRefused, answer_for
+from payment_sandbox.web.guard import refuse_strangers
+from payment_sandbox.web.pages.language import NAMES
+from payment_sandbox.web.pages.visit import LANGUAGE_COOKIE, chosen_language
+
+ASSETS: Final = {"pay.css": "text/css", "pay.js": "text/javascript"}
+ASSET_SECONDS: Final = 3600
+HEADERS: Final = {
+    # No form-action 'self': browsers hold it against the shop's address after the post, and against wherever
+    # the shop leads from there.
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action http: https:; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not no-referrer: with that, browsers send no Origin with posts, and the guard needs it.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+pages = Blueprint("pages", __name__, template_folder="templates")
+
+
+@pages.context_processor
+def where() -> dict[str, str]:
+    """Where style and script are."""
+    return {"base": base_path()}
+
+
+@pages.before_request
+def refuse_foreign_posts() -> None:
+    """No other site's page posts here, and nobody posts a book."""
+    if request.method != "POST":
+        return
+    if (request.content_length or 0) > BODY_BYTES_MAX:
+        raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
+    refuse_strangers()
+
+
+@pages.after_request
+def secure(response: Response) -> Response:
+    """Give nothing away, let nothing in, and keep a language that was asked for."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    asked = request.args.get("language")
+    if asked in NAMES:
+        response.set_cookie(LANGUAGE_COOKIE, asked, httponly=True, samesite="Lax")
+    return response
+
+
+@pages.errorhandler(Refusal)
+@pages.errorhandler(Invalid)
+@pages.errorhandler(RequestRefused)
+def refuse(error: Exception) -> Response:
+    """A page for a browser, the one shape of errors for a program."""
+    answer = answer_for(error)
+    if not is_browser():
+        return answer
+    language = chosen_language(None)
+    kind = "nothing" if answer.status_code == 404 else "refused"
+    body = render_template(
+        "refused.html", say=language.say, language=language, languages=NAMES, kind=kind, visit=None
+    )
+    return Response(body, status=answer.status_code, content_type=HTML)
+
+
+pages.after_request(release_webhooks)
+
+
+@pages.get("/assets/<name>")
+def get_asset(name: str) -> Response:
+    """The stylesheet and the script."""
+    if name not in ASSETS:
+        raise Unknown(f"there is no asset {name!r}")
+    headers = {"Cache-Control": f"max-age={ASSET_SECONDS}"}
+    return Response(_asset(name), mimetype=ASSETS[name], headers=headers)
+
+
+@cache
+def _asset(name: str) -> bytes:
+    return files("payment_sandbox.web.pages").joinpath("assets", name).read_bytes()

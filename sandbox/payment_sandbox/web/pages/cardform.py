@@ -1,0 +1,61 @@
+"""Reading a card form as a payment page does; what was typed is looked at and forgotten."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from payment_sandbox.orders.cards import CARDS, FRICTIONLESS, Card
+
+BY_NUMBER: Final = {card.number: card for card in CARDS.values()}
+NUMBER: Final = re.compile(r"[0-9]{12,19}")
+EXPIRY: Final = re.compile(r"([0-9]{1,2})\s*/?\s*(?:20)?([0-9]{2})")
+CVC: Final = re.compile(r"[0-9]{3}")
+CENTURY: Final = 2000
+OFFERED: Final = tuple(
+    CARDS[name]
+    for name in (FRICTIONLESS, "challenge", "challenge-configurable", "declined", "insufficient-funds")
+)
+
+
+class CardForm(NamedTuple):
+    """The card that pays, or the phrases that say what is wrong, by field."""
+
+    card: Card | None
+    errors: dict[str, str]
+
+
+def read_card(form: Mapping[str, str], now: datetime) -> CardForm:
+    """Read what was typed; without a number the test card that was picked pays."""
+    number = re.sub(r"[ -]", "", form.get("number", ""))
+    if not any(form.get(field, "").strip() for field in ("number", "expiry", "cvc", "holder")):
+        picked = CARDS.get(form.get("card", FRICTIONLESS))
+        return CardForm(picked, {} if picked is not None else {"number": "error_number"})
+    found = {
+        "number": _number_error(number),
+        "expiry": _expiry_error(form.get("expiry", ""), now),
+        "cvc": None if CVC.fullmatch(form.get("cvc", "").strip()) else "error_cvc",
+        "holder": None if form.get("holder", "").strip() else "error_holder",
+    }
+    errors = {field: error for field, error in found.items() if error is not None}
+    return CardForm(None if errors else BY_NUMBER[number], errors)
+
+
+def _number_error(number: str) -> str | None:
+    if not NUMBER.fullmatch(number) or not is_luhn(number):
+        return "error_number"
+    return None if number in BY_NUMBER else "error_real_card"
+
+
+def is_luhn(number: str) -> bool:
+    """Whether the check digit of a card number is right."""
+    digits = [int(digit) for digit in reversed(number)]
+    doubled = (sum(divmod(digit * 2, 10)) for digit in digits[1::2])
+    return (sum(digits[0::2]) + sum(doubled)) % 10 == 0
+
+
+def _expiry_error(expiry: str, now: datetime) -> str | None:
+    found = EXPIRY.fullmatch(expiry.strip())
+    if found is None or not 1 <= int(found[1]) <= 12:
+        return "error_expiry"
+    return "error_expired" if (CENTURY + int(found[2]), int(found[1])) < (now.year, now.month) else None

@@ -1,0 +1,49 @@
+"""What the buttons of a page let somebody do, as actions of the one outcome engine."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from payment_sandbox.methods import BY_NAME
+from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
+from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, PAN_ONLY, Card
+from payment_sandbox.web.pages.visit import Visit
+
+PAY: Final = "pay"
+UNAVAILABLE: Final = "unavailable"
+BUTTONS: Final[Mapping[str, Action]] = {
+    PAY: Action(CUSTOMER, "pay"),
+    "fail": Action(CUSTOMER, "fail"),
+    "cancel": Action(CUSTOMER, "cancel"),
+    "credit": Action(BANK, "credit"),
+    "approve": Action(SCREENING, "approve"),
+    "decline": Action(SCREENING, "decline"),
+    "error": Action(SCREENING, "error"),
+}
+CORNER: Final = ("credit", "approve", "decline", "error", "fail", "cancel")
+
+
+def corner_buttons(visit: Visit, *, with_pay: bool = False) -> list[str]:
+    """The endings that the tester is offered beside the page's own buttons."""
+    names = (PAY, *CORNER) if with_pay else CORNER
+    return [name for name in names if BUTTONS[name].name in visit.actions]
+
+
+def secured(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
+    """What a button of the 3-D Secure step does; None when there is no such button."""
+    how: dict[str, Any] = {"card": card.name if card is not None else None, "authorization": authorization}
+    if name == UNAVAILABLE and card is not None and card.flow == CONFIGURABLE:
+        return Action(CUSTOMER, "fail", reason="3-D Secure: unavailable", **how)
+    if name in (PAY, "fail", "cancel"):
+        return Action(CUSTOMER, str(name), **how)
+    return None
+
+
+def to_be_secured(visit: Visit, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
+    """The card or the wallet's authorization that a 3-D Secure step is about; None where there is no step."""
+    assert visit.attempt is not None, "its address names one"
+    able = BY_NAME[visit.attempt.method].capabilities
+    card = CARDS.get(values.get("card", ""))
+    if able.page == "card":
+        return (card, None) if card is not None and card.asks else None
+    knows_how = "authorization" in able.outcomes[0]
+    return (None, PAN_ONLY) if knows_how and values.get("authorization") == PAN_ONLY else None

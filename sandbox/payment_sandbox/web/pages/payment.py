@@ -1,0 +1,154 @@
+"""The page of an attempt: what each kind of page shows, and what its own button does."""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from flask import Response, request
+
+from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods.banking import ISSUERS
+from payment_sandbox.operations.act import act_on_attempt
+from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, CRYPTOGRAM_3DS, FRICTIONLESS, PAN_ONLY
+from payment_sandbox.orders.refusals import ActionNotPossible
+from payment_sandbox.orders.statuses import TransactionStatus
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.pages.cardform import OFFERED, read_card
+from payment_sandbox.web.pages.endings import BUTTONS, PAY, corner_buttons
+from payment_sandbox.web.pages.visit import Visit, go, show
+
+VISIT: Final = Action(CUSTOMER, "visit")
+BAD_REQUEST: Final = 400
+TRANSFER_ROWS: Final = (
+    ("transfer_holder", "creditor_account_holder_name"),
+    ("transfer_iban", "creditor_iban"),
+    ("transfer_bic", "creditor_bic"),
+    ("transfer_reference", "reference"),
+)
+
+
+def attempt_of(visit: Visit) -> Transaction:
+    """The attempt of a page that has one."""
+    assert visit.attempt is not None, "its address names one"
+    return visit.attempt
+
+
+def kind_of(visit: Visit) -> str:
+    """Which kind of page an attempt has; while somebody looks into it, it is a page that waits."""
+    attempt = attempt_of(visit)
+    page = BY_NAME[attempt.method].capabilities.page
+    is_screened = attempt.status == TransactionStatus.PENDING and page == "terms"
+    return "screening" if is_screened else page
+
+
+def enter(visit: Visit) -> Visit:
+    """The payer comes to the page; the first time moves the attempt (SET-36)."""
+    if attempt_of(visit).status != TransactionStatus.NEW or VISIT.name not in visit.actions:
+        return visit
+    hold_webhooks()
+    return act(visit, VISIT)
+
+
+def act(visit: Visit, action: Action) -> Visit:
+    """Let something happen to the attempt; what its state refuses does not happen, and is seen after.
+
+    Double clicks, two tabs and the back button end here.
+    """
+    with suppress(ActionNotPossible):
+        act_on_attempt(visit.project, visit.order.id, attempt_of(visit).id, action)
+    return visit.now()
+
+
+def shown(visit: Visit, errors: Mapping[str, str] | None = None) -> Response:
+    """The page of an attempt that is under way."""
+    kind = kind_of(visit)
+    facts = FACTS.get(kind)
+    return show(
+        visit,
+        kind,
+        BAD_REQUEST if errors else 200,
+        errors=errors or {},
+        corner=corner_buttons(visit, with_pay=kind == "scan"),
+        leave=visit.url("get_left"),
+        typed=_echoed() if errors else {},
+        **(facts(visit) if facts is not None else {}),
+    )
+
+
+def _echoed() -> Mapping[str, str]:
+    """What a form shows again: no digit, for it could be of a card."""
+    return {name: text for name, text in request.form.items() if not any(map(str.isdecimal, text))}
+
+
+def paid(visit: Visit) -> Response | Action:
+    """What the page's own button does: the action, or another page before it."""
+    pay = PAYING.get(kind_of(visit))
+    return pay(visit) if pay is not None else BUTTONS[PAY]
+
+
+def _card_facts(visit: Visit) -> dict[str, Any]:
+    return {
+        "cards": OFFERED,
+        "picked": CARDS.get(request.form.get("card", ""), CARDS[FRICTIONLESS]),
+        "descriptor": attempt_of(visit).asked.get("dynamic_descriptor"),
+    }
+
+
+def _pay_by_card(visit: Visit) -> Response | Action:
+    card, errors = read_card(request.form, visit.project.now())
+    if card is None:
+        return shown(visit, errors)
+    if card.asks:
+        return go(visit.url("get_secure", card=card.name))
+    return BUTTONS[PAY]._replace(card=card.name)
+
+
+def _login_facts(visit: Visit) -> dict[str, Any]:
+    attempt = attempt_of(visit)
+    names = {issuer.id: issuer.name for issuer in ISSUERS}
+    phrase = f"bank_of_{attempt.method}"
+    bank = names.get(attempt.details.get("issuer_id", ""))
+    if bank is None and attempt.method.startswith("bank-"):
+        bank = visit.language.say(phrase)
+    say = visit.language.say
+    return {"title": say("bank_title", bank=bank) if bank is not None else say("wallet_title")}
+
+
+def _sheet_facts(visit: Visit) -> dict[str, Any]:
+    knows_how = "authorization" in BY_NAME[attempt_of(visit).method].capabilities.outcomes[0]
+    return {
+        "card": CARDS[FRICTIONLESS],
+        "authorizations": AUTHORIZATION_METHODS[::-1] if knows_how else (),
+        "picked": CRYPTOGRAM_3DS,
+    }
+
+
+def _pay_by_sheet(visit: Visit) -> Response | Action:
+    if request.form.get("authorization") == PAN_ONLY:
+        return go(visit.url("get_secure", authorization=PAN_ONLY))
+    return BUTTONS[PAY]
+
+
+def _transfer_facts(visit: Visit) -> dict[str, Any]:
+    attempt = attempt_of(visit)
+    left_cents = attempt.amount_cents - attempt.credited_cents
+    details = attempt.details
+    return {
+        "left": visit.language.amount(left_cents),
+        "rows": [(label, str(details[key])) for label, key in TRANSFER_ROWS],
+        "can_arrive": not visit.project.settings.is_test,
+    }
+
+
+FACTS: Final[Mapping[str, Callable[[Visit], dict[str, Any]]]] = {
+    "card": _card_facts,
+    "login": _login_facts,
+    "sheet": _sheet_facts,
+    "transfer": _transfer_facts,
+}
+PAYING: Final[Mapping[str, Callable[[Visit], Response | Action]]] = {
+    "card": _pay_by_card,
+    "sheet": _pay_by_sheet,
+}

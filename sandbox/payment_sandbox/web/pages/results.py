@@ -1,0 +1,19 @@
+"""How an order stands, for the page that says so."""
+
+from typing import Final
+
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.web.pages.visit import Visit
+
+ENDINGS: Final = {
+    OrderStatus.COMPLETED: "paid",
+    OrderStatus.ACCEPTED: "paid",
+    OrderStatus.CANCELLED: "cancelled",
+    OrderStatus.EXPIRED: "expired",
+    OrderStatus.ERROR: "failed",
+}
+
+
+def ending(visit: Visit) -> str:
+    """The word with which the phrases of a status begin; ``open`` for an order that has not ended."""
+    return ENDINGS.get(OrderStatus(visit.order.status), "open")

@@ -1,0 +1,193 @@
+"""A payer at a page: whose order and attempt it is, in which language, and where the way goes on."""
+
+import hmac
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from flask import Response, current_app, g, render_template, request, url_for
+from werkzeug.urls import iri_to_uri
+
+from payment_sandbox.methods import BY_NAME, behaviour_of
+from payment_sandbox.operations.act import GIVEN_UP
+from payment_sandbox.operations.clock import catch_up
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.statuses import TransactionStatus
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.projects.journal import ReturnVisit
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.addresses import base_path
+from payment_sandbox.web.auth import registry
+from payment_sandbox.web.browsers import HTML
+from payment_sandbox.web.pages import language
+from payment_sandbox.web.pages.language import Language
+
+LANGUAGE_COOKIE: Final = "payment_language"
+SEE_OTHER: Final = 303
+TOKEN: Final = "token"
+TELLS_MORE: Final = "invoice"  # its page says what happens next when all is accepted
+
+
+class Visit(NamedTuple):
+    """Who came to which page."""
+
+    project: Project
+    order: Order
+    attempt: Transaction | None
+    language: Language
+
+    def now(self) -> "Visit":
+        """The same visit after something was done."""
+        order = self.project.find_order(self.order.id)
+        attempt = order.transaction(self.attempt.id) if self.attempt is not None else None
+        return self._replace(order=order, attempt=attempt)
+
+    @property
+    def merchant(self) -> str:
+        """Whom the payer pays."""
+        return self.project.settings.name or self.language.say("the_shop")
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The names of what can be done to the attempt now."""
+        if self.attempt is None:
+            return ()
+        terms = self.project.terms(self.project.now())
+        return tuple(behaviour_of(self.attempt).actions(self.attempt, terms))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the attempt has ended, so that its page only leads on."""
+        if self.attempt is None or self.attempt.is_open:
+            return False
+        is_told_more = BY_NAME[self.attempt.method].capabilities.page == TELLS_MORE
+        return not (is_told_more and self.attempt.status == TransactionStatus.ACCEPTED)
+
+    @property
+    def can_choose_again(self) -> bool:
+        """Whether the order's own page is still open (SET-18)."""
+        return self.order.is_hosted and self.order.is_open
+
+    @property
+    def token(self) -> str:
+        """What a form of this page carries, so that no other site can post it."""
+        secret: bytes = current_app.extensions["forgery_secret"]
+        of = f"{self.project.project_id}/{self.order.id}/{self.attempt.id if self.attempt else ''}"
+        return hmac.new(secret, of.encode(), "sha256").hexdigest()
+
+    def is_own_post(self) -> bool:
+        """Whether a post carries the token of its page."""
+        return hmac.compare_digest(request.form.get(TOKEN, "").encode(), self.token.encode())
+
+    def url(self, endpoint: str, **more: Any) -> str:
+        """The address of one of this order's pages."""
+        ids: dict[str, Any] = {"project_id": self.project.project_id, "order_id": self.order.id}
+        if self.attempt is not None and endpoint not in ("get_order_page", "get_result"):
+            ids["transaction_id"] = self.attempt.id
+        return base_path() + url_for(f"pages.{endpoint}", **ids, **more)
+
+    @property
+    def shop_url(self) -> str | None:
+        """The merchant's return_url with what is appended to it (FLOW-14, FLOW-15); None without one."""
+        if self.order.return_url is None:
+            return None
+        parts = urlsplit(self.order.return_url)
+        ours = urlencode({"order_id": self.order.id, "project_id": self.project.project_id})
+        query = f"{parts.query}&{ours}" if parts.query else ours
+        return iri_to_uri(urlunsplit(parts._replace(query=query)))
+
+    @property
+    def end_url(self) -> str:
+        """Where a payer goes when the payment has ended: to the shop, else to a page of ours (FLOW-16)."""
+        return self.shop_url or self.url("get_result")
+
+    @property
+    def onward_url(self) -> str:
+        """Where the payer goes from here: on with the attempt, to another one, or to the end."""
+        if self.attempt is None:
+            return self.url("get_order_page")
+        if not self.is_over:
+            return self.url("get_payment")
+        if self.can_choose_again:
+            return self.url("get_order_page", notice=self._notice(self.attempt))
+        return self.end_url
+
+    def _notice(self, attempt: Transaction) -> str:
+        """Why the customer is asked again."""
+        if attempt.status != TransactionStatus.CANCELLED:
+            return attempt.status
+        if not attempt.has_page:
+            return "declined"  # by a screening, before there was anything to see
+        return "stale" if attempt.reason == GIVEN_UP else attempt.status
+
+
+def arrive(project_id: str, order_id: str, transaction_id: str | None = None) -> Visit:
+    """Find what an address leads to; nobody can guess one.
+
+    Raises:
+        Unknown: there is no such order, or no such attempt with a page.
+    """
+    project = find_project(project_id)
+    order = project.store.order(order_id)
+    if order is None or order.is_refund or (transaction_id is None and not order.has_page):
+        raise Unknown("there is nothing at this address")
+    attempt = order.transaction(transaction_id) if transaction_id is not None else None
+    if transaction_id is not None and (attempt is None or not has_page(attempt)):
+        raise Unknown("there is nothing at this address")
+    return Visit(project, order, attempt, chosen_language(order))
+
+
+def has_page(attempt: Transaction) -> bool:
+    """Whether a customer has something to see of an attempt, be it that it is being looked into."""
+    return attempt.has_page or attempt.status == TransactionStatus.PENDING
+
+
+def find_project(project_id: str) -> Project:
+    """The project of an address, with all done that is due.
+
+    Raises:
+        Unknown: there is no such project.
+    """
+    project = registry().find_by_id(project_id)
+    if project is None:
+        raise Unknown("there is nothing at this address")
+    catch_up(project)
+    g.project = project
+    return project
+
+
+def chosen_language(order: Order | None) -> Language:
+    """The language of this request's page."""
+    asked = request.args.get("language") or request.cookies.get(LANGUAGE_COOKIE)
+    customer = order.customer if order is not None else None
+    return language.choose(asked, customer, list(request.accept_languages.values()))
+
+
+def show(visit: Visit, template: str, status: int = 200, **more: object) -> Response:
+    """A page."""
+    notice = request.args.get("notice", "")
+    body = render_template(
+        f"{template}.html",
+        visit=visit,
+        say=visit.language.say,
+        language=visit.language,
+        languages=language.NAMES,
+        notice=f"notice_{notice}" if f"notice_{notice}" in language.phrases(language.DEFAULT) else None,
+        sandbox_time=visit.language.moment(visit.project.now()),
+        **{"leave": None, **more},
+    )
+    return Response(body, status=status, content_type=HTML)
+
+
+def go_on(visit: Visit) -> Response:
+    """Lead the payer on from where he is, and note when that is back to the shop."""
+    address, project = visit.onward_url, visit.project
+    if address == visit.shop_url:
+        returned = ReturnVisit(visit.order.id, project.now(), project.real.wall_now())
+        project.journal.returns.append(returned)
+    return go(address)
+
+
+def go(address: str) -> Response:
+    """Lead the browser on, with a GET whatever it sent."""
+    return Response(status=SEE_OTHER, headers={"Location": address})
