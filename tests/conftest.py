@@ -9,9 +9,9 @@ import pytest
 import requests
 
 from payment_sandbox.serving.server import Server
-from tests.driver import Sandbox
-from tests.fakes.shop import Shop
-from tests.kept import check_file
+from tests.support.driver import Sandbox
+from tests.support.shop import Shop
+from tests.support.state_files import check_file
 
 
 @pytest.fixture(scope="session")

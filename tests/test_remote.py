@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.driver import Sandbox, card
-from tests.fakes.shop import Shop
+from tests.support.driver import Sandbox, card
+from tests.support.shop import Shop
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -7,7 +7,7 @@ import pytest
 from payment_sandbox.web.docs.library import NAMES
 from tests.browser.conftest import NewContext
 from tests.browser.test_pages import violations
-from tests.driver import Sandbox
+from tests.support.driver import Sandbox
 
 
 @pytest.mark.parametrize("name", NAMES)

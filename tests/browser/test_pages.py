@@ -16,8 +16,8 @@ from payment_sandbox.methods import ALL
 from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.orders.customers import LOCALES
 from tests.browser.conftest import NewContext
-from tests.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
-from tests.fakes.shop import Shop
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
+from tests.support.shop import Shop
 
 WITH_PAGE = [
     method.name for method in ALL if method.capabilities.page in ("card", "login", "sheet", "scan", "terms")

@@ -20,7 +20,7 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.declared import read_all
 from payment_sandbox.web.docs.contents import MADE, PLACE, SHELL, page
 from payment_sandbox.web.docs.library import NAMES, written
-from tests.howto.blocks import Block, blocks, check_shown
+from tests.support.blocks import Block, blocks, check_shown
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

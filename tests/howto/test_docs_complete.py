@@ -21,7 +21,7 @@ from payment_sandbox.web.described import DESCRIBED
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.library import NAMES, written
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
-from tests.driver import Sandbox
+from tests.support.driver import Sandbox
 
 DESCRIPTION = "/openapi.json"  # what the lists are made from
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.driver import LINES, LINES_TOTAL, Sandbox, card, refused, violations
+from tests.support.driver import LINES, LINES_TOTAL, Sandbox, card, refused, violations
 
 
 def socks(quantity: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import requests
 import zxingcpp
 from PIL import Image
 
-from tests.driver import Sandbox, refused, violations
+from tests.support.driver import Sandbox, refused, violations
 
 
 def ask(sandbox: Sandbox, **fields: Any) -> dict[str, Any]:

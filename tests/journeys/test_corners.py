@@ -8,8 +8,19 @@ from typing import Any
 import pytest
 import requests
 
-from tests.driver import CUSTOMER, LINES, LINES_TOTAL, START, Sandbox, by, card, details, refused, violations
-from tests.fakes.shop import Received, Shop
+from tests.support.driver import (
+    CUSTOMER,
+    LINES,
+    LINES_TOTAL,
+    START,
+    Sandbox,
+    by,
+    card,
+    details,
+    refused,
+    violations,
+)
+from tests.support.shop import Received, Shop
 
 
 def test_a_refunds_amount_stands(sandbox: Sandbox) -> None:

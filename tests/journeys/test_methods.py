@@ -14,7 +14,7 @@ from payment_sandbox.orders.cards import (
     DEBIT_FAMILIES,
     NETWORKS,
 )
-from tests.driver import LINES_TOTAL, Sandbox, by, card, refused, violations
+from tests.support.driver import LINES_TOTAL, Sandbox, by, card, refused, violations
 
 PAGES = [
     "credit-card", "bank-redirect-nl", "bank-redirect-be", "bank-redirect-de",

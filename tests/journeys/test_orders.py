@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.driver import CUSTOMER, LINES, LINES_TOTAL, START, Sandbox, by, card, violations
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, START, Sandbox, by, card, violations
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")

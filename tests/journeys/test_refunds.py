@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.driver import LINES_TOTAL, Sandbox, by, card, refused, violations
+from tests.support.driver import LINES_TOTAL, Sandbox, by, card, refused, violations
 
 
 def refund(sandbox: Sandbox, order: dict[str, Any], **body: Any) -> requests.Response:

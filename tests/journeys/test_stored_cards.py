@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.driver import Sandbox, card, details, refused, violations
+from tests.support.driver import Sandbox, card, details, refused, violations
 
 PATH = "transactions[0].payment_method_details"
 USES = {"one-click": "one_click_type", "recurring": "recurring_type"}

@@ -11,8 +11,8 @@ import pytest
 import requests
 
 from payment_sandbox.serving.server import Server
-from tests.driver import Sandbox, by, card
-from tests.fakes.shop import Received, Shop
+from tests.support.driver import Sandbox, by, card
+from tests.support.shop import Received, Shop
 
 
 @pytest.mark.rule("HOOK-01", "HOOK-03", "HOOK-05", "HOOK-06", "HOOK-07", "HOOK-08", "AUTH-03")

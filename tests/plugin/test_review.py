@@ -6,9 +6,9 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.review import Finding, review
-from tests.driver import Sandbox, by, card
-from tests.fakes.shop import Received, Shop
-from tests.payer import Payer, payment_page
+from tests.support.driver import Sandbox, by, card
+from tests.support.payer import Payer, payment_page
+from tests.support.shop import Received, Shop
 
 RETURN = "http://shop.example/thanks"
 

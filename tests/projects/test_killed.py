@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 import requests
 
-from tests.fakes.shop import Shop
+from tests.support.shop import Shop
 
 RUNS = 8
 KILLS_PER_RUN = 26  # 208 in all

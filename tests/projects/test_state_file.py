@@ -28,9 +28,9 @@ from payment_sandbox.serving.http import PortTaken
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.registry import FIRST_API_KEY, Registry
 from payment_sandbox.storage.sqlite import StateFile
-from tests.driver import Sandbox, by, card, details
-from tests.fakes.shop import Shop
-from tests.kept import check_file, comparable
+from tests.support.driver import Sandbox, by, card, details
+from tests.support.shop import Shop
+from tests.support.state_files import check_file, comparable
 
 HOUR = timedelta(hours=1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, load_file, load_folder
 from payment_sandbox.scenarios.documents import parse_yaml
-from tests.driver import Sandbox
+from tests.support.driver import Sandbox
 
 RULE = "name: x\nrules:\n  - "
 WRONG = [

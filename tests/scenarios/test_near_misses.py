@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.driver import Sandbox, by, card
+from tests.support.driver import Sandbox, by, card
 
 PAYS = {"customer": "pays"}
 

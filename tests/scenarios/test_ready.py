@@ -9,8 +9,8 @@ import requests
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from tests.driver import Sandbox, by, card, details, refused
-from tests.fakes.shop import Received, Shop
+from tests.support.driver import Sandbox, by, card, details, refused
+from tests.support.shop import Received, Shop
 
 Play = Callable[[str], Sandbox]
 

@@ -10,8 +10,8 @@ import requests
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.version import __version__
-from tests.driver import START, Sandbox, by, card, details, refused, violations
-from tests.fakes.shop import Received, Shop
+from tests.support.driver import START, Sandbox, by, card, details, refused, violations
+from tests.support.shop import Received, Shop
 
 
 def keyed(server: Server, key: str, path: str) -> requests.Response:

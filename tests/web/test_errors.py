@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.driver import Sandbox, card, refused
+from tests.support.driver import Sandbox, card, refused
 
 JSON = {"Content-Type": "application/json"}
 GOOD = b'{"currency": "EUR", "amount": 1000}'

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import requests
 
-from tests.driver import Sandbox, by, card, refused, violations
-from tests.fakes.shop import Shop
+from tests.support.driver import Sandbox, by, card, refused, violations
+from tests.support.shop import Shop
 
 
 def faults(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from payment_sandbox.serving.server import Server
-from tests.driver import Sandbox, refused
+from tests.support.driver import Sandbox, refused
 
 PATHS = ["/control/clock/", "/control/projects/", "/control/wait/?idle=1"]
 

@@ -13,8 +13,8 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.web.docs.library import written
 from payment_sandbox.web.pages.cardform import is_luhn
 from payment_sandbox.web.pages.language import DEFAULT, Language, phrases
-from tests.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, card
-from tests.payer import Page, Payer, order_page, payment_page
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, card
+from tests.support.payer import Page, Payer, order_page, payment_page
 
 RETURN = "http://shop.example:8443/thanks?basket=7&x=%20y#top"
 WITH_PAGE = [

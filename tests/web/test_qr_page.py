@@ -7,8 +7,8 @@ import pytest
 import zxingcpp
 from PIL import Image
 
-from tests.driver import Sandbox
-from tests.payer import Page, Payer
+from tests.support.driver import Sandbox
+from tests.support.payer import Page, Payer
 
 RETURN = "http://shop.example/thanks"
 

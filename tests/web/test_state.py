@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.driver import Sandbox, by, card, details, violations
-from tests.fakes.shop import Shop
+from tests.support.driver import Sandbox, by, card, details, violations
+from tests.support.shop import Shop
 
 Change = Callable[[dict[str, Any]], Any]
 

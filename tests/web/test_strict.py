@@ -7,8 +7,8 @@ import pytest
 from payment_sandbox.orders.deliveries import ATTEMPTS_KEPT_MAX
 from payment_sandbox.web.control.strict import BODILESS, QUERIES
 from payment_sandbox.web.described import DESCRIBED
-from tests.described import description
-from tests.driver import Sandbox, card, refused
+from tests.support.described import description
+from tests.support.driver import Sandbox, card, refused
 
 CONTROL = [
     (method, path)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import requests
 
-from tests.driver import Sandbox, by, card, refused, violations
-from tests.fakes.shop import Received, Shop
+from tests.support.driver import Sandbox, by, card, refused, violations
+from tests.support.shop import Received, Shop
 
 
 def beside(sandbox: Sandbox) -> Sandbox:

@@ -7,7 +7,7 @@ from typing import Any
 import requests
 
 from payment_sandbox.serving.server import Server
-from tests.described import check_answer
+from tests.support.described import check_answer
 
 START = "2026-03-01T12:00:00.000000+00:00"
 LINES = [

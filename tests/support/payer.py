@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 
 import requests
 
-from tests.driver import Sandbox
+from tests.support.driver import Sandbox
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 

@@ -1,1 +1,0 @@
-"""Stand-ins for what is not ours: a merchant's shop that receives webhooks."""
