@@ -229,7 +229,7 @@ def test_schema_prints_what_editors_need() -> None:
 
 def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
     """And says which files are fine."""
-    ready = Path(__file__).parent.parent / "scenarios" / "webhook-lost.yaml"
+    ready = Path(__file__).parents[2] / "scenarios" / "webhook-lost.yaml"
     bad, worse = tmp_path / "bad.yaml", tmp_path / "worse.json"
     bad.write_text("name: bad\nrulez: []\n")
     worse.write_text('{"name": "worse",\n "rules": [{}]}')
