@@ -2,13 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from payment_sandbox.serving.server import Server
+from tests.support.browser import NewContext
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = [
@@ -20,8 +21,6 @@ FLAGS = [
     "--disable-sync",
 ]
 TIMEOUT_MS = 15_000
-
-NewContext = Callable[..., BrowserContext]
 
 
 @pytest.fixture(scope="session")

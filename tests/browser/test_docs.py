@@ -5,8 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from payment_sandbox.web.docs.library import NAMES
-from tests.browser.conftest import NewContext
-from tests.browser.test_pages import violations
+from tests.support.browser import NewContext, violations
 from tests.support.driver import Sandbox
 
 

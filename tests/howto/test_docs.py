@@ -3,8 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,13 +16,11 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.declared import read_all
-from payment_sandbox.web.docs.contents import MADE, PLACE, SHELL, page
+from payment_sandbox.web.docs.contents import MADE, PLACE, page
 from payment_sandbox.web.docs.library import NAMES, written
 from tests.support.blocks import Block, blocks, check_shown
+from tests.support.documentation import ROOT, of, run_command, text_of
 
-ROOT = Path(__file__).parent.parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BIN = Path(sys.executable).parent
 END_OF_BLOCK = "\x1e"
 PROGRAMS = {
     # how each language's program is run, and under which name it is saved
@@ -39,26 +35,6 @@ def fresh() -> Iterator[Server]:
     """A server as ``make run`` starts it, but for its port."""
     with Server() as running:
         yield running
-
-
-def text_of(name: str) -> str:
-    """A page with its shell helpers; what else is made from the code holds no program."""
-    return README if name == "README" else written(name).replace("{{ shell }}", SHELL)
-
-
-def environment(**more: str) -> dict[str, str]:
-    """With the commands of this installation, and nothing of the test run around."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
-    return {**kept, "PATH": f"{BIN}:{kept['PATH']}", **more}
-
-
-def of(language: str, *names: str) -> list[Any]:
-    """The blocks in a language, each a case of its own."""
-    cases = []
-    for name in names or ("README", *NAMES):
-        found = [block for block in blocks(text_of(name)) if block.language == language]
-        cases += [pytest.param(block, id=f"{name}-{index}") for index, block in enumerate(found)]
-    return cases
 
 
 @pytest.mark.parametrize("name", ["README", *NAMES])
@@ -85,19 +61,6 @@ def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
     (tmp_path / "test_pasted.py").write_text(block.text)
     ran = run_command(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
     assert ran.returncode == 0, ran.stdout[-4000:]
-
-
-def run_command(command: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """A command in a merchant's folder."""
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=environment(**more),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.mark.parametrize("block", of("yaml"))

@@ -200,3 +200,23 @@ def test_commands_name_the_server_that_serves_them() -> None:
         assert "API=http://pay.test:8443/sandbox" in text
         assert 'href="/sandbox/docs/webhooks/"' in text
         assert 'href="/sandbox/docs/docs.css"' in text
+
+
+def test_every_test_id_is_documented() -> None:
+    """Merchants' browser tests rely on them."""
+    import re
+    from pathlib import Path
+
+    import payment_sandbox.web.pages
+
+    folder = Path(payment_sandbox.web.pages.__file__).parent / "templates"
+    documented = written("hosted-page")
+    found = {
+        test_id
+        for path in folder.glob("*.html")
+        for test_id in re.findall(r'data-testid="([^"]*)"', path.read_text())
+    }
+    assert len(found) > 40
+    for test_id in found:
+        fixed = test_id.partition("{{")[0].strip()
+        assert not fixed or f"`{fixed}" in documented, test_id

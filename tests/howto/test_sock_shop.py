@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.howto.test_docs import run_command
+from tests.support.documentation import SHOP, run_command
 
-SHOP = Path(__file__).parent / "sock_shop"
 MISTAKES = {
     "trusts the webhook": ("shop.py", "if payment.is_paid:", "if True:"),
     "counts the same news twice": ("shop.py", 'sale is None or sale.status != "open"', "sale is None"),

@@ -12,9 +12,8 @@ import pytest
 
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.web.docs.library import NAMES
-from tests.howto.test_docs import ROOT, of, run_command
-from tests.howto.test_sock_shop import SHOP
 from tests.support.blocks import Block
+from tests.support.documentation import ROOT, SHOP, of, run_command
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from payment_sandbox.scenarios.catalogue import SCHEMA_SUFFIX, ready_folder, sce
 from payment_sandbox.scenarios.default import DOCUMENT
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_scenario
-from tests.scenarios.test_files import WRONG
 from tests.support.driver import Sandbox
+from tests.support.wrong_scenarios import WRONG
 
 SCHEMA = file_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)

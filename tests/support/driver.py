@@ -10,6 +10,7 @@ from payment_sandbox.serving.server import Server
 from tests.support.described import check_answer
 
 START = "2026-03-01T12:00:00.000000+00:00"
+NOBODY = "00000000-0000-4000-8000-000000000000"
 LINES = [
     {
         "type": "physical",
@@ -202,3 +203,8 @@ def violations(answer: requests.Response) -> dict[str, str]:
     """Expect violations; returns message by path."""
     error = refused(answer, 400, "ValidationError")
     return {found["path"]: found["message"] for found in error["violations"]}
+
+
+def keyed(server: Server, key: str, path: str) -> requests.Response:
+    """Read with a key."""
+    return requests.get(server.url + path, auth=(key, ""), timeout=5)

@@ -8,9 +8,14 @@ from urllib.parse import urljoin
 
 import requests
 
-from tests.support.driver import Sandbox
+from payment_sandbox.methods import ALL
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+RETURN = "http://shop.example:8443/thanks?basket=7&x=%20y#top"
+WITH_PAGE = [
+    method.name for method in ALL if method.capabilities.page in ("card", "login", "sheet", "scan", "terms")
+]
 
 
 class Form:
@@ -135,3 +140,15 @@ def payment_page(order: dict[str, Any]) -> str:
     """The address of its newest attempt's page."""
     address: str = order["transactions"][-1]["payment_url"]
     return address
+
+
+def placed(sandbox: Sandbox, method: str, **more: Any) -> dict[str, Any]:
+    """An order with lines and customer, so that every method can pay it."""
+    fields = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER, "return_url": RETURN}
+    return sandbox.place(by(method), **{**fields, **more})
+
+
+def entered(payer: Payer, order: dict[str, Any]) -> Page:
+    """The page where this order is confirmed: for a scanned code, what the app shows."""
+    page = payer.open(payment_page(order))
+    return payer.open(f"{payment_page(order)}scan/") if "code" in page.ids else page

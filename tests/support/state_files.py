@@ -1,13 +1,20 @@
-"""Holds what a state file says against what its server has in memory."""
+"""Serves from a state file, and holds what the file says against what its server has in memory."""
 
 import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from payment_sandbox.projects.project import Project
+from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.registry import Registry
 from payment_sandbox.storage.snapshot import FORMAT, take
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox.storage.sqlite_opening import KeptProject, read_copy
+from tests.support.driver import Sandbox
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def check_file(file: StateFile, registry: Registry) -> int:
@@ -38,3 +45,20 @@ def _as_snapshot(project: Project, found: KeptProject) -> dict[str, Any]:
     over = set(project.done)
     agenda = [due for due in found.state["agenda"] if due["sequence"] not in over]
     return {"format": FORMAT, **found.state, "agenda": agenda}
+
+
+def with_server(path: Path, do: Callable[[Server], Any], **options: Any) -> Any:
+    """Serve from a state file, do something, stop, and hold the file against the server."""
+    with Server(state=path, **options) as server:
+        done = do(server)
+        assert server.file is not None
+        check_file(server.file, server.registry)
+    return done
+
+
+def again(sandbox: Sandbox, server: Server) -> Sandbox:
+    """The same project on another server."""
+    other = object.__new__(Sandbox)
+    other.__dict__.update(sandbox.__dict__)
+    other.server, other.url = server, server.url
+    return other

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from payment_sandbox.serving.server import Server
-from tests.testing.test_plugin import passed, suite
+from tests.support.suites import passed, suite
 
 TESTS = int(os.environ.get("CROWD_TESTS", "320"))
 CROWD = """

@@ -17,7 +17,7 @@ import requests
 from payment_sandbox.client.client import SandboxClient, SandboxError
 from payment_sandbox.testing.project import PaymentSandboxServer
 from payment_sandbox.testing.receiver import WebhookReceiver
-from tests.testing.test_plugin import passed, suite
+from tests.support.suites import passed, suite
 
 ORDER = {"currency": "EUR", "amount": 1, "transactions": [{"payment_method": "wallet-web"}]}
 INTERRUPTED = """

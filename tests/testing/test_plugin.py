@@ -1,6 +1,5 @@
-"""The fixtures and markers, each in a suite of its own, run as a merchant runs it."""
+"""The fixtures, each in a suite of its own, run as a merchant runs it."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,59 +9,7 @@ import requests
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.receiver import WebhookReceiver
-
-SHOP = """
-import pytest
-import requests
-from flask import Flask, request
-
-ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
-
-
-def place(sandbox, **more):
-    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json={**ORDER, **more})
-    assert answer.status_code == 201, answer.text
-    return answer.json()
-
-
-@pytest.fixture
-def shop(payment_sandbox):
-    app = Flask("shop")
-    app.known = []
-
-    @app.post("/webhook")
-    def webhook():
-        order_id = request.json["order_id"]
-        order = payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/").json()
-        app.known.append(order["status"])
-        return "", 200
-
-    payment_sandbox.deliver_to(app)
-    return app
-"""
-
-
-def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a suite of these tests in a process of its own."""
-    (tmp_path / "test_shop.py").write_text(SHOP + tests)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", *options]
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
-    return subprocess.run(
-        [*command, str(tmp_path)],
-        env={**env, **environment},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def passed(ran: subprocess.CompletedProcess[str], count: int) -> None:
-    """Expect that all tests of a suite passed."""
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
-    assert f"{count} passed" in ran.stdout, ran.stdout
-
+from tests.support.suites import passed, suite
 
 USING_ALL = """
 def test_all_of_it(payment_sandbox, webhook_receiver):
@@ -159,66 +106,6 @@ def test_a_shop_in_this_process_needs_no_socket(tmp_path: Path) -> None:
     passed(suite(tmp_path, SOCKETLESS), 4)
 
 
-MARKED = """
-@pytest.mark.payment_settings(mode="live", name="the module's")
-class TestMarked:
-    @pytest.mark.payment_scenario("webhook-lost")
-    @pytest.mark.payment_settings(name="the test's")
-    def test_markers(self, payment_sandbox):
-        project = payment_sandbox.client.project()
-        assert (project["scenario"], project["settings"]["mode"]) == ("webhook-lost", "live")
-        assert project["settings"]["name"] == "the test's"
-
-
-@pytest.mark.payment_webhook_orders
-def test_a_shop_that_counts(payment_sandbox, shop):
-    order = place(payment_sandbox)
-    payment_sandbox.act(order["id"])
-    payment_sandbox.clock.advance("PT0S")
-    assert len(shop.known) == 2
-"""
-
-
-def test_markers_set_a_project_up_and_webhooks_in_every_order(tmp_path: Path) -> None:
-    """The smallest order of webhooks that fails is named."""
-    ran = suite(tmp_path, MARKED)
-    assert ran.returncode == 1
-    assert "2 failed, 4 passed" in ran.stdout, ran.stdout
-    assert "test_a_shop_that_counts: the smallest order of webhooks that fails is: twice\n" in ran.stdout
-
-
-FAILING = """
-def test_that_fails(payment_sandbox, shop):
-    payment_sandbox.scenario({"name": "mine", "rules": [{"when": {"amount": 5}, "then": {"customer": "pays"}}]})
-    order = place(payment_sandbox)
-    payment_sandbox.act(order["id"])
-    payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/{order['id']}/refunds/", json={"amount": 9999})
-    assert False
-"""
-
-
-def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
-    """Requests and answers, refusals with their rule, the nearest scenario rule, statuses, webhooks."""
-    ran = suite(tmp_path, FAILING)
-    assert ran.returncode == 1
-    _, _, report = ran.stdout.partition("payment sandbox")
-    told = ["POST /v1/orders/", " is new", " is processing", " is completed", ", try 1: 200", "/refunds/"]
-    places = [report.index(words) for words in told]
-    assert places == sorted(places), "causes come before what they caused"
-    for words in (
-        "scenario mine",
-        "POST /v1/orders/ -> 201",
-        "no rule matched; nearest is rule 0: amount expected 5, was 1295",
-        " is new",
-        " is completed",
-        ", try 1: 200",
-        ": 200",
-        "/refunds/ -> 409, rule SET-49",
-        "RefundExceedsCaptured: 9999 cents asked, 1295 left to refund",
-    ):
-        assert words in report, words
-
-
 FROZEN = """
 from datetime import datetime, UTC
 from freezegun import freeze_time
@@ -282,85 +169,6 @@ def test_the_fixtures_are_documented(name: str) -> None:
         check=True,
     )
     assert f"{name} " in ran.stdout
-
-
-ODD = """
-import unittest
-
-
-@pytest.fixture
-def broken(payment_sandbox):
-    place(payment_sandbox)
-    raise ValueError("the fixture fails")
-
-
-def test_whose_fixture_fails(broken):
-    pass
-
-
-def test_that_asks_late(request):
-    place(request.getfixturevalue("payment_sandbox"))
-    assert False
-"""
-
-
-@pytest.mark.parametrize("options", [(), ("--show-capture=no",), ("-n", "2"), ("--tb=short",)])
-def test_every_failure_has_its_timeline(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """In a fixture, asked for late, without captured output, on another worker."""
-    ran = suite(tmp_path, ODD, *options)
-    assert ran.returncode == 1
-    assert ran.stdout.count("POST /v1/orders/ -> 201") == 2, ran.stdout
-
-
-WRONG = {
-    "payment_settings({'mode': 'live'})": "payment_settings takes settings by name",
-    "payment_scenario()": "payment_scenario takes one scenario",
-    "payment_scenario('webhook-lost', 'webhook-late')": "payment_scenario takes one scenario",
-    "payment_scenario('webhook-lots')": "did you mean 'webhook-lost'",
-    "payment_settings(mood='live')": "mood is not a known key",
-}
-
-
-@pytest.mark.parametrize("marker", WRONG)
-def test_a_wrong_marker_is_told(tmp_path: Path, marker: str) -> None:
-    """By its name, and with what it takes."""
-    ran = suite(tmp_path, f"@pytest.mark.{marker}\ndef test_it(payment_sandbox):\n    pass\n")
-    assert ran.returncode == 1
-    assert WRONG[marker] in ran.stdout, ran.stdout
-
-
-def test_a_method_of_a_test_case_cannot_run_once_per_order(tmp_path: Path) -> None:
-    """So it is refused, and not run once in silence."""
-    case = """
-import unittest
-
-class TestCase(unittest.TestCase):
-    @pytest.mark.payment_webhook_orders
-    def test_it(self):
-        pass
-"""
-    ran = suite(tmp_path, case)
-    assert "payment_webhook_orders needs a test function" in ran.stdout + ran.stderr
-    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
-
-
-LEFT = """
-@pytest.mark.payment_scenario("webhook-lots")
-def test_a(payment_sandbox):
-    pass
-
-
-def test_b(payment_sandbox):
-    assert len(payment_sandbox.client.projects()) == 2
-"""
-
-
-def test_a_wrong_marker_leaves_no_project_behind(tmp_path: Path, server: Server) -> None:
-    """On a server that others use, too."""
-    ran = suite(
-        tmp_path, LEFT.replace("== 2", f"== {len(server.registry.all()) + 1}"), SANDBOX_URL=server.url
-    )
-    assert "1 passed, 1 error" in ran.stdout, ran.stdout
 
 
 def test_an_empty_address_is_none(tmp_path: Path) -> None:

@@ -13,9 +13,7 @@ from payment_sandbox.forms import Form
 from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.web.described import DESCRIBED
 from payment_sandbox.web.merchant import explained
-from tests.support.driver import LINES, LINES_TOTAL, Sandbox, by, card, details
-
-NOBODY = "00000000-0000-4000-8000-000000000000"
+from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, details
 
 
 def header(answer: requests.Response) -> tuple[str, str]:

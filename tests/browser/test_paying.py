@@ -1,0 +1,222 @@
+"""Customers pay, fail, cancel and walk away in Chromium, with every method."""
+
+from io import BytesIO
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import zxingcpp
+from PIL import Image
+from playwright.sync_api import Page, Route, expect
+
+from payment_sandbox.methods import ALL
+from payment_sandbox.orders.cards import CARDS
+from tests.support.browser import NewContext, address, by_id, placed, press
+from tests.support.driver import Sandbox
+from tests.support.payer import WITH_PAGE
+from tests.support.shop import Shop
+
+
+def expect_shop(page: Page, order: dict[str, Any]) -> None:
+    """The customer is back in the shop, with both ids."""
+    page.wait_for_url("**/thanks**")
+    found = urlsplit(page.url)
+    query = parse_qs(found.query)
+    assert query == {"basket": ["7"], "order_id": [order["id"]], "project_id": [order["project_id"]]}
+    assert found.fragment == "top"
+
+
+def confirm(page: Page) -> None:
+    """Press the page's own button; the app's, for a code."""
+    if press(page, "scan-open", "pay") == "scan-open":
+        by_id(page, "pay").first.click()
+
+
+@pytest.mark.parametrize("method", WITH_PAGE)
+def test_a_customer_pays(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
+    """From creation to return_url."""
+    order = placed(live, method, shop)
+    page.goto(address(order))
+    confirm(page)
+    expect_shop(page, order)
+    assert live.status(order) == ("completed", "completed")
+
+
+@pytest.mark.parametrize("ending", ["fail", "cancel"])
+@pytest.mark.parametrize("method", WITH_PAGE)
+def test_a_customer_does_not_pay(live: Sandbox, shop: Shop, page: Page, method: str, ending: str) -> None:
+    """From the tester's corner, to return_url."""
+    order = placed(live, method, shop)
+    page.goto(address(order))
+    by_id(page, f"sandbox-{ending}").click()
+    expect_shop(page, order)
+    assert live.status(order)[0] == {"fail": "error", "cancel": "cancelled"}[ending]
+
+
+@pytest.mark.parametrize("method", [*WITH_PAGE, "bank-transfer"])
+def test_a_customer_walks_away_and_comes_back(live: Sandbox, page: Page, method: str) -> None:
+    """Nothing has happened, and the payment is still open."""
+    order = placed(live, method)
+    page.goto(address(order))
+    before = live.status(order)
+    by_id(page, "sandbox-leave").click()
+    expect(by_id(page, "left")).to_be_visible()
+    assert live.status(order) == before
+    by_id(page, "back-to-payment").click()
+    expect(by_id(page, "sandbox-leave")).to_be_visible()
+
+
+@pytest.mark.parametrize("method", [method.name for method in ALL])
+def test_a_customer_chooses_on_the_order_page(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
+    """And pays; a transfer is credited by the tester, an invoice leads back by its link."""
+    order = placed(live, None, shop)
+    page.goto(address(order))
+    by_id(page, f"method-{method}").click()
+    by_id(page, f"method-{method}").wait_for(state="detached")  # the way back to the shop is here, too
+    if press(page, "sandbox-credit", "back-to-shop", "scan-open", "pay") == "scan-open":
+        by_id(page, "pay").click()
+    expect_shop(page, order)
+    assert live.read(order)["status"] in ("completed", "accepted")
+
+
+def test_a_customer_tries_again(live: Sandbox, shop: Shop, page: Page) -> None:
+    """After a decline, with another method."""
+    order = placed(live, None, shop)
+    page.goto(address(order))
+    by_id(page, "method-credit-card").click()
+    by_id(page, "card-declined").check()
+    by_id(page, "pay").click()
+    expect(by_id(page, "notice")).to_be_visible()
+    by_id(page, "method-wallet-web").click()
+    by_id(page, "pay").click()
+    expect_shop(page, order)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [("pay", "completed"), ("fail", "error"), ("unavailable", "error"), ("cancel", "cancelled")],
+)
+def test_the_bank_answers_as_the_tester_chooses(
+    live: Sandbox, shop: Shop, page: Page, answer: str, status: str
+) -> None:
+    """A typed test card, then the 3-D Secure step."""
+    order = placed(live, "credit-card", shop)
+    page.goto(address(order))
+    for field, typed in {
+        "number": CARDS["challenge-configurable"].number,
+        "expiry": "12/31",
+        "cvc": "123",
+        "holder": "J. de Vries",
+    }.items():
+        by_id(page, field).fill(typed)
+    by_id(page, "pay").click()
+    by_id(page, answer).click()
+    expect_shop(page, order)
+    assert live.status(order)[0] == status
+
+
+def test_a_waiting_page_moves_on_by_itself(
+    live: Sandbox, shop: Shop, page: Page, new_context: NewContext
+) -> None:
+    """Once the app on another device has confirmed what the code leads to."""
+    order = placed(live, "wallet-qr", shop)
+    page.goto(address(order))
+    picture = by_id(page, "code").screenshot()
+    (code,) = zxingcpp.read_barcodes(Image.open(BytesIO(picture)))
+    phone = new_context(viewport={"width": 390, "height": 844}).new_page()
+    phone.goto(code.text)
+    by_id(phone, "pay").click()
+    expect_shop(phone, order)
+    expect_shop(page, order)
+
+
+def test_an_account_number_is_copied(live: Sandbox, new_context: NewContext) -> None:
+    """With a button that says so when it is done."""
+    context = new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    order = placed(live, "bank-transfer")
+    page.goto(address(order))
+    by_id(page, "copy-transfer-iban").click()
+    expect(by_id(page, "copy-transfer-iban")).to_have_text("Copied")
+    iban = order["transactions"][0]["payment_method_details"]["creditor_iban"]
+    assert page.evaluate("navigator.clipboard.readText()") == iban
+
+
+def test_a_bank_qr_code_is_paid(sandbox: Sandbox, shop: Shop, page: Page) -> None:
+    """Amount, bank, confirmation."""
+    request = {
+        "amount": 1000,
+        "amount_changeable": True,
+        "amount_max": 5000,
+        "return_url": f"{shop.url}/thanks?basket=7#top",
+    }
+    made = sandbox.post("/v1/bankqr/", request).json()
+    page.goto(made["qr_url"].removesuffix(".png") + "/")
+    by_id(page, "amount-input").fill("60")
+    by_id(page, "continue").click()
+    expect(by_id(page, "error-amount")).to_be_visible()
+    by_id(page, "amount-input").fill("12,50")
+    by_id(page, "issuer_id").select_option("POLDNL2R")
+    by_id(page, "continue").click()
+    by_id(page, "pay").click()
+    page.wait_for_url("**/thanks**")
+    order = sandbox.read(parse_qs(urlsplit(page.url).query)["order_id"][0])
+    assert (order["status"], order["amount"]) == ("completed", 1250)
+
+
+@pytest.mark.parametrize("method", [method.name for method in ALL])
+def test_it_all_works_without_scripts(
+    live: Sandbox, shop: Shop, new_context: NewContext, method: str
+) -> None:
+    """Chosen on the order's page and paid, with JavaScript off."""
+    test_a_customer_chooses_on_the_order_page(
+        live, shop, new_context(java_script_enabled=False).new_page(), method
+    )
+
+
+@pytest.mark.parametrize("method", WITH_PAGE)
+def test_it_all_works_with_the_keyboard(live: Sandbox, shop: Shop, page: Page, method: str) -> None:
+    """Tab to the method, Enter, Tab to the button, Enter; what has the focus can be seen."""
+    order = placed(live, None, shop)
+    page.goto(address(order))
+    tab_to(page, f"method-{method}")
+    page.keyboard.press("Enter")
+    if method == "wallet-qr":
+        tab_to(page, "scan-open")
+        page.keyboard.press("Enter")
+    tab_to(page, "pay")
+    page.keyboard.press("Enter")
+    expect_shop(page, order)
+
+
+def tab_to(page: Page, test_id: str) -> None:
+    """Press Tab until a part of the page has the focus, and see that it shows."""
+    by_id(page, test_id).first.wait_for()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.testid") == test_id:
+            outline = page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
+            assert outline == "3px"
+            return
+    raise AssertionError(f"{test_id} cannot be reached")
+
+
+@pytest.fixture
+def outside(page: Page) -> list[str]:
+    """What a page asks of anybody but the sandbox and the shop."""
+    asked: list[str] = []
+
+    def refuse(route: Route) -> None:
+        asked.append(route.request.url)
+        route.abort()
+
+    page.route(lambda url: not url.startswith(("http://127.0.0.1", "data:")), refuse)
+    return asked
+
+
+def test_no_page_on_the_way_asks_anybody_else(
+    live: Sandbox, shop: Shop, page: Page, outside: list[str]
+) -> None:
+    """From the order's page to the shop."""
+    test_a_customer_chooses_on_the_order_page(live, shop, page, "credit-card")
+    assert outside == []

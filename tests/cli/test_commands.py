@@ -1,0 +1,143 @@
+"""Help, checks and completions, and one clear line for each mistake."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.version import __version__
+from tests.support.commands import command, run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["serve", "--clock", "stopped"], "frozen@"),
+        (["serve", "--clock", "frozen@soon"], "frozen@"),
+        (["serve", "--public-url", "pay.example"], "http://"),
+        (["serve", "--port", "x"], "not a valid integer"),
+        (["serve", "--port", "65536"], "65535"),
+        (["serve", "--host", "256.0.0.1"], "256.0.0.1"),
+        (
+            ["serve", "--ready-file", "/no/such/folder/ready.json", "--port", "0"],
+            "/no/such/folder/ready.json",
+        ),
+        (["serve", "--frozen"], "--frozen"),
+        (["serv"], "serv"),
+    ],
+)
+def test_a_wrong_option_is_one_clear_line(arguments: list[str], says: str) -> None:
+    """And exit code 2, without a traceback."""
+    ran = run(*arguments)
+    assert ran.returncode == 2
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_help_and_version() -> None:
+    """Both answer without starting anything."""
+    assert "serve" in run("--help").stdout
+    assert __version__ in run("--version").stdout
+
+
+def test_check_warns_of_what_is_said_in_vain(tmp_path: Path) -> None:
+    """With line and column; the file is fine all the same."""
+    file = tmp_path / "x.yaml"
+    rule = "  - when: {payment_method: wallet-apple}\n    then: {customer: pays}\n"
+    file.write_text(f"name: x\nrules:\n{rule}")
+    ran = run("check", str(file))
+    assert ran.returncode == 0
+    warning, fine = ran.stdout.splitlines()
+    assert warning.startswith(f"{file}:3:12: rules[0].when.payment_method warning: asks test mode")
+    assert fine == f"{file}: x is fine, rules: 1"
+
+
+def test_schema_prints_what_editors_need() -> None:
+    """The JSON Schema of scenario files."""
+    assert json.loads(run("schema").stdout)["title"] == "Scenario"
+
+
+def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
+    """And says which files are fine."""
+    ready = Path(__file__).parents[2] / "scenarios" / "webhook-lost.yaml"
+    bad, worse = tmp_path / "bad.yaml", tmp_path / "worse.json"
+    bad.write_text("name: bad\nrulez: []\n")
+    worse.write_text('{"name": "worse",\n "rules": [{}]}')
+    assert run("check", str(ready)).returncode == 0
+    ran = run("check", str(ready), str(bad), str(worse))
+    assert ran.returncode == 1
+    lines = ran.stdout.splitlines()
+    assert "webhook-lost is fine" in lines[0]
+    assert lines[1].startswith(f"{bad}:2:1: rulez")
+    assert lines[2].startswith(f"{worse}:2:12: rules[0].then is required")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["serve", "--port", "many"], "'--port'"),
+        (["serve", "--prot", "1"], "No such option"),
+        (["sevre"], "No such command 'sevre'"),
+        (["check"], "Missing argument"),
+        (["serve", "--log-format", "xml"], "'--log-format'"),
+        (["serve", "--allow-host", "http://pay.example"], "--allow-host"),
+        (["serve", "--allow-host", "a b"], "--allow-host"),
+        (["serve", "--allow-host", ""], "--allow-host"),
+        (["serve", "--public-url", "http://pay.example:99999"], "--public-url"),
+        (["serve", "--port", "0", "--ready-file", "/nowhere/ready.json"], "--ready-file: cannot write"),
+        (["completion"], "bash, zsh, fish"),
+    ],
+)
+def test_a_bad_option_is_one_clear_line(arguments: list[str], says: str) -> None:
+    """And exit code 2."""
+    ran = run(*arguments)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("payment-sandbox: ")
+    assert says in line
+
+
+def test_without_a_command_there_is_help() -> None:
+    """Whole, as it is printed when asked for."""
+    ran = run()
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr == run("--help").stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_what_cannot_be_written_is_one_clear_line() -> None:
+    """When it is a disk that is full, too."""
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "payment_sandbox", "schema"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (2, "payment-sandbox: cannot write: No space left on device\n")
+
+
+def completed(*words: str) -> list[str]:
+    """What a shell is offered for the last of some words."""
+    environment = {
+        **os.environ,
+        "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(["payment-sandbox", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    ran = subprocess.run(command(), env=environment, capture_output=True, text=True, timeout=20, check=False)
+    return [line.partition(",")[2] for line in ran.stdout.splitlines()]
+
+
+def test_a_shell_completes_commands_options_and_scenarios() -> None:
+    """With one line in its start-up file."""
+    assert completed("sc") == ["scenario", "schema"]
+    assert "--ready-file" in completed("serve", "--re")
+    assert completed("scenario", "webhook-l") == ["webhook-late", "webhook-lost"]
+    assert completed("serve", "--scenario", "lost") == ["lost-create-response"]
+    for shell in ("bash", "zsh", "fish"):
+        assert "_PAYMENT_SANDBOX_COMPLETE" in run("completion", shell).stdout

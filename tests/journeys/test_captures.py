@@ -1,0 +1,189 @@
+"""Authorizations are captured in full, by amount or by lines, and never beyond."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import requests
+
+from tests.support.authorizations import amounts, lines, socks
+from tests.support.driver import LINES, Sandbox, refused, violations
+
+
+@pytest.mark.rule("END-11", "END-12", "SET-10", "SET-46", "PLA-03")
+@pytest.mark.parametrize(
+    "options", [{}, {"data": b""}, {"data": b"{}", "headers": {"Content-Type": "application/json"}}]
+)
+def test_a_capture_in_full_needs_no_body(sandbox: Sandbox, options: dict[str, Any]) -> None:
+    """No body, an empty body and an empty object do; the transaction is answered."""
+    order = sandbox.pay(sandbox.place_with_lines("pay-later-a"))
+    answer = sandbox.take(order, "captures", **options)
+    assert answer.status_code == 200
+    assert (answer.json()["id"], answer.json()["is_fully_captured"]) == (order["transactions"][0]["id"], True)
+    assert amounts(sandbox, order)["captured"] == 2000
+
+
+def test_a_capture_without_content_length_works(sandbox: Sandbox) -> None:
+    """A bare POST, as some clients send it."""
+    order = sandbox.authorized()
+    path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/"
+    prepared = requests.Request("POST", sandbox.url + path, auth=(sandbox.key, "")).prepare()
+    prepared.headers.pop("Content-Length", None)
+    assert sandbox.http.send(prepared).status_code == 200
+
+
+def test_captures_address_a_transaction_of_this_order(sandbox: Sandbox) -> None:
+    """Another order's transaction is unknown here."""
+    order, other = sandbox.authorized(), sandbox.authorized()
+    answer = sandbox.post(f"/v1/orders/{order['id']}/transactions/{other['transactions'][0]['id']}/captures/")
+    refused(answer, 404, "NotFound")
+
+
+@pytest.mark.rule("END-14", "SET-47")
+def test_captures_by_amount_add_up_to_the_amount_and_no_further(sandbox: Sandbox) -> None:
+    """One cent over the remainder is refused and changes nothing."""
+    order = sandbox.authorized()
+    for _ in range(3):
+        assert sandbox.take(order, "captures/amount", {"amount": 500, "description": "x"}).status_code == 200
+    before = sandbox.read(order, "amount_details", "order_line_details")
+    refused(sandbox.take(order, "captures/amount", {"amount": 501}), 409, "CaptureExceedsRemainder")
+    assert sandbox.read(order, "amount_details", "order_line_details") == before
+    assert sandbox.take(order, "captures/amount", {"amount": 500}).json()["is_fully_captured"] is True
+    refused(sandbox.take(order, "captures"), 409, "CaptureExceedsRemainder")
+    refused(sandbox.take(order, "captures/amount", {"amount": 1}), 409, "CaptureExceedsRemainder")
+
+
+@pytest.mark.rule("END-13", "STA-19", "LDET-01", "LDET-02", "LDET-03", "LDET-04", "ADET-01")
+def test_captured_lines_move_from_authorized_to_captured(sandbox: Sandbox) -> None:
+    """A line id stands in one entry per status, its numbers as strings."""
+    order = sandbox.authorized()
+    assert sandbox.take(order, "captures/orderlines", socks(2)).status_code == 200
+    found = sandbox.read(order, "order_line_details", "amount_details")
+    line = {key: str(LINES[0][key]) for key in ("amount", "vat_percentage", "name", "type", "currency")}
+    assert found["order_line_details"][0] == {
+        **line, "merchant_order_line_id": "socks", "quantity": "1", "status": "authorized"
+    }  # fmt: skip
+    assert lines(sandbox, order) == [
+        ("socks", "1", "authorized"), ("post", "2", "authorized"), ("socks", "2", "captured")
+    ]  # fmt: skip
+    assert found["amount_details"] == {"original": 2000, "captured": 1000, "voided": 0, "remaining": 1000}
+    assert "has-captures" in found["flags"]
+
+
+@pytest.mark.rule("LDET-01", "ADET-01")
+@pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
+@pytest.mark.parametrize(
+    ("taken", "shown"),
+    [
+        (
+            [("captures/orderlines", socks(2)), ("voids/amount", {"amount": 1000})],
+            {("socks", "2", "captured"), ("socks", "1", "voided"), ("post", "2", "voided")},
+        ),
+        (
+            [("captures/amount", {"amount": 1}), ("voids/amount", {"amount": 1999})],
+            {("socks", "1", "captured"), ("socks", "2", "voided"), ("post", "2", "voided")},
+        ),
+        (
+            [("voids/amount", {"amount": 500}), ("captures", {})],
+            {("socks", "3", "captured"), ("post", "2", "voided")},
+        ),
+        ([("captures/amount", {"amount": 2000})], {("socks", "3", "captured"), ("post", "2", "captured")}),
+        ([("voids/amount", {"amount": 2000})], {("socks", "3", "voided"), ("post", "2", "voided")}),
+    ],
+)
+def test_what_amounts_took_shows_in_the_lines(
+    sandbox: Sandbox, method: str, taken: list[tuple[str, dict[str, Any]]], shown: set[tuple[str, str, str]]
+) -> None:
+    """A void by amount voids the items that it covers whole, the last first (A41)."""
+    order = sandbox.pay(sandbox.place_with_lines(method, capture_mode="manual"))
+    for what, body in taken:
+        assert sandbox.take(order, what, body).status_code == 200
+    assert amounts(sandbox, order)["remaining"] == 0
+    assert set(lines(sandbox, order)) == shown
+
+
+@pytest.mark.rule("CAP-08", "ERR-04")
+def test_after_lines_no_amount_is_captured(sandbox: Sandbox) -> None:
+    """The refusal names what is possible instead; more lines and the rest still are."""
+    order = sandbox.authorized()
+    sandbox.take(order, "captures/orderlines", socks(1))
+    error = refused(sandbox.take(order, "captures/amount", {"amount": 1}), 409, "CaptureStyleMixed")
+    assert error["allowed"] == ["capture by order lines", "capture in full"]
+    assert sandbox.take(order, "voids/amount", {"amount": 100}).status_code == 200
+    assert sandbox.take(order, "captures/orderlines", socks(1)).status_code == 200
+    assert sandbox.take(order, "captures").json()["is_fully_captured"] is True
+
+
+@pytest.mark.rule("CAP-09", "ERR-04")
+def test_after_amounts_no_line_is_captured(sandbox: Sandbox) -> None:
+    """And the reverse."""
+    order = sandbox.authorized()
+    sandbox.take(order, "captures/amount", {"amount": 1})
+    refused(sandbox.take(order, "captures/orderlines", socks(1)), 409, "CaptureStyleMixed")
+    assert sandbox.take(order, "voids/orderlines", socks(1)).status_code == 200
+    assert sandbox.take(order, "captures").status_code == 200
+
+
+def test_an_unknown_line_is_named(sandbox: Sandbox) -> None:
+    """By its path, with the ids that the order has."""
+    order = sandbox.authorized()
+    body = {"order_lines": [{"merchant_order_line_id": "hat", "quantity": 1}, {"quantity": 1.5}]}
+    assert set(violations(sandbox.take(order, "captures/orderlines", body))) == {
+        "order_lines[1].merchant_order_line_id",
+        "order_lines[1].quantity",
+    }
+    answer = sandbox.take(order, "voids/orderlines", {"order_lines": body["order_lines"][:1]})
+    assert list(violations(answer)) == ["order_lines[0].merchant_order_line_id"]
+    assert answer.json()["error"]["violations"][0]["allowed"] == ["post", "socks"]
+    assert list(violations(sandbox.take(order, "captures/orderlines", {"order_lines": []}))) == [
+        "order_lines"
+    ]
+    assert list(violations(sandbox.take(order, "captures/amount", {}))) == ["amount"]
+
+
+def test_a_line_asked_for_twice_counts_twice(sandbox: Sandbox) -> None:
+    """Two entries for one id cannot take more than there is."""
+    order = sandbox.authorized()
+    twice = {"order_lines": socks(2)["order_lines"] * 2}
+    refused(sandbox.take(order, "captures/orderlines", twice), 409, "CaptureExceedsRemainder")
+
+
+def test_lines_that_share_an_id_are_taken_in_their_order(sandbox: Sandbox) -> None:
+    """Together they have the quantity of both."""
+    shared = [{**LINES[0], "quantity": 1}, {**LINES[0], "amount": 100, "quantity": 2}]
+    order = sandbox.authorized(amount=700, order_lines=shared)
+    sandbox.take(order, "captures/orderlines", socks(2))
+    assert amounts(sandbox, order)["captured"] == 600
+    assert sandbox.take(order, "captures/orderlines", socks(1)).json()["is_fully_captured"] is True
+
+
+def test_a_discount_lowers_what_its_lines_capture(sandbox: Sandbox) -> None:
+    """A discount alone adds up to nothing that could be captured."""
+    discount = {
+        **LINES[0],
+        "type": "discount",
+        "amount": -300,
+        "quantity": 1,
+        "merchant_order_line_id": "less",
+    }
+    order = sandbox.authorized(amount=1200, order_lines=[LINES[0], discount])
+    less = {"merchant_order_line_id": "less", "quantity": 1}
+    assert "order_lines" in violations(sandbox.take(order, "captures/orderlines", {"order_lines": [less]}))
+    both = {"order_lines": [*socks(3)["order_lines"], less]}
+    assert sandbox.take(order, "captures/orderlines", both).json()["is_fully_captured"] is True
+
+
+def test_eight_threads_never_capture_more_than_was_authorized(sandbox: Sandbox) -> None:
+    """Eighty captures of 50 compete for 2000 cents: forty win."""
+    order = sandbox.authorized()
+    path = f"{sandbox.url}/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/amount/"
+
+    def capture_ten(_: int) -> list[int]:
+        with requests.Session() as session:
+            session.auth = (sandbox.key, "")
+            return [session.post(path, json={"amount": 50}).status_code for _ in range(10)]
+
+    with ThreadPoolExecutor(8) as threads:
+        statuses = [status for found in threads.map(capture_ten, range(8)) for status in found]
+    assert (statuses.count(200), statuses.count(409)) == (40, 40)
+    assert amounts(sandbox, order) == {"original": 2000, "captured": 2000, "voided": 0, "remaining": 0}

@@ -1,0 +1,158 @@
+"""Which values an order may be created with, and which are refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.driver import LINES, Sandbox, by, card, violations
+
+FULL = {
+    "description": "Two pairs of socks",
+    "merchant_order_id": "shop-1001",
+    "return_url": "https://shop.example/thanks?basket=7#top",
+    "webhook_url": "https://shop.example/webhook",
+    "expiration_period": "PT90M",
+    "payment_methods": ["credit-card", "wallet-web"],
+    "customer": {"locale": "nl-BE"},
+}
+
+
+@pytest.mark.rule("GEN-01", "STA-03", "END-02", "SET-07")
+def test_amount_and_currency_alone_make_an_order(sandbox: Sandbox) -> None:
+    """The smallest order is new, has no transaction and a hosted page."""
+    answer = sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1295})
+    assert answer.status_code == 201
+    order = answer.json()
+    assert (order["status"], order["amount"], order["transactions"]) == ("new", 1295, [])
+    assert order["order_url"]
+
+
+@pytest.mark.rule("FLOW-01", "ORD-06", "ORD-07", "ORD-08", "ORD-11", "ORD-13", "ORD-15")
+def test_a_hosted_order_takes_and_echoes_all_its_fields(sandbox: Sandbox) -> None:
+    """What a merchant sends with a hosted order comes back as it was sent, and is stored."""
+    order = sandbox.place(**FULL)
+    assert order["status"] == "new"
+    assert {key: order[key] for key in FULL} == FULL
+    assert sandbox.read(order) == order
+
+
+@pytest.mark.rule("ORD-02", "ORD-04")
+def test_currency_and_amount_are_required(sandbox: Sandbox) -> None:
+    """Both are named at once when both are missing."""
+    assert violations(sandbox.post("/v1/orders/", {})) == {
+        "currency": "is required",
+        "amount": "is required",
+    }
+
+
+@pytest.mark.rule("ORD-03", "LIM-01")
+@pytest.mark.parametrize("currency", ["USD", "eur", "", 978, None])
+def test_only_euros_are_taken(sandbox: Sandbox, currency: Any) -> None:
+    """Any other currency is refused by name."""
+    assert "currency" in violations(sandbox.create(currency=currency))
+
+
+@pytest.mark.rule("ORD-05", "SET-11", "LIM-02")
+@pytest.mark.parametrize("amount", [12.95, 1295.0, "1295", True, None, 0, -1, 2**53, 10**400, [], {}])
+def test_an_amount_is_whole_cents_and_never_rounded(sandbox: Sandbox, amount: Any) -> None:
+    """What is no whole number from 1 to 2^53-1 is refused."""
+    assert "amount" in violations(sandbox.create(amount=amount))
+
+
+@pytest.mark.parametrize("amount", [1, 2**53 - 1])
+def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> None:
+    """The smallest and the largest amount work."""
+    assert sandbox.place(amount=amount)["amount"] == amount
+
+
+@pytest.mark.rule("ORD-08")
+@pytest.mark.parametrize("field", ["return_url", "webhook_url"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "ftp://shop.example/",
+        "https://",
+        "https:///path",
+        "//shop.example/",
+        "shop.example",
+        "https://user:secret@shop.example/",
+        "https://shop.example:99999/",
+        "https://shop.example/a b",
+        "https://shop.example/\n",
+        "https://[::1/",
+        "http://shop.example\\@evil.example/",
+        "",
+        7,
+        None,
+        "https://shop.example/" + "x" * 3000,
+    ],
+)
+def test_only_web_addresses_are_taken(sandbox: Sandbox, field: str, url: Any) -> None:
+    """Another scheme, no host, credentials or control characters are refused."""
+    assert list(violations(sandbox.create(**{field: url}))) == [field]
+
+
+@pytest.mark.rule("SET-17")
+def test_an_order_is_created_with_one_transaction_or_none(sandbox: Sandbox) -> None:
+    """Two are refused, and what is wrong inside of them is named as well."""
+    answer = sandbox.create(card(), {"capture_mode": "later"})
+    assert set(violations(answer)) == {
+        "transactions",
+        "transactions[1].payment_method",
+        "transactions[1].capture_mode",
+    }
+    assert sandbox.place(transactions=[])["order_url"]
+
+
+@pytest.mark.rule("TRQ-01", "TRQ-02")
+def test_a_transaction_needs_a_known_method(sandbox: Sandbox) -> None:
+    """A missing method is missing; an unknown one is refused with the list of those there are."""
+    assert violations(sandbox.create({})) == {"transactions[0].payment_method": "is required"}
+    answer = sandbox.create(by("cash"))
+    assert list(violations(answer)) == ["transactions[0].payment_method"]
+    assert "credit-card" in answer.json()["error"]["violations"][0]["allowed"]
+
+
+@pytest.mark.rule("TRQ-06", "TRQ-07")
+def test_capture_mode_and_details_have_their_form(sandbox: Sandbox) -> None:
+    """Only manual and delayed are modes; details are an object."""
+    answer = sandbox.create(card(capture_mode="instant", payment_method_details=[]))
+    assert set(violations(answer)) == {
+        "transactions[0].capture_mode",
+        "transactions[0].payment_method_details",
+    }
+
+
+@pytest.mark.parametrize("method", ["bank-transfer", "bank-redirect-nl", "wallet-qr", "wallet-google"])
+def test_capture_mode_is_refused_where_nothing_is_authorized(sandbox: Sandbox, method: str) -> None:
+    """A method that is paid at once has nothing to capture later."""
+    answer = sandbox.create(by(method, capture_mode="manual"))
+    assert list(violations(answer)) == ["transactions[0].capture_mode"]
+
+
+@pytest.mark.rule("SET-12")
+def test_unknown_keys_are_dropped_and_named(sandbox: Sandbox) -> None:
+    """The header spells them as violations do; the journal keeps them too."""
+    answer = sandbox.create(
+        card(colour="red"), nonsense=1, customer={"shoe, size": 42}, order_lines=[{**LINES[0], "weight": 2}]
+    )
+    assert answer.headers["Sandbox-Ignored-Fields"] == (
+        "nonsense, customer.shoe%2C%20size, order_lines[0].weight, transactions[0].colour"
+    )
+    assert "nonsense" not in answer.json()
+    entry = sandbox.get("/control/journal/").json()["items"][-1]
+    assert entry["ignored"] == [
+        "nonsense", "customer.shoe, size", "order_lines[0].weight", "transactions[0].colour"
+    ]  # fmt: skip
+
+
+@pytest.mark.rule("SET-13")
+def test_unknown_keys_can_be_refused(project: Callable[..., Sandbox]) -> None:
+    """With unknown_fields reject each is a violation that names the nearest known key."""
+    sandbox = project(unknown_fields="reject")
+    answer = sandbox.create(descripton="Socks", customer={"mail": "x"})
+    found = violations(answer)
+    assert found.keys() == {"descripton", "customer.mail"}
+    assert "did you mean 'description'?" in found["descripton"]

@@ -1,0 +1,119 @@
+"""What all methods have in common: paid, failed, cancelled and tried again, in both modes."""
+
+import pytest
+
+from payment_sandbox.methods import ALL
+from tests.support.driver import Sandbox, by, refused, violations
+
+PAGES = [
+    "credit-card", "bank-redirect-nl", "bank-redirect-be", "bank-redirect-de",
+    "wallet-qr", "wallet-web", "wallet-apple", "wallet-google", "pay-later-a",
+]  # fmt: skip
+TESTABLE_PAGES = [name for name in PAGES if name not in ("bank-redirect-be", "wallet-apple")]
+ERROR_MESSAGE = "The payment failed. Please try again or choose another payment method."
+
+
+@pytest.mark.rule("CARD-01", "WAPP-02")
+def test_there_are_eleven_methods() -> None:
+    """Every identifier of the service, and no other."""
+    assert sorted(method.name for method in ALL) == sorted([*PAGES, "bank-transfer", "invoice-later-b"])
+
+
+@pytest.mark.rule("SET-63", "CARD-01", "WAPP-02", "STA-01", "STA-18", "ORD-23", "TX-15")
+@pytest.mark.parametrize("method", PAGES)
+def test_in_live_mode_every_method_with_a_page_is_paid(live: Sandbox, method: str) -> None:
+    """New, processing on the visit, completed on the payment."""
+    order = live.place_with_lines(method)
+    assert live.status(order) == ("new", "new")
+    live.acted(order, "customer visit")
+    assert live.status(order) == ("processing", "processing")
+    live.pay(order)
+    assert live.status(order) == ("completed", "completed")
+
+
+@pytest.mark.rule("GEN-05", "IDR-02", "BRD-01", "WQR-02", "WWEB-01", "GPAY-05", "PLA-05", "CARD-06")
+@pytest.mark.parametrize("method", TESTABLE_PAGES)
+def test_in_test_mode_testable_methods_are_paid(sandbox: Sandbox, method: str) -> None:
+    """A test payment goes to its end."""
+    assert sandbox.pay(sandbox.place_with_lines(method))["status"] == "completed"
+
+
+@pytest.mark.rule("BRB-01", "WAPP-01", "SET-61")
+@pytest.mark.parametrize("method", ["bank-redirect-be", "wallet-apple"])
+def test_in_test_mode_untestable_methods_are_refused(sandbox: Sandbox, method: str) -> None:
+    """By the method's path, with the methods that work instead; and the page does not offer them."""
+    answer = sandbox.create(by(method))
+    assert "test mode" in violations(answer)["transactions[0].payment_method"]
+    assert method not in answer.json()["error"]["violations"][0]["allowed"]
+    assert sandbox.act(sandbox.place(), "customer choose", payment_method=method).status_code == 400
+
+
+@pytest.mark.rule("STA-04", "STA-05", "STA-06", "STA-07", "SET-36")
+@pytest.mark.parametrize("method", TESTABLE_PAGES)
+def test_the_first_visit_makes_it_processing(sandbox: Sandbox, method: str) -> None:
+    """Only the first visit changes anything."""
+    order = sandbox.place_with_lines(method)
+    visited = sandbox.acted(order, "customer visit")
+    assert (visited["status"], visited["transactions"][0]["status"]) == ("processing", "processing")
+    again = sandbox.acted(order, "customer visit")
+    assert again["transactions"][0]["events"] == visited["transactions"][0]["events"]
+
+
+@pytest.mark.rule("SET-28", "ORD-25", "CARD-08")
+@pytest.mark.parametrize("method", TESTABLE_PAGES)
+def test_a_failed_payment_is_an_error_with_its_reason(sandbox: Sandbox, method: str) -> None:
+    """Order and transaction are in error; the merchant gets a reason, the customer a message."""
+    order = sandbox.acted(sandbox.place_with_lines(method), "customer fail", reason="Limit reached")
+    (transaction,) = order["transactions"]
+    assert (order["status"], transaction["status"]) == ("error", "error")
+    assert (transaction["reason"], transaction["customer_message"]) == ("Limit reached", ERROR_MESSAGE)
+    assert order["reason"] == ERROR_MESSAGE
+
+
+@pytest.mark.parametrize("method", TESTABLE_PAGES)
+def test_a_customer_can_cancel(sandbox: Sandbox, method: str) -> None:
+    """Order and transaction are cancelled, and nothing more can happen."""
+    order = sandbox.acted(sandbox.place_with_lines(method), "customer cancel")
+    assert (order["status"], order["transactions"][0]["status"]) == ("cancelled", "cancelled")
+    assert refused(sandbox.act(order, "customer pay"), 409, "ActionNotPossible")["allowed"] == []
+
+
+@pytest.mark.parametrize("ending", ["fail", "cancel"])
+@pytest.mark.parametrize("method", TESTABLE_PAGES[:-1])
+def test_on_the_hosted_page_a_customer_can_try_again(sandbox: Sandbox, method: str, ending: str) -> None:
+    """The attempt ends, the order waits for another one."""
+    order = sandbox.place()
+    sandbox.acted(order, "customer choose", payment_method=method)
+    ended = sandbox.acted(order, f"customer {ending}")
+    assert ended["status"] == "processing"
+    assert ended["transactions"][0]["status"] == {"fail": "error", "cancel": "cancelled"}[ending]
+    sandbox.acted(order, "customer choose", payment_method=method)
+    assert sandbox.pay(order)["status"] == "completed"
+
+
+def test_a_hosted_order_that_is_never_paid_expires_with_its_page(sandbox: Sandbox) -> None:
+    """Its attempt expires sooner, the order when the page closes."""
+    order = sandbox.place()
+    sandbox.acted(order, "customer choose", payment_method="credit-card")
+    sandbox.advance("PT30M")
+    assert sandbox.status(order) == ("processing", "expired")
+    sandbox.advance("P1D")
+    assert sandbox.status(order) == ("expired", "expired")
+
+
+def test_choosing_another_method_gives_the_open_attempt_up(sandbox: Sandbox) -> None:
+    """Only one attempt is under way at a time."""
+    order = sandbox.place()
+    sandbox.acted(order, "customer choose", payment_method="bank-transfer")
+    chosen = sandbox.acted(order, "customer choose", payment_method="wallet-qr")
+    assert [t["status"] for t in chosen["transactions"]] == ["cancelled", "processing"]
+
+
+def test_a_pending_transfer_outlives_the_hosted_page(live: Sandbox) -> None:
+    """Money may be on its way, so the order ends with the transfer and not with the page."""
+    order = live.place(expiration_period="PT1H")
+    live.acted(order, "customer choose", payment_method="bank-transfer")
+    live.advance("P2D")
+    assert live.status(order) == ("processing", "pending")
+    live.advance("P30D")
+    assert live.status(order) == ("expired", "expired")

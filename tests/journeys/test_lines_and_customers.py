@@ -1,0 +1,136 @@
+"""Every field of an order's lines and of its customer."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.driver import LINES, LINES_TOTAL, Sandbox, violations
+
+
+@pytest.mark.rule("SET-31", "LINE-08")
+def test_lines_that_do_not_add_up_are_accepted_with_a_warning(sandbox: Sandbox) -> None:
+    """The header tells both sums; lines that do add up give no warning."""
+    odd = sandbox.create(amount=1999, order_lines=LINES)
+    assert odd.status_code == 201
+    assert odd.headers["Sandbox-Warnings"] == "order_lines add up to 2000 cents and amount is 1999"
+    assert "Sandbox-Warnings" not in sandbox.create(amount=2000, order_lines=LINES).headers
+
+
+@pytest.mark.rule("LINE-01", "LINE-02", "LINE-03", "LINE-04", "LINE-05", "LINE-06", "LINE-07", "SET-30")
+def test_every_field_of_a_line_has_its_form(sandbox: Sandbox) -> None:
+    """Each wrong field is named by the line's index."""
+    wrong = {
+        "type": "magic",
+        "amount": 9.5,
+        "currency": "USD",
+        "merchant_order_line_id": 7,
+        "name": False,
+        "quantity": 0,
+        "vat_percentage": 10001,
+    }
+    answer = sandbox.create(order_lines=[LINES[0], wrong, "socks"])
+    assert set(violations(answer)) == {f"order_lines[1].{key}" for key in wrong} | {"order_lines[2]"}
+    assert sandbox.place(amount=LINES_TOTAL, order_lines=LINES)["order_lines"] == LINES
+
+
+@pytest.mark.rule("LINE-01")
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "physical",
+        "discount",
+        "shipping_fee",
+        "sales_tax",
+        "digital",
+        "gift_card",
+        "store_credit",
+        "surcharge",
+    ],
+)
+def test_all_eight_line_types_are_taken(sandbox: Sandbox, kind: str) -> None:
+    """Only what lowers the sum may be negative."""
+    line = {**LINES[0], "type": kind}
+    assert sandbox.place(amount=1500, order_lines=[line])["order_lines"][0]["type"] == kind
+    answer = sandbox.create(amount=1500, order_lines=[{**line, "amount": -500}])
+    assert (answer.status_code == 201) == (kind in ("discount", "gift_card", "store_credit"))
+
+
+CUSTOMER_FULL: dict[str, Any] = {
+    "first_name": "Jan",
+    "last_name": "de Vries",
+    "gender": "male",
+    "birthdate": "1980-02-29",
+    "email_address": "jan@example.com",
+    "phone_numbers": ["+31612345678"],
+    "address": "Kade 1\n1011 AB Amsterdam",
+    "address_type": "customer",
+    "additional_addresses": [{"address": "Steeg 2", "address_type": "billing", "country": "BE"}],
+    "country": "NL",
+    "ip_address": "10.0.0.1",
+    "locale": "nl",
+    "postal_code": "1011 AB",
+    "housenumber": 1,
+    "merchant_customer_id": "c-9",
+    "user_agent": "Mozilla/5.0",
+    "forwarded_ip": "10.0.0.2",
+}
+
+
+@pytest.mark.rule(
+    "CUS-01", "CUS-02", "CUS-03", "CUS-04", "CUS-05", "CUS-06", "CUS-07", "CUS-08", "CUS-09", "CUS-10", "CUS-11",
+    "SET-16", "SET-25",
+)  # fmt: skip
+def test_a_customer_is_echoed_in_full(sandbox: Sandbox) -> None:
+    """Every documented key and the extra ones are taken, and none is reported as ignored."""
+    answer = sandbox.create(customer=CUSTOMER_FULL)
+    assert answer.json()["customer"] == CUSTOMER_FULL
+    assert "Sandbox-Ignored-Fields" not in answer.headers
+
+
+@pytest.mark.rule("CUS-03", "CUS-05", "CUS-08", "CUS-09", "CUS-11")
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("first_name", 7, "first_name"),
+        ("birthdate", "29-02-1980", "birthdate"),
+        ("birthdate", "1981-02-29", "birthdate"),
+        ("birthdate", "19800229", "birthdate"),
+        ("phone_numbers", "+31612345678", "phone_numbers"),
+        ("phone_numbers", ["+31612345678", 7], "phone_numbers[1]"),
+        ("additional_addresses", [{"country": "Belgium"}], "additional_addresses[0].country"),
+        ("country", "NLD", "country"),
+        ("country", "N\n", "country"),
+        ("locale", "fr", "locale"),
+        ("locale", "en-gb", "locale"),
+        ("email_address", [], "email_address"),
+        ("housenumber", 1.5, "housenumber"),
+    ],
+)
+def test_a_wrong_customer_field_is_named(sandbox: Sandbox, field: str, value: Any, path: str) -> None:
+    """The path points into the customer."""
+    assert list(violations(sandbox.create(customer={field: value}))) == [f"customer.{path}"]
+
+
+@pytest.mark.rule("SET-15")
+def test_nulls_in_a_customer_are_absent(sandbox: Sandbox) -> None:
+    """Shop plugins send nulls for what they do not know."""
+    order = sandbox.place(
+        customer={
+            "country": "NL",
+            "gender": None,
+            "additional_addresses": [{"country": None, "address": "A"}],
+        }
+    )
+    assert order["customer"] == {"country": "NL", "additional_addresses": [{"address": "A"}]}
+
+
+@pytest.mark.rule("CUS-13", "SET-25")
+def test_reduced_customer_answers_country_and_address_only(project: Callable[..., Sandbox]) -> None:
+    """Some accounts get no more than that, and writing it back loses nothing."""
+    sandbox = project(reduced_customer=True)
+    order = sandbox.place(customer=CUSTOMER_FULL)
+    assert order["customer"] == {"country": "NL", "ip_address": "10.0.0.1"}
+    assert sandbox.put(f"/v1/orders/{order['id']}/", order).json() == order
+    sandbox.settings(reduced_customer=False)
+    assert sandbox.read(order)["customer"] == CUSTOMER_FULL

@@ -1,0 +1,170 @@
+"""How an order and its transactions are answered."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.driver import START, Sandbox, by, card
+
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")
+
+
+@pytest.mark.rule("ORD-01", "ORD-22", "SET-19")
+def test_identifiers_are_uuids_and_nobody_can_choose_them(sandbox: Sandbox) -> None:
+    """An id in the request is dropped, not taken."""
+    order = sandbox.place(id="mine", merchant_id="mine", project_id="mine")
+    assert all(UUID.fullmatch(order[key]) for key in ("id", "merchant_id", "project_id"))
+    assert order["project_id"] == sandbox.project["project_id"]
+    assert order["merchant_id"] == sandbox.project["merchant_id"]
+
+
+@pytest.mark.rule(
+    "ORD-17",
+    "GEN-02",
+    "STA-02",
+    "TX-01",
+    "TX-02",
+    "TX-03",
+    "TX-05",
+    "TX-06",
+    "TX-09",
+    "TX-11",
+    "TX-14",
+    "TX-16",
+)
+def test_a_transaction_is_answered_as_a_full_record(sandbox: Sandbox) -> None:
+    """One attempt, one method, and every field that a merchant may rely on."""
+    order = sandbox.place(card(), description="Socks")
+    (transaction,) = order["transactions"]
+    assert (order["status"], transaction["status"]) == ("new", "new")
+    assert UUID.fullmatch(transaction["id"])
+    expected = {
+        "order_id": order["id"],
+        "merchant_id": order["merchant_id"],
+        "project_id": order["project_id"],
+        "amount": 1000,
+        "currency": "EUR",
+        "description": "Socks",
+        "credit_debit": "credit",
+        "payment_method": "credit-card",
+        "payment_method_details": {},
+        "created": START,
+        "modified": START,
+    }
+    assert {key: transaction[key] for key in expected} == expected
+    assert isinstance(transaction["product_type"], str)
+    assert isinstance(transaction["events"], list)
+    assert transaction["payment_url"]
+
+
+@pytest.mark.rule("EVT-01", "EVT-02", "EVT-03", "EVT-04", "TEV-01")
+def test_every_status_of_a_transaction_is_an_event(live: Sandbox) -> None:
+    """Events carry the status, an id, both times and where they come from."""
+    order = live.place(card())
+    live.advance("PT1M")
+    live.acted(order, "customer visit")
+    events = live.read(order)["transactions"][0]["events"]
+    assert [event["event"] for event in events] == ["new", "processing"]
+    assert all(UUID.fullmatch(event["id"]) and event["source"] == "set_status" for event in events)
+    assert events[1]["occurred"] == events[1]["noticed"] == "2026-03-01T12:01:00.000000+00:00"
+    transfer = live.place(by("bank-transfer"))
+    assert [event["event"] for event in transfer["transactions"][0]["events"]] == ["new", "pending"]
+
+
+@pytest.mark.rule("ORD-18", "SET-14")
+def test_the_client_is_echoed_or_made_from_the_user_agent(sandbox: Sandbox) -> None:
+    """Client and extra are free-form; without a client the request's User-Agent stands in."""
+    sent = {"user_agent": "Shop/1", "platform": {"name": "any"}}
+    order = sandbox.place(client=sent, extra={"basket": [1, {"b": None}]})
+    assert order["client"] == sent
+    assert order["extra"] == {"basket": [1, {"b": None}]}
+    assert sandbox.place()["client"]["user_agent"].startswith("python-requests/")
+
+
+@pytest.mark.rule("ORD-19", "ORD-20", "ORD-21", "TX-06", "TX-07", "SET-19")
+def test_times_are_sandbox_time_with_microseconds_and_offset(sandbox: Sandbox) -> None:
+    """Created stays, modified follows, completed comes with completion and not before."""
+    order = sandbox.place(card())
+    assert all(TIME.fullmatch(order[key]) for key in ("created", "modified", "last_transaction_added"))
+    assert "completed" not in order
+    assert "completed" not in order["transactions"][0]
+    sandbox.advance("PT5M")
+    paid = sandbox.pay(order)
+    five_past = "2026-03-01T12:05:00.000000+00:00"
+    assert (paid["created"], paid["modified"], paid["completed"]) == (START, five_past, five_past)
+    assert paid["transactions"][0]["completed"] == five_past
+
+
+@pytest.mark.rule("ORD-24", "TX-12", "SET-24")
+def test_addresses_have_no_scheme(sandbox: Sandbox) -> None:
+    """Both addresses begin with the host; orders with a customer's page carry order_url too."""
+    host = sandbox.url.partition("://")[2]
+    order = sandbox.place(card())
+    assert order["order_url"].startswith(f"{host}/")
+    assert order["transactions"][0]["payment_url"].startswith(f"{host}/")
+
+
+@pytest.mark.rule("SET-23")
+def test_absolute_urls_adds_the_scheme(project: Callable[..., Sandbox]) -> None:
+    """With the setting both addresses can be followed as they are."""
+    sandbox = project(absolute_urls=True)
+    order = sandbox.place(card())
+    assert order["order_url"].startswith("http://")
+    assert order["transactions"][0]["payment_url"].startswith("http://")
+
+
+@pytest.mark.rule("ORD-28", "ORD-29", "END-03")
+def test_extra_blocks_appear_only_when_asked_for(sandbox: Sandbox) -> None:
+    """A plain read has neither block."""
+    order = sandbox.read(sandbox.authorized())
+    assert "order_line_details" not in order
+    assert "amount_details" not in order
+
+
+@pytest.mark.rule("END-04", "END-05", "END-06")
+def test_extra_blocks_can_be_asked_for_one_by_one_or_together(sandbox: Sandbox) -> None:
+    """``fields[]`` may be repeated; an unknown block is refused with the known ones."""
+    order = sandbox.authorized()
+    assert "order_line_details" in sandbox.read(order, "order_line_details")
+    assert "amount_details" in sandbox.read(order, "amount_details")
+    both = sandbox.read(order, "order_line_details", "amount_details")
+    assert {"order_line_details", "amount_details"} <= both.keys()
+    answer = sandbox.get(f"/v1/orders/{order['id']}/?fields[]=everything")
+    assert answer.json()["error"]["violations"][0]["allowed"] == ["order_line_details", "amount_details"]
+
+
+@pytest.mark.rule("SET-18", "ORD-21")
+def test_a_choice_on_the_page_appends_a_transaction(sandbox: Sandbox) -> None:
+    """After a failed attempt the customer chooses again; the order keeps both attempts."""
+    order = sandbox.place()
+    assert "last_transaction_added" not in order
+    sandbox.advance("PT1M")
+    sandbox.acted(order, "customer choose", payment_method="credit-card")
+    failed = sandbox.acted(order, "customer fail")
+    assert (failed["status"], failed["transactions"][0]["status"]) == ("processing", "error")
+    sandbox.advance("PT1M")
+    again = sandbox.acted(order, "customer choose", payment_method="wallet-web")
+    assert [t["payment_method"] for t in again["transactions"]] == ["credit-card", "wallet-web"]
+    assert again["last_transaction_added"] == "2026-03-01T12:02:00.000000+00:00"
+    assert sandbox.pay(order)["status"] == "completed"
+
+
+@pytest.mark.rule("SET-26", "SET-29", "TX-04")
+def test_mode_shows_in_flags_and_balance(project: Callable[..., Sandbox]) -> None:
+    """Test money and real money cannot be mixed up."""
+    tested, lived = project().place(card()), project(mode="live").place(card())
+    assert (tested["flags"], tested["transactions"][0]["balance"]) == (["is-test"], "test")
+    assert (lived["flags"], lived["transactions"][0]["balance"]) == ([], "internal")
+    assert tested["transactions"][0]["channel"] == "ecom"
+
+
+@pytest.mark.rule("TX-10")
+def test_brands_are_lower_case(live: Sandbox) -> None:
+    """A transfer's brand is sepa, a card's is its family once it is known."""
+    assert live.place(by("bank-transfer"))["transactions"][0]["payment_method_brand"] == "sepa"
+    order = live.place(card())
+    assert order["transactions"][0]["payment_method_brand"].islower()
+    paid = live.pay(order, card="maestro")
+    assert paid["transactions"][0]["payment_method_brand"] == "maestro"

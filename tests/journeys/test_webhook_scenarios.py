@@ -1,0 +1,68 @@
+"""Scenarios answer, lose, repeat, delay and swap webhooks."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.driver import Sandbox, by
+from tests.support.shop import Shop
+
+
+def effect(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
+    """Let webhooks fare so."""
+    sandbox.scenario(webhooks=[{"when": when, "then": then}])
+
+
+@pytest.mark.rule("SCN-06")
+def test_a_scenario_can_answer_for_the_shop(watched: Sandbox, shop: Shop) -> None:
+    """The first attempt gets a 503 without reaching the shop, the second reaches it."""
+    effect(watched, {"answer": 503}, attempt=1, status="processing")
+    watched.place(by("bank-transfer"))
+    watched.advance("PT2M")
+    statuses = [attempt["response"]["status"] for attempt in watched.webhooks()[0]["attempts"]]
+    assert (statuses, len(shop.received)) == ([503, 200], 1)
+
+
+@pytest.mark.rule("SCN-06")
+@pytest.mark.parametrize(("then", "state"), [({"drop": True}, "delivered"), ({"timeout": True}, "pending")])
+def test_a_scenario_can_lose_a_webhook(
+    watched: Sandbox, shop: Shop, then: dict[str, Any], state: str
+) -> None:
+    """Dropped counts as delivered, timed out as failed; the shop hears of neither."""
+    effect(watched, then)
+    watched.place(by("bank-transfer"))
+    watched.settle()
+    assert (watched.webhooks()[0]["state"], shop.received) == (state, [])
+
+
+@pytest.mark.rule("SCN-06")
+def test_a_scenario_can_repeat_a_webhook(watched: Sandbox, shop: Shop) -> None:
+    """The shop gets it three times."""
+    effect(watched, {"duplicate": 3})
+    order = watched.place(by("bank-transfer"))
+    watched.settle()
+    assert shop.orders() == [order["id"]] * 3
+
+
+@pytest.mark.rule("SCN-06")
+def test_a_scenario_can_delay_a_webhook(watched: Sandbox, shop: Shop) -> None:
+    """It goes out ten minutes later, once."""
+    effect(watched, {"delay": "PT10M"})
+    watched.place(by("bank-transfer"))
+    watched.advance("PT9M59S")
+    assert shop.received == []
+    watched.advance("PT1H")
+    assert len(shop.received) == 1
+    assert watched.webhooks()[0]["attempts"][0]["at"] == "2026-03-01T12:10:00.000000+00:00"
+
+
+@pytest.mark.rule("SCN-06")
+def test_a_scenario_can_swap_webhooks(watched: Sandbox, shop: Shop) -> None:
+    """The first waits until the second has gone."""
+    effect(watched, {"swap": True}, status="processing")
+    first = watched.place(by("bank-transfer"))
+    watched.settle()
+    assert shop.received == []
+    second = watched.place_with_lines("invoice-later-b")
+    watched.settle()
+    assert shop.orders() == [second["id"], first["id"]]

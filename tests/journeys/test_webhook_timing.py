@@ -1,0 +1,142 @@
+"""When webhooks are sent, in which order, and what nobody delays."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
+import pytest
+import requests
+
+from payment_sandbox.serving.server import Server
+from tests.support.driver import Sandbox, by, card
+from tests.support.shop import Received, Shop
+
+
+@pytest.mark.rule("SET-59")
+def test_a_webhook_is_sent_after_its_response(watched: Sandbox, shop: Shop) -> None:
+    """A receiver that asks for the response finds it there, each time."""
+    answered, in_time = Event(), list[bool]()
+
+    def ask_for_the_response(received: Received) -> int:
+        in_time.append(answered.wait(3))
+        return 200
+
+    shop.answer = ask_for_the_response
+    for _ in range(20):
+        answered.clear()
+        watched.place(by("bank-transfer"))
+        answered.set()
+        watched.settle()
+    assert in_time == [True] * 20
+
+
+@pytest.mark.rule("SET-60")
+def test_a_webhook_can_be_sent_before_its_response(project: Callable[..., Sandbox], shop: Shop) -> None:
+    """When the response comes, the receiver has answered; it could read the order meanwhile."""
+    sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
+    seen: list[str] = []
+
+    def read_back(received: Received) -> int:
+        seen.append(sandbox.read(received.body["order_id"])["status"])
+        return 200
+
+    shop.answer = read_back
+    order = sandbox.place(by("bank-transfer"))
+    assert shop.orders() == [order["id"]]
+    assert seen == ["processing"]
+    assert sandbox.webhooks()[0]["state"] == "delivered"
+
+
+def test_a_handler_that_changes_things_before_the_response_does_not_deadlock(
+    project: Callable[..., Sandbox], shop: Shop
+) -> None:
+    """Its own webhooks follow; nobody waits for himself."""
+    sandbox = project(webhook_url=shop.url, webhook_timing="before_response")
+
+    def cancel_back(received: Received) -> int:
+        sandbox.delete(f"/v1/orders/{received.body['order_id']}/")
+        return 200
+
+    shop.answer = cancel_back
+    order = sandbox.place(by("bank-transfer"))
+    sandbox.settle()
+    assert sandbox.read(order)["status"] == "cancelled"
+    assert all(attempt["duration_ms"] < 4000 for item in sandbox.webhooks() for attempt in item["attempts"])
+
+
+@pytest.mark.rule("CTL-14")
+def test_a_handler_sees_the_clock_at_its_webhooks_time(watched: Sandbox, shop: Shop) -> None:
+    """What it starts is part of the same advance."""
+    times: list[str] = []
+    started: list[str] = []
+
+    def act_back(received: Received) -> int:
+        times.append(watched.now())
+        if not started:
+            started.append(watched.place(card(expiration_period="PT5M"))["id"])
+        return 200
+
+    shop.answer = act_back
+    first = watched.place(card(expiration_period="PT10M"))
+    events = watched.advance("PT1H")
+    assert times == ["2026-03-01T12:10:00.000000+00:00", "2026-03-01T12:15:00.000000+00:00"]
+    assert [(event["kind"], event["order_id"], event["at"][14:16]) for event in events] == [
+        ("expiry", first["id"], "10"),
+        ("webhook", first["id"], "10"),
+        ("expiry", started[0], "15"),
+        ("webhook", started[0], "15"),
+    ]
+    assert watched.now() == "2026-03-01T13:00:00.000000+00:00"
+
+
+def test_webhooks_come_in_the_order_of_their_changes(watched: Sandbox, shop: Shop) -> None:
+    """Fifty orders, fifty webhooks, first in, first out."""
+    orders = [watched.place(by("bank-transfer"))["id"] for _ in range(50)]
+    watched.settle()
+    assert shop.orders() == orders
+
+
+def test_a_slow_receiver_delays_no_other_project(project: Callable[..., Sandbox], shop: Shop) -> None:
+    """One shop is still thinking when the other has had its webhook."""
+    thinking, done = Event(), Event()
+
+    def think(received: Received) -> int:
+        thinking.set()
+        return 200 if done.wait(4) else 500
+
+    slow_shop = Shop()
+    slow_shop.answer = think
+    slow, quick = project(webhook_url=slow_shop.url), project(webhook_url=shop.url)
+    slow.place(by("bank-transfer"))
+    assert thinking.wait(4)
+    quick.place(by("bank-transfer"))
+    quick.settle()
+    assert len(shop.received) == 1
+    done.set()
+    slow.settle()
+    slow_shop.close()
+    assert slow.webhooks()[0]["state"] == "delivered"
+
+
+def test_64_projects_advance_at_once_with_handlers_that_read_back(server: Server) -> None:
+    """Every handler reads its order from the very server that its project's advance keeps waiting."""
+    shop, keys, statuses = Shop(), dict[str, str](), list[str]()
+
+    def read_back(received: Received) -> int:
+        body = received.body
+        answer = requests.get(
+            f"{server.url}/v1/orders/{body['order_id']}/", auth=(keys[body["project_id"]], ""), timeout=4
+        )
+        statuses.append(answer.json()["status"])
+        return 200
+
+    shop.answer = read_back
+    projects = [Sandbox(server, webhook_url=shop.url) for _ in range(64)]
+    for sandbox in projects:
+        keys[sandbox.project["project_id"]] = sandbox.key
+        sandbox.place(card())
+    with ThreadPoolExecutor(64) as threads:
+        events = list(threads.map(lambda sandbox: sandbox.advance("PT30M"), projects))
+    assert [[event["kind"] for event in found] for found in events] == [["expiry", "webhook"]] * 64
+    assert statuses == ["expired"] * 64
+    shop.close()

@@ -1,0 +1,164 @@
+"""A state file that cannot be read is refused, and not touched."""
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.projects.store import (
+    StateRefused,
+)
+from payment_sandbox.serving.http import PortTaken
+from payment_sandbox.serving.server import Server
+from tests.support.driver import Sandbox, by, card
+from tests.support.state_files import with_server
+
+
+def a_file(path: Path) -> bytes:
+    """A file with an order in it."""
+    with_server(path, lambda server: Sandbox(server).place(card()))
+    return path.read_bytes()
+
+
+def foreign(path: Path) -> None:
+    """Some text."""
+    path.write_text("orders: all of them\n" * 50)
+
+
+def anothers(path: Path) -> None:
+    """A database of another program's."""
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE record (id)")
+    database.close()
+
+
+def of_another_version(path: Path) -> None:
+    """A later one."""
+    a_file(path)
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA user_version = 7")
+    database.close()
+
+
+def cut_off(path: Path) -> None:
+    """A copy that did not come whole."""
+    whole = a_file(path)
+    path.write_bytes(whole[: len(whole) * 2 // 3])
+
+
+def overwritten(path: Path) -> None:
+    """A page of it."""
+    whole = bytearray(a_file(path))
+    whole[4096:8192] = b"\xff" * 4096
+    path.write_bytes(whole)
+
+
+def _changed(path: Path, statement: str) -> None:
+    a_file(path)
+    with sqlite3.connect(path) as database:
+        assert database.execute(statement).rowcount
+    database.close()
+
+
+def of_no_json(path: Path) -> None:
+    """A body that is cut."""
+    _changed(path, "UPDATE record SET body = '{' WHERE kind = 'orders'")
+
+
+def of_no_order(path: Path) -> None:
+    """An order without a status."""
+    _changed(path, "UPDATE record SET body = json_remove(body, '$.status', '$.id') WHERE kind = 'orders'")
+
+
+def of_no_kind(path: Path) -> None:
+    """Records that nobody knows."""
+    _changed(path, "UPDATE record SET kind = 'pigeons'")
+
+
+def of_no_identity(path: Path) -> None:
+    """A project without a name."""
+    _changed(path, "UPDATE project SET identity = '{}'")
+
+
+def of_no_clock(path: Path) -> None:
+    """A clock in no mode."""
+    _changed(path, "UPDATE project SET running = json_set(running, '$.clock_mode', 'sideways')")
+
+
+WRONG = [
+    (foreign, "no state file"),
+    (anothers, "no state file"),
+    (of_another_version, "its format is 7, this server reads 1"),
+    (cut_off, "is damaged"),
+    (overwritten, "is damaged"),
+    (of_no_json, "is damaged"),
+    (of_no_order, "is damaged: state.orders[0]"),
+    (of_no_kind, "is damaged"),
+    (of_no_identity, "is damaged"),
+    (of_no_clock, "is damaged: state.clock_mode"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "says"), WRONG)
+def test_a_file_that_cannot_be_read_is_refused_untouched(
+    tmp_path: Path, spoil: Callable[[Path], None], says: str
+) -> None:
+    """With one clear sentence that names it; not a byte changes, and nothing is left beside it."""
+    state = tmp_path / "state.db"
+    spoil(state)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(StateRefused) as refused:
+        Server(state=state)
+    assert str(refused.value).startswith(str(state))
+    assert says in str(refused.value)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
+    """The second is told so, and the first goes on."""
+    state = tmp_path / "state.db"
+    with Server(state=state) as server:
+        with pytest.raises(StateRefused, match="in use by another server"):
+            Server(state=state)
+        Sandbox(server).place(card())
+    with_server(state, lambda server: None)
+
+
+def test_a_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    """In a folder that is not there."""
+    with pytest.raises(StateRefused, match="cannot be used"):
+        Server(state=tmp_path / "nowhere" / "state.db")
+
+
+def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
+    """As ``mktemp`` makes it."""
+    state = tmp_path / "state.db"
+    state.touch()
+    with_server(state, lambda server: Sandbox(server).place(by("wallet-qr")))
+
+
+def test_a_server_that_does_not_start_lets_go_of_the_file(tmp_path: Path) -> None:
+    """A taken port leaves it to the next."""
+    state = tmp_path / "state.db"
+    with Server() as other:
+        with pytest.raises(PortTaken):
+            Server(port=other.port, state=state)
+        with_server(state, lambda server: None)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder"])
+def test_what_is_no_file_is_refused_untouched(tmp_path: Path, kind: str) -> None:
+    """And a link is followed, not replaced."""
+    place = tmp_path / kind
+    os.mkfifo(place) if kind == "fifo" else place.mkdir()
+    with pytest.raises(StateRefused, match="is no regular file"):
+        Server(state=place)
+    assert place.is_fifo() if kind == "fifo" else place.is_dir()
+    target, link = tmp_path / "target.db", tmp_path / "link.db"
+    target.touch()
+    link.symlink_to(target)
+    with_server(link, lambda server: None)
+    assert link.is_symlink()
+    assert target.stat().st_size

@@ -1,0 +1,27 @@
+"""What tests of authorizations ask for and look at."""
+
+from typing import Any
+
+from tests.support.driver import Sandbox
+
+
+def socks(quantity: int) -> dict[str, Any]:
+    """Some socks."""
+    return {
+        "order_lines": [{"merchant_order_line_id": "socks", "quantity": quantity}],
+        "description": "Parcel",
+    }
+
+
+def amounts(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, int]:
+    """What became of the amount."""
+    found: dict[str, int] = sandbox.read(order, "amount_details")["amount_details"]
+    return found
+
+
+def lines(sandbox: Sandbox, order: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Line, quantity and status of every detail."""
+    return [
+        (entry["merchant_order_line_id"], entry["quantity"], entry["status"])
+        for entry in sandbox.read(order, "order_line_details")["order_line_details"]
+    ]

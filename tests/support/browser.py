@@ -1,0 +1,51 @@
+"""What tests do with a page in a real browser."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import axe_playwright_python
+from playwright.sync_api import BrowserContext, Page
+
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
+from tests.support.shop import Shop
+
+NewContext = Callable[..., BrowserContext]
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+def placed(sandbox: Sandbox, method: str | None, shop: Shop | None = None, **more: Any) -> dict[str, Any]:
+    """An order that every method can pay, whose customer comes back to the shop."""
+    transactions = [by(method)] if method is not None else []
+    fields: dict[str, Any] = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
+    if shop is not None:
+        fields["return_url"] = shop.url.replace("/webhook", "/thanks?basket=7#top")
+    return sandbox.place(*transactions, description="Socks & <b>more</b>", **{**fields, **more})
+
+
+def address(order: dict[str, Any]) -> str:
+    """Where its customer goes."""
+    attempts = order["transactions"]
+    return f"http://{attempts[-1]['payment_url'] if attempts else order['order_url']}"
+
+
+def by_id(page: Page, test_id: str) -> Any:
+    """The part of a page with a test id."""
+    return page.get_by_test_id(test_id)
+
+
+def press(page: Page, *test_ids: str) -> str:
+    """Press whichever of several buttons the page has, once it is there; says which it was."""
+    page.locator(",".join(f"[data-testid={test_id}]" for test_id in test_ids)).first.wait_for()
+    found = next(test_id for test_id in test_ids if by_id(page, test_id).count())
+    by_id(page, found).first.click()
+    return found
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds."""
+    page.evaluate(AXE)
+    found = page.evaluate(
+        "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+    )
+    return [f"{item['id']}: {item['nodes'][0]['html'][:120]}" for item in found["violations"]]

@@ -1,0 +1,51 @@
+"""The documentation's code blocks, and commands run in a merchant's folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payment_sandbox.web.docs.contents import SHELL
+from payment_sandbox.web.docs.library import NAMES, written
+from tests.support.blocks import blocks
+
+ROOT = Path(__file__).parent.parent.parent
+SHOP = ROOT / "tests" / "howto" / "sock_shop"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BIN = Path(sys.executable).parent
+
+
+def text_of(name: str) -> str:
+    """A page with its shell helpers; what else is made from the code holds no program."""
+    return README if name == "README" else written(name).replace("{{ shell }}", SHELL)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """With the commands of this installation, and nothing of the test run around."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
+    return {**kept, "PATH": f"{BIN}:{kept['PATH']}", **more}
+
+
+def of(language: str, *names: str) -> list[Any]:
+    """The blocks in a language, each a case of its own."""
+    cases = []
+    for name in names or ("README", *NAMES):
+        found = [block for block in blocks(text_of(name)) if block.language == language]
+        cases += [pytest.param(block, id=f"{name}-{index}") for index, block in enumerate(found)]
+    return cases
+
+
+def run_command(command: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """A command in a merchant's folder."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(**more),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )

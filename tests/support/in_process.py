@@ -1,0 +1,41 @@
+"""A shop in this process: its orders and its handlers."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from flask import Flask, request
+
+from payment_sandbox.testing.project import PaymentSandbox
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+AT_MOST_SECONDS = 20
+Handler = Callable[[str], Any]
+
+
+def shop_that(handles: Handler) -> Flask:
+    """A shop whose handler is given the order's id; it answers 200 unless it says otherwise."""
+    app = Flask("shop")
+    app.testing = True
+
+    @app.post("/webhook")
+    def webhook() -> Any:
+        return handles(request.get_json()["order_id"]) or ""
+
+    return app
+
+
+def place(sandbox: PaymentSandbox) -> str:
+    """A new order."""
+    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json=ORDER)
+    assert answer.status_code == 201, answer.text
+    order_id: str = answer.json()["id"]
+    return order_id
+
+
+def in_time(work: Callable[[], object]) -> None:
+    """Expect that it ends, and not by our patience."""
+    done = threading.Thread(target=work, daemon=True)
+    done.start()
+    done.join(AT_MOST_SECONDS)
+    assert not done.is_alive(), "it hangs"

@@ -1,0 +1,58 @@
+"""A merchant's suite of tests, run in a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SHOP = """
+import pytest
+import requests
+from flask import Flask, request
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+
+
+def place(sandbox, **more):
+    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json={**ORDER, **more})
+    assert answer.status_code == 201, answer.text
+    return answer.json()
+
+
+@pytest.fixture
+def shop(payment_sandbox):
+    app = Flask("shop")
+    app.known = []
+
+    @app.post("/webhook")
+    def webhook():
+        order_id = request.json["order_id"]
+        order = payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/").json()
+        app.known.append(order["status"])
+        return "", 200
+
+    payment_sandbox.deliver_to(app)
+    return app
+"""
+
+
+def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a suite of these tests in a process of its own."""
+    (tmp_path / "test_shop.py").write_text(SHOP + tests)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", *options]
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
+    return subprocess.run(
+        [*command, str(tmp_path)],
+        env={**env, **environment},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def passed(ran: subprocess.CompletedProcess[str], count: int) -> None:
+    """Expect that all tests of a suite passed."""
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
+    assert f"{count} passed" in ran.stdout, ran.stdout

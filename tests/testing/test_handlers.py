@@ -1,0 +1,170 @@
+"""Handlers of a shop in this process: what they may do, and how they fail."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.in_process import in_time, place, shop_that
+
+
+def errors(sandbox: PaymentSandbox) -> set[str]:
+    """What kept the shop's answers away, in all attempts."""
+    return {str(attempt["error"]) for webhook in sandbox.webhooks for attempt in webhook["attempts"]}
+
+
+def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox) -> None:
+    """As asynchronous views and thread pools do."""
+    seen: list[str] = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def read(order_id: str) -> None:
+            seen.append(pool.submit(payment_sandbox.client.order, order_id).result()["status"])
+
+        payment_sandbox.deliver_to(shop_that(read))
+        order_id = place(payment_sandbox)
+        in_time(lambda: payment_sandbox.act(order_id))
+    assert seen[-1] == "completed"
+    assert errors(payment_sandbox) == {"None"}
+
+
+@pytest.mark.parametrize(
+    "leave",
+    [lambda: pytest.fail("no webhook expected"), lambda: pytest.skip("not here"), lambda: sys.exit(3)],
+    ids=["fail", "skip", "exit"],
+)
+def test_whatever_a_handler_raises_is_a_failed_delivery(
+    payment_sandbox: PaymentSandbox, leave: Callable[[], object]
+) -> None:
+    """Also what is no Exception; it comes again."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: leave()))
+    order_id = place(payment_sandbox)
+    in_time(lambda: payment_sandbox.act(order_id))
+    payment_sandbox.clock.advance("PT2M")
+    assert [len(webhook["attempts"]) for webhook in payment_sandbox.webhooks] == [2, 2]
+    assert errors(payment_sandbox).isdisjoint({"None"})
+
+
+@pytest.mark.parametrize("timing", ["before_response", "after_response"])
+def test_a_handler_may_make_orders_and_refunds(payment_sandbox: PaymentSandbox, timing: str) -> None:
+    """Each webhook is delivered once, and nobody waits for himself."""
+    payment_sandbox.client.change_settings(webhook_timing=timing)
+    refunds: list[str] = []
+
+    def refund(order_id: str) -> None:
+        order = payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/").json()
+        if order["status"] == "completed" and "is-refund" not in order["flags"] and not refunds:
+            url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/refunds/"
+            refunds.append(payment_sandbox.session.post(url, json={"amount": 5}).json()["id"])
+            payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{refunds[0]}/")
+
+    payment_sandbox.deliver_to(shop_that(refund))
+    order_id = place(payment_sandbox)
+    in_time(lambda: payment_sandbox.act(order_id))
+    payment_sandbox.client.wait(idle=True)
+    assert len(refunds) == 1
+    assert [[a["number"] for a in webhook["attempts"]] for webhook in payment_sandbox.webhooks] == [[1]] * 3
+    assert errors(payment_sandbox) == {"None"}
+
+
+def test_a_handler_that_takes_too_long_fails_as_in_production(payment_sandbox: PaymentSandbox) -> None:
+    """After five seconds; also one that waits for what its caller holds."""
+    held = threading.Lock()
+
+    def wait(order_id: str) -> None:
+        with held:
+            pass
+
+    payment_sandbox.deliver_to(shop_that(wait))
+    payment_sandbox.scenario({"name": "one", "rules": []})
+    order_id = place(payment_sandbox)
+
+    def act_holding() -> None:
+        with held:
+            payment_sandbox.act(order_id, action="visit")
+
+    in_time(act_holding)
+    assert errors(payment_sandbox) == {"no answer within 5 seconds"}
+
+
+@pytest.mark.parametrize("takes_seconds", [5.3, 0.3])
+def test_the_test_s_own_calls_wait_whatever_handlers_are_under_way(
+    payment_sandbox: PaymentSandbox, takes_seconds: float
+) -> None:
+    """One that was given up, and one of another thread's call."""
+    told: list[str] = []
+    takes = iter([takes_seconds, 0.2])
+
+    def slow(order_id: str) -> None:
+        threading.Event().wait(next(takes))
+        told.append(order_id)
+
+    payment_sandbox.deliver_to(shop_that(slow))
+    orders = [place(payment_sandbox), place(payment_sandbox)]
+    other = threading.Thread(target=payment_sandbox.act, args=(orders[0],), kwargs={"action": "visit"})
+    other.start()
+    other.join(takes_seconds if takes_seconds > 5 else 0)
+    payment_sandbox.act(orders[1], action="visit")
+    assert orders[1] in told
+    other.join()
+
+
+def silent(environ: object, start_response: object) -> list[bytes]:
+    """A mistake: nobody is told a status."""
+    return [b"x"]
+
+
+def texts(environ: object, start_response: Callable[..., object]) -> list[str]:
+    """A mistake: bodies are bytes."""
+    start_response("200 OK", [])
+    return ["text"]
+
+
+@pytest.mark.parametrize(("application", "told"), [(silent, "no start_response"), (texts, "TypeError")])
+def test_an_application_that_breaks_its_protocol_has_not_answered(
+    payment_sandbox: PaymentSandbox, application: Any, told: str
+) -> None:
+    """A server would have answered 500 for it."""
+    payment_sandbox.deliver_to(application)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    (webhook,) = payment_sandbox.webhooks
+    assert (webhook["state"], told in webhook["attempts"][0]["error"]) == ("pending", True)
+    assert {finding.rule for finding in payment_sandbox.review()} == {"HOOK-09"}
+
+
+def test_what_is_written_by_hand_comes_in_its_order(payment_sandbox: PaymentSandbox) -> None:
+    """Also from a generator, which starts late."""
+
+    def writing(environ: object, start_response: Callable[..., Callable[[bytes], object]]) -> Iterator[bytes]:
+        write = start_response("200 OK", [])
+        write(b"one ")
+        yield b"two "
+        write(b"three")
+
+    payment_sandbox.deliver_to(writing)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert payment_sandbox.webhooks[0]["attempts"][0]["response"]["body"] == "one two three"
+
+
+def test_processes_of_a_handler_hear_signals(payment_sandbox: PaymentSandbox) -> None:
+    """The sandbox keeps signals from its own threads, and from nobody else's processes."""
+    ended: list[int] = []
+
+    def start(order_id: str) -> None:
+        with subprocess.Popen(
+            ["sh", "-c", "echo; exec sleep 60"],
+            stdout=subprocess.PIPE,
+        ) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            child.terminate()
+            ended.append(child.wait(4))
+
+    payment_sandbox.deliver_to(shop_that(start))
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert ended == [-15]

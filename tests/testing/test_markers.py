@@ -1,0 +1,86 @@
+"""The markers set a project up, and a wrong one is told."""
+
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.serving.server import Server
+from tests.support.suites import suite
+
+MARKED = """
+@pytest.mark.payment_settings(mode="live", name="the module's")
+class TestMarked:
+    @pytest.mark.payment_scenario("webhook-lost")
+    @pytest.mark.payment_settings(name="the test's")
+    def test_markers(self, payment_sandbox):
+        project = payment_sandbox.client.project()
+        assert (project["scenario"], project["settings"]["mode"]) == ("webhook-lost", "live")
+        assert project["settings"]["name"] == "the test's"
+
+
+@pytest.mark.payment_webhook_orders
+def test_a_shop_that_counts(payment_sandbox, shop):
+    order = place(payment_sandbox)
+    payment_sandbox.act(order["id"])
+    payment_sandbox.clock.advance("PT0S")
+    assert len(shop.known) == 2
+"""
+
+
+def test_markers_set_a_project_up_and_webhooks_in_every_order(tmp_path: Path) -> None:
+    """The smallest order of webhooks that fails is named."""
+    ran = suite(tmp_path, MARKED)
+    assert ran.returncode == 1
+    assert "2 failed, 4 passed" in ran.stdout, ran.stdout
+    assert "test_a_shop_that_counts: the smallest order of webhooks that fails is: twice\n" in ran.stdout
+
+
+WRONG = {
+    "payment_settings({'mode': 'live'})": "payment_settings takes settings by name",
+    "payment_scenario()": "payment_scenario takes one scenario",
+    "payment_scenario('webhook-lost', 'webhook-late')": "payment_scenario takes one scenario",
+    "payment_scenario('webhook-lots')": "did you mean 'webhook-lost'",
+    "payment_settings(mood='live')": "mood is not a known key",
+}
+
+
+@pytest.mark.parametrize("marker", WRONG)
+def test_a_wrong_marker_is_told(tmp_path: Path, marker: str) -> None:
+    """By its name, and with what it takes."""
+    ran = suite(tmp_path, f"@pytest.mark.{marker}\ndef test_it(payment_sandbox):\n    pass\n")
+    assert ran.returncode == 1
+    assert WRONG[marker] in ran.stdout, ran.stdout
+
+
+def test_a_method_of_a_test_case_cannot_run_once_per_order(tmp_path: Path) -> None:
+    """So it is refused, and not run once in silence."""
+    case = """
+import unittest
+
+class TestCase(unittest.TestCase):
+    @pytest.mark.payment_webhook_orders
+    def test_it(self):
+        pass
+"""
+    ran = suite(tmp_path, case)
+    assert "payment_webhook_orders needs a test function" in ran.stdout + ran.stderr
+    assert ran.returncode == pytest.ExitCode.USAGE_ERROR
+
+
+LEFT = """
+@pytest.mark.payment_scenario("webhook-lots")
+def test_a(payment_sandbox):
+    pass
+
+
+def test_b(payment_sandbox):
+    assert len(payment_sandbox.client.projects()) == 2
+"""
+
+
+def test_a_wrong_marker_leaves_no_project_behind(tmp_path: Path, server: Server) -> None:
+    """On a server that others use, too."""
+    ran = suite(
+        tmp_path, LEFT.replace("== 2", f"== {len(server.registry.all()) + 1}"), SANDBOX_URL=server.url
+    )
+    assert "1 passed, 1 error" in ran.stdout, ran.stdout

@@ -1,0 +1,47 @@
+"""Somebody acts: what is possible now, and what is refused."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.driver import Sandbox, card, refused, violations
+
+
+@pytest.mark.rule("CTL-20")
+def test_an_impossible_action_names_the_possible_ones(sandbox: Sandbox) -> None:
+    """In a sentence and in allowed; nothing changes."""
+    order = sandbox.place(card())
+    error = refused(sandbox.act(order, "bank credit"), 409, "ActionNotPossible")
+    assert error["allowed"] == ["visit", "pay", "cancel", "fail"]
+    assert "customer pay" in error["value"]
+    assert sandbox.read(order) == order
+    hosted = sandbox.place()
+    assert refused(sandbox.act(hosted, "customer pay"), 409, "ActionNotPossible")["allowed"] == [
+        "visit",
+        "choose",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "paths"),
+    [
+        ({}, {"actor", "action"}),
+        ({"actor": "shop", "action": "pay"}, {"actor"}),
+        ({"actor": "bank", "action": "pay"}, {"action"}),
+        ({"actor": "customer", "action": "pay", "card": "gold", "amount": 0}, {"card", "amount"}),
+        ({"actor": "customer", "action": "pay", "colour": "red"}, {"colour"}),
+    ],
+)
+def test_a_wrong_action_is_refused(sandbox: Sandbox, body: dict[str, Any], paths: set[str]) -> None:
+    """All violations at once."""
+    answer = sandbox.post(f"/control/orders/{sandbox.place(card())['id']}/act/", body)
+    assert set(violations(answer)) == paths
+
+
+def test_a_choice_is_checked(sandbox: Sandbox) -> None:
+    """A method must be named and offered, an issuer must be in the list."""
+    order = sandbox.place()
+    assert set(violations(sandbox.act(order, "customer choose"))) == {"payment_method"}
+    answer = sandbox.act(order, "customer choose", payment_method="bank-redirect-nl", issuer_id="NOBANK")
+    assert set(violations(answer)) == {"issuer_id"}
+    assert sandbox.read(order) == order

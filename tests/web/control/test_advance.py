@@ -1,0 +1,110 @@
+"""An advance runs all that is due, in order, and one at a time."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+import requests
+
+from tests.support.driver import START, Sandbox, card, refused, violations
+from tests.support.shop import Received, Shop
+
+
+@pytest.mark.rule("CTL-13", "CTL-17")
+def test_an_advance_runs_everything_due_in_order(sandbox: Sandbox) -> None:
+    """By a period; ties in the order they were put down; as the agenda had said."""
+    orders = [sandbox.place(card(expiration_period=f"PT{minutes}M")) for minutes in (20, 10, 20, 30)]
+    agenda = sandbox.agenda()
+    assert [item["order_id"] for item in agenda] == [orders[n]["id"] for n in (1, 0, 2, 3)]
+    answer = sandbox.post("/control/clock/advance/", {"by": "PT20M"}).json()
+    assert (answer["from"], answer["to"]) == (START, "2026-03-01T12:20:00.000000+00:00")
+    assert answer["events"] == agenda[:3]
+    assert "stopped" not in answer
+    assert sandbox.read(orders[1])["modified"] == "2026-03-01T12:10:00.000000+00:00"
+    assert sandbox.agenda() == agenda[3:]
+
+
+@pytest.mark.rule("CTL-13")
+def test_an_advance_can_go_to_the_next_event_or_until_idle(sandbox: Sandbox) -> None:
+    """Next runs all that is due at that time; idle runs all there is, and stays where there is none."""
+    for period in ("PT10M", "PT10M", "PT20M"):
+        sandbox.place(card(expiration_period=period))
+    assert len(sandbox.advance(until="next")) == 2
+    assert sandbox.now() == "2026-03-01T12:10:00.000000+00:00"
+    assert len(sandbox.advance(until="idle")) == 1
+    assert sandbox.now() == "2026-03-01T12:20:00.000000+00:00"
+    for until in ("next", "idle"):
+        assert sandbox.advance(until=until) == []
+    assert sandbox.now() == "2026-03-01T12:20:00.000000+00:00"
+
+
+def test_what_no_longer_applies_is_neither_due_nor_run(sandbox: Sandbox) -> None:
+    """A paid order's expiry is gone from the agenda, and time does not stop for it."""
+    sandbox.pay(sandbox.place(card()))
+    assert sandbox.agenda() == sandbox.advance(until="next") == []
+    assert sandbox.now() == START
+
+
+@pytest.mark.rule("CTL-16")
+def test_max_events_stops_an_advance(sandbox: Sandbox) -> None:
+    """It says where, and the next one goes on."""
+    for minutes in range(10, 15):
+        sandbox.place(card(expiration_period=f"PT{minutes}M"))
+    stopped = sandbox.post("/control/clock/advance/", {"by": "PT1H", "max_events": 2}).json()
+    assert (stopped["stopped"], len(stopped["events"]), stopped["to"][14:16]) == (True, 2, "11")
+    rest = sandbox.post("/control/clock/advance/", {"to": "2026-03-01T13:00:00Z", "max_events": 3}).json()
+    assert ("stopped" in rest, len(rest["events"]), rest["to"][11:16]) == (False, 3, "13:00")
+
+
+@pytest.mark.rule("CTL-15")
+def test_a_second_advance_meanwhile_is_refused(watched: Sandbox, shop: Shop) -> None:
+    """The first is held up by a shop that thinks; the clock cannot be put forward either."""
+    arrived, go_on = Event(), Event()
+
+    def think(received: Received) -> int:
+        arrived.set()
+        return 200 if go_on.wait(4) else 500
+
+    shop.answer = think
+    watched.place(card())
+    with ThreadPoolExecutor(1) as thread:
+        first = thread.submit(watched.advance, "PT1H")
+        assert arrived.wait(4)
+        second = Sandbox.__new__(Sandbox)
+        second.__dict__.update(watched.__dict__, http=requests.Session())
+        refused(second.post("/control/clock/advance/", {"by": "PT1H"}), 409, "ClockBusy")
+        refused(second.patch("/control/clock/", {"mode": "running"}), 409, "ClockBusy")
+        assert second.now() == "2026-03-01T12:30:00.000000+00:00"
+        go_on.set()
+        assert [event["kind"] for event in first.result()] == ["expiry", "webhook"]
+        second.http.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"by": "PT1M", "to": "2027-01-01T00:00:00Z"}, {"by": "-PT1M"}, {"by": 60}, {"until": "later"},
+     {"by": "PT1M", "max_events": 0}, {"by": "PT1M", "steps": 1}, []],
+)  # fmt: skip
+def test_a_wrong_advance_is_refused(sandbox: Sandbox, body: Any) -> None:
+    """And the clock stays."""
+    violations(sandbox.post("/control/clock/advance/", body))
+    assert sandbox.now() == START
+
+
+def test_an_advance_ends_at_the_calendars_end(sandbox: Sandbox) -> None:
+    """A period that leaves the calendar is no crash."""
+    sandbox.place(card(expiration_period="P99999Y"))
+    sandbox.advance("P99999Y")
+    assert sandbox.now().startswith("9999-12-31T23:59:59")
+
+
+def test_a_running_clock_never_makes_an_advance_find_it_busy(project: Callable[..., Sandbox]) -> None:
+    """What comes due by itself and an advance get along, two hundred times."""
+    sandbox = project(clock="running")
+    sandbox.scenario({"then": {"customer": "pays"}})
+    for _ in range(200):
+        sandbox.place(card())
+        sandbox.settle()
+    assert {item["status"] for item in sandbox.get("/control/journal/?status=201").json()["items"]} == {201}

@@ -1,0 +1,85 @@
+"""A project's clock stands, runs at a rate, or is put forward."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+import pytest
+
+from tests.support.driver import START, Sandbox, card, violations
+from tests.support.shop import Shop
+
+
+@pytest.mark.rule("CTL-12")
+def test_a_frozen_clock_stands(sandbox: Sandbox) -> None:
+    """Until it is moved; forward only."""
+    assert sandbox.get("/control/clock/").json() == {"now": START, "mode": "frozen", "rate": 1.0}
+    later = sandbox.patch("/control/clock/", {"now": "2026-03-02T12:00:00+01:00"}).json()
+    assert later["now"] == "2026-03-02T11:00:00.000000+00:00"
+    assert set(violations(sandbox.patch("/control/clock/", {"now": START}))) == {"now"}
+    assert set(violations(sandbox.post("/control/clock/advance/", {"to": START}))) == {"to"}
+    assert sandbox.now() == later["now"]
+
+
+@pytest.mark.rule("CTL-12")
+def test_putting_the_clock_forward_does_what_is_due(watched: Sandbox, shop: Shop) -> None:
+    """Each at its own time, first webhook attempts included, without an advance."""
+    order = watched.place(card())
+    watched.patch("/control/clock/", {"now": "2026-03-01T13:00:00Z"})
+    assert watched.read(order)["modified"] == "2026-03-01T12:30:00.000000+00:00"
+    assert shop.orders() == [order["id"]]
+
+
+@pytest.mark.rule("CTL-12")
+def test_a_clock_can_run_at_a_rate(watched: Sandbox, shop: Shop) -> None:
+    """A day a second and more: the expiry comes by itself, and its webhook with it."""
+    delivered = Event()
+    shop.tell(delivered)
+    order = watched.place(card())
+    running = watched.patch("/control/clock/", {"mode": "running", "rate": 86_400}).json()
+    assert (running["mode"], running["rate"]) == ("running", 86_400)
+    assert delivered.wait(5)
+    found = watched.read(order)
+    assert (found["status"], found["modified"]) == ("expired", "2026-03-01T12:30:00.000000+00:00")
+    frozen = watched.patch("/control/clock/", {"mode": "frozen"}).json()
+    assert frozen["now"] > "2026-03-01T12:30"
+    assert watched.now() == frozen["now"]
+
+
+def test_a_running_clock_can_be_advanced(project: Callable[..., Sandbox]) -> None:
+    """It goes on from where the advance ended."""
+    sandbox = project(clock="running")
+    order = sandbox.place(card())
+    assert [event["kind"] for event in sandbox.advance("PT30M")] == ["expiry"]
+    assert sandbox.read(order)["status"] == "expired"
+    assert sandbox.now() > sandbox.read(order)["modified"]
+
+
+@pytest.mark.parametrize(
+    ("body", "paths"),
+    [
+        ({}, {""}),
+        ({"mode": "stopped"}, {"mode"}),
+        ({"mode": "running", "rate": 0}, {"rate"}),
+        ({"mode": "running", "rate": "fast"}, {"rate"}),
+        ({"mode": "running", "rate": True}, {"rate"}),
+        ({"mode": "running", "rate": 10**7}, {"rate"}),
+        ({"mode": "frozen", "rate": 2}, {"rate"}),
+        ({"now": "tomorrow"}, {"now"}),
+        ({"mod": "frozen"}, {"mod", ""}),
+    ],
+)
+def test_a_wrong_change_of_clock_is_refused(sandbox: Sandbox, body: dict[str, Any], paths: set[str]) -> None:
+    """By the path of what is wrong."""
+    assert set(violations(sandbox.patch("/control/clock/", body))) == paths
+
+
+def test_what_is_due_now_happens_without_an_advance(watched: Sandbox, shop: Shop) -> None:
+    """A customer who pays at once does so when the response is out, on a frozen clock too."""
+    paid = Event()
+    shop.tell(paid, after=2)
+    watched.scenario({"then": {"customer": "pays"}})
+    order = watched.place(card())
+    assert order["status"] == "new"
+    assert paid.wait(5)
+    assert watched.read(order)["status"] == "completed"

@@ -1,0 +1,114 @@
+"""Projects are made from settings, changed, deleted, and kept apart."""
+
+from collections.abc import Callable
+
+import pytest
+import requests
+
+from payment_sandbox.serving.server import Server
+from tests.support.driver import START, Sandbox, by, card, keyed, violations
+from tests.support.shop import Shop
+
+
+@pytest.mark.rule("CTL-04")
+def test_a_server_starts_with_a_project(server: Server) -> None:
+    """Its key is the same everywhere, so that a newcomer needs no set-up."""
+    shown = keyed(server, "sandbox-key", "/control/project/").json()
+    assert (shown["settings"]["mode"], shown["clock"]["mode"]) == ("test", "running")
+
+
+@pytest.mark.rule("CTL-06")
+def test_a_project_is_made_from_its_settings(server: Server) -> None:
+    """The answer holds ids, settings and, this once, the key."""
+    settings = {"mode": "live", "webhook_url": "https://shop.example/hook", "name": "Shop", "seed": 7}
+    answer = requests.post(f"{server.url}/control/projects/", json=settings, timeout=5)
+    made = answer.json()
+    assert answer.status_code == 201
+    assert {key: made["settings"][key] for key in settings} == settings
+    shown = keyed(server, made["api_key"], "/control/project/").json()
+    assert (shown["project_id"], shown["merchant_id"]) == (made["project_id"], made["merchant_id"])
+    assert made["api_key"] not in str(shown)
+    listed = requests.get(f"{server.url}/control/projects/", timeout=5)
+    assert made["project_id"] in listed.text
+    assert made["api_key"] not in listed.text
+
+
+def test_a_project_needs_no_settings(server: Server) -> None:
+    """An empty body and an empty object give the defaults."""
+    bodies: list[dict[str, str] | None] = [None, {}]
+    for body in bodies:
+        answer = requests.post(f"{server.url}/control/projects/", timeout=5, json=body)
+        assert answer.json()["settings"]["mode"] == "test"
+
+
+@pytest.mark.rule("CTL-01")
+def test_wrong_settings_are_refused_with_all_violations(sandbox: Sandbox) -> None:
+    """On creation and on change; nothing changes."""
+    wrong = {
+        "mode": "demo",
+        "webhook_url": "ftp://x",
+        "payment_methods": ["credit-card", "cash"],
+        "cards_approved": "yes",
+        "aliases": {"credit-card": "wallet-qr", "a b": "wallet-qr", "ok": "cash"},
+        "unknown_fields": "keep",
+        "seed": -1,
+        "nmae": "x",
+    }
+    expected = {
+        "mode", "webhook_url", "payment_methods[1]", "cards_approved", "unknown_fields", "seed", "nmae",
+    }  # fmt: skip
+    created = violations(sandbox.post("/control/projects/", {**wrong, "clock": "stopped"}))
+    assert expected | {"clock"} <= created.keys()
+    assert any(path.startswith("aliases") for path in created)
+    assert "did you mean 'name'?" in created["nmae"]
+    before = sandbox.get("/control/project/").json()
+    assert expected <= violations(sandbox.patch("/control/project/", wrong)).keys()
+    assert "clock" in violations(sandbox.patch("/control/project/", {"mode": "live", "clock": "running"}))
+    assert sandbox.get("/control/project/").json() == before
+    assert sandbox.patch("/control/project/", []).status_code == 400
+
+
+@pytest.mark.rule("CTL-07")
+def test_settings_can_be_changed_one_by_one(sandbox: Sandbox) -> None:
+    """The others stay; a webhook address can be taken away."""
+    sandbox.settings(webhook_url="https://shop.example/", name="Shop")
+    sandbox.settings(mode="live", webhook_url=None)
+    settings = sandbox.get("/control/project/").json()["settings"]
+    assert (settings["mode"], settings["name"], settings["webhook_url"]) == ("live", "Shop", None)
+
+
+@pytest.mark.rule("CTL-07")
+def test_a_deleted_projects_key_is_refused(watched: Sandbox, shop: Shop) -> None:
+    """For both APIs, and its pending work is dropped."""
+    shop.answer = lambda received: 500
+    watched.place(by("bank-transfer"))
+    watched.settle()
+    assert watched.delete("/control/project/").status_code == 200
+    assert watched.get("/control/project/").status_code == 401
+    assert watched.create().status_code == 401
+
+
+@pytest.mark.rule("CTL-08")
+def test_projects_with_the_same_seed_never_see_each_other(project: Callable[..., Sandbox]) -> None:
+    """Their orders have the same ids and are not the same orders; answers differ in the project only."""
+    one, other = project(seed=42), project(seed=42)
+    orders = [sandbox.place(card(), description=str(sandbox.key)) for sandbox in (one, other)]
+    assert orders[0]["id"] == orders[1]["id"]
+    one.pay(orders[0])
+    assert (one.read(orders[0])["status"], other.read(orders[1])["status"]) == ("completed", "new")
+    one.advance("P1D")
+    assert other.now() == START
+
+
+def test_same_seed_and_requests_give_the_same_bytes(project: Callable[..., Sandbox]) -> None:
+    """But for the project's own identifiers, in which the addresses differ too."""
+
+    def play(sandbox: Sandbox) -> str:
+        order = sandbox.place(by("bank-redirect-nl"), customer={"country": "NL"})
+        sandbox.pay(order)
+        sandbox.advance("PT1H")
+        sandbox.place(by("bank-transfer"))
+        answer = sandbox.get(f"/v1/orders/{order['id']}/").text
+        return answer.replace(sandbox.project["project_id"], "P").replace(sandbox.project["merchant_id"], "M")
+
+    assert play(project(seed=42)) == play(project(seed=42)) != play(project(seed=43))

@@ -1,0 +1,55 @@
+"""A reset is a fresh start, whatever was under way."""
+
+from threading import Event
+
+import pytest
+
+from tests.support.driver import START, Sandbox, by, card, details
+from tests.support.shop import Received, Shop
+
+
+@pytest.mark.rule("CTL-09")
+def test_a_reset_is_a_fresh_start(watched: Sandbox, shop: Shop) -> None:
+    """Orders, vault, webhooks, journal, scenario, clock and identifiers are as at the start."""
+    watched.scenario({"then": {"customer": "pays", "after": "PT1M"}})
+    token_order = watched.pay(watched.place(details(one_click_type="first")))
+    first = watched.place(card())
+    watched.advance("PT1H")
+    assert watched.post("/control/reset/").status_code == 200
+    assert watched.get(f"/v1/orders/{first['id']}/").status_code == 404
+    assert watched.now() == START
+    assert watched.webhooks() == watched.agenda() == []
+    assert watched.get("/control/scenario/").json()["name"] == "default"
+    assert watched.get("/control/journal/?count=1").json() == {"count": 1}
+    token = token_order["transactions"][0]["payment_method_details"]["vault_token"]
+    used = watched.create(details(one_click_type="one-click", vault_token=token, cvc="123"))
+    assert used.status_code == 400
+    assert watched.get("/control/project/").json()["settings"]["webhook_url"] == shop.url
+
+
+def test_a_reset_discards_late_results(watched: Sandbox, shop: Shop) -> None:
+    """A webhook that was on its way does not turn up afterwards."""
+    arrived, go_on = Event(), Event()
+
+    def answer_late(received: Received) -> int:
+        arrived.set()
+        return 500 if go_on.wait(4) else 200
+
+    shop.answer = answer_late
+    watched.place(by("bank-transfer"))
+    assert arrived.wait(4)
+    watched.post("/control/reset/")
+    watched.place(by("bank-transfer"))  # the same seed: the same ids as before the reset
+    go_on.set()
+    watched.settle()
+    (delivery,) = watched.webhooks()
+    assert len(delivery["attempts"]) == 1
+
+
+def test_a_reset_ends_an_advance(watched: Sandbox, shop: Shop) -> None:
+    """The advance answers, and the project is fresh."""
+    order = watched.place(card())
+    shop.answer = lambda received: watched.post("/control/reset/").status_code
+    watched.advance("P1D")
+    assert watched.now() == START
+    assert watched.get(f"/v1/orders/{order['id']}/").status_code == 404

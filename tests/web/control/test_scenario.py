@@ -1,0 +1,84 @@
+"""A scenario is switched on, read and left; a wrong one is refused whole."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.driver import Sandbox, by, card, violations
+
+
+@pytest.mark.rule("CTL-19")
+def test_a_scenario_can_be_read_switched_and_left(sandbox: Sandbox) -> None:
+    """By name, by whole document, back to the default."""
+    assert sandbox.get("/control/scenario/").json()["name"] == "default"
+    document = {
+        "name": "mine",
+        "description": "x",
+        "rules": [{"then": {"customer": "pays", "after": "PT1M"}}],
+    }
+    assert sandbox.put("/control/scenario/", document).json() == document
+    assert sandbox.get("/control/scenario/").json() == document
+    assert sandbox.put("/control/scenario/", {"name": "default"}).json()["name"] == "default"
+    sandbox.put("/control/scenario/", document)
+    assert sandbox.delete("/control/scenario/").json()["name"] == "default"
+    assert set(violations(sandbox.put("/control/scenario/", {"name": "no-such"}))) == {"name"}
+
+
+@pytest.mark.rule("SCN-05")
+def test_attempts_under_way_keep_their_scenario(sandbox: Sandbox) -> None:
+    """A switch decides what begins afterwards."""
+    sandbox.scenario({"then": {"customer": "pays", "after": "PT10M"}})
+    before = sandbox.place(card())
+    sandbox.scenario({"then": {"customer": "fails", "after": "PT5M"}})
+    after = sandbox.place(card())
+    sandbox.advance("PT10M")
+    assert [sandbox.read(order)["status"] for order in (before, after)] == ["completed", "error"]
+
+
+@pytest.mark.rule("SCN-07")
+def test_a_scenarios_settings_hold_while_it_is_active(sandbox: Sandbox) -> None:
+    """Then the project's own hold again; a wrong one refuses the whole scenario."""
+    sandbox.scenario(settings={"mode": "live"})
+    assert sandbox.place(by("bank-redirect-be"))["flags"] == []
+    sandbox.delete("/control/scenario/")
+    assert sandbox.create(by("bank-redirect-be")).status_code == 400
+    answer = sandbox.put("/control/scenario/", {"name": "x", "settings": {"mode": "demo", "colour": 1}})
+    assert set(violations(answer)) == {"settings.mode", "settings.colour"}
+    assert sandbox.get("/control/scenario/").json()["name"] == "default"
+
+
+@pytest.mark.rule("SCN-01")
+@pytest.mark.parametrize(
+    ("document", "paths"),
+    [
+        ({}, {"name"}),
+        ({"name": "Bad Name"}, {"name"}),
+        ({"name": "x", "rulez": []}, {"rulez"}),
+        ({"name": "x", "rules": [{"when": {}}]}, {"rules[0].then"}),
+        ({"name": "x", "rules": [{"then": {}}]}, {"rules[0].then"}),
+        ({"name": "x", "rules": [{"then": {"customer": "payz"}}]}, {"rules[0].then.customer"}),
+        ({"name": "x", "rules": [{"then": {"custmer": "pays", "card": "frictionless"}}]}, {"rules[0].then", "rules[0].then.custmer"}),
+        ({"name": "x", "rules": [{"then": {"customer": "pays"}, "when": {"payment_method": "cash"}}]},
+         {"rules[0].when.payment_method"}),
+        ({"name": "x", "rules": [{"then": {"customer": "pays", "after": "soon"}, "times": 0}]},
+         {"rules[0].then.after", "rules[0].times"}),
+        ({"name": "x", "rules": [{"then": {"customer": "pays"}, "when": {"amount": {"above": 5}}}]},
+         {"rules[0].when.amount.above"}),
+        ({"name": "x", "webhooks": [{"then": {"drop": True, "answer": 500}}]}, {"webhooks[0].then"}),
+        ({"name": "x", "webhooks": [{"then": {"answer": 99}, "when": {"attempt": 11}}]},
+         {"webhooks[0].then.answer", "webhooks[0].when.attempt"}),
+        ([], {""}),
+    ],
+)  # fmt: skip
+def test_a_wrong_scenario_is_refused_whole(sandbox: Sandbox, document: Any, paths: set[str]) -> None:
+    """Every violation at its path; the active scenario stays."""
+    assert set(violations(sandbox.put("/control/scenario/", document))) == paths
+    assert sandbox.get("/control/scenario/").json()["name"] == "default"
+
+
+def test_a_misspelled_key_gets_a_hint(sandbox: Sandbox) -> None:
+    """The nearest known word is named."""
+    found = violations(
+        sandbox.put("/control/scenario/", {"name": "x", "rules": [{"then": {"custmer": "pays"}}]})
+    )
+    assert "did you mean 'customer'?" in found["rules[0].then.custmer"]

@@ -1,0 +1,111 @@
+"""Which rule of a scenario decides an attempt."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.driver import Sandbox, by, card
+
+
+@pytest.mark.rule("SCN-02")
+def test_the_first_matching_rule_decides_and_is_spent(sandbox: Sandbox) -> None:
+    """Twice declined, then the next rule, then nobody acts."""
+    sandbox.scenario(
+        {
+            "when": {"payment_method": "credit-card"},
+            "times": 2,
+            "then": {"customer": "fails", "after": "PT1M"},
+        },
+        {
+            "when": {"payment_method": ["credit-card", "wallet-qr"]},
+            "times": 1,
+            "then": {"customer": "pays", "after": "PT1M"},
+        },
+    )
+    orders = [sandbox.place(card()) for _ in range(4)]
+    sandbox.advance("PT1M")
+    assert [sandbox.read(order)["status"] for order in orders] == ["error", "error", "completed", "new"]
+
+
+def test_a_refused_creation_spends_no_rule(sandbox: Sandbox) -> None:
+    """The use counts only when the order is there."""
+    sandbox.scenario({"times": 1, "then": {"customer": "pays", "after": "PT1M"}})
+    sandbox.create(card(), amount=0)
+    order = sandbox.place(card())
+    sandbox.advance("PT1M")
+    assert sandbox.read(order)["status"] == "completed"
+
+
+@pytest.mark.rule("SCN-03")
+def test_a_rule_can_name_the_attempt(sandbox: Sandbox) -> None:
+    """The first attempt on an order fails, the second is paid."""
+    sandbox.scenario(
+        {"when": {"attempt": 1}, "then": {"customer": "fails", "after": "PT1M"}},
+        {"when": {"attempt": 2}, "then": {"customer": "pays", "after": "PT1M"}},
+    )
+    order = sandbox.place()
+    for status in ("processing", "completed"):
+        sandbox.acted(order, "customer choose", payment_method="credit-card")
+        sandbox.advance("PT1M")
+        assert sandbox.read(order)["status"] == status
+
+
+@pytest.mark.rule("SCN-04")
+@pytest.mark.parametrize(
+    ("when", "fields", "matches"),
+    [
+        ({"amount": 1000}, {"amount": 1000}, True),
+        ({"amount": 1000}, {"amount": 1001}, False),
+        ({"amount": {"gte": 1000, "lt": 5000}}, {"amount": 1000}, True),
+        ({"amount": {"gte": 1000, "lt": 5000}}, {"amount": 5000}, False),
+        ({"amount": {"gt": 1000, "lte": 5000}}, {"amount": 1000}, False),
+        ({"amount": {"gt": 1000, "lte": 5000}}, {"amount": 5000}, True),
+        ({"customer": {"email_address": "*@example.com", "country": "NL"}},
+         {"customer": {"email_address": "jan@example.com", "country": "NL"}}, True),
+        ({"customer": {"email_address": "*@example.com"}}, {"customer": {"email_address": "jan@example.org"}}, False),
+        ({"customer": {"email_address": "*"}}, {}, True),
+        ({"customer": {"email_address": "?*"}}, {}, False),
+        ({"merchant_order_id": "retry-*"}, {"merchant_order_id": "retry-7"}, True),
+        ({"merchant_order_id": "retry-*"}, {"merchant_order_id": "RETRY-7"}, False),
+        ({"merchant_order_id": "retry-*"}, {}, False),
+        ({"payment_method": "wallet-qr"}, {}, False),
+        ({"refund": True}, {}, False),
+    ],
+)  # fmt: skip
+def test_all_conditions_of_a_rule_must_hold(
+    sandbox: Sandbox, when: dict[str, Any], fields: dict[str, Any], matches: bool
+) -> None:
+    """Amounts in ranges, globs on customer and merchant_order_id."""
+    sandbox.scenario({"when": when, "then": {"customer": "pays", "after": "PT1M"}})
+    order = sandbox.place(card(), **fields)
+    sandbox.advance("PT1M")
+    assert (sandbox.read(order)["status"] == "completed") == matches
+
+
+def test_a_rule_can_name_a_method_by_its_alias(project: Callable[..., Sandbox]) -> None:
+    """Under either name the rule matches the attempt."""
+    sandbox = project(aliases={"plastic": "credit-card"})
+    for name in ("plastic", "credit-card"):
+        sandbox.scenario({"when": {"payment_method": name}, "then": {"customer": "pays"}})
+        order = sandbox.place({"payment_method": "plastic"})
+        sandbox.settle()
+        assert sandbox.read(order)["status"] == "completed"
+
+
+@pytest.mark.rule("SCN-09")
+@pytest.mark.parametrize(
+    ("credit", "status"),
+    [
+        ({"after": "P2D"}, "completed"),
+        ({"after": "P2D", "amount": 999}, "processing"),
+        ({"after": "P2D", "amount": 2000}, "completed"),
+        ("never", "processing"),
+    ],
+)
+def test_a_scenario_decides_a_transfer(live: Sandbox, credit: Any, status: str) -> None:
+    """When the money comes, and how much of it."""
+    live.scenario({"when": {"payment_method": "bank-transfer"}, "then": {"credit": credit}})
+    order = live.place(by("bank-transfer"))
+    live.advance("P2D")
+    assert live.read(order)["status"] == status

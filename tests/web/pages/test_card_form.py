@@ -1,0 +1,137 @@
+"""Cards are typed, checked and forgotten again."""
+
+from typing import Any
+
+import pytest
+
+from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.web.pages.cardform import is_luhn
+from payment_sandbox.web.pages.language import DEFAULT, Language
+from tests.support.driver import Sandbox, card
+from tests.support.payer import Payer, payment_page, placed
+
+TYPED = {"expiry": "12/31", "cvc": "123", "holder": "J. de Vries"}
+
+
+@pytest.mark.parametrize("name", sorted(CARDS))
+def test_each_test_card_plays_its_part_when_typed(live: Sandbox, payer: Payer, name: str) -> None:
+    """One that asks has its step; one that is declined fails there."""
+    test_card = CARDS[name]
+    assert is_luhn(test_card.number)
+    order = placed(live, "credit-card")
+    number = " ".join(test_card.number[i : i + 4] for i in range(0, 16, 4))
+    page = payer.press(payer.open(payment_page(order)), "pay", number=number, **TYPED)
+    if test_card.asks:
+        assert live.status(order) == ("processing", "processing")
+        payer.press(page, "pay")
+    expected = "error" if test_card.refusal else "completed"
+    assert live.status(order) == (expected, expected)
+    assert (
+        live.read(order)["transactions"][0]["payment_method_details"]["truncated_pan"]
+        == test_card.truncated_pan
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "reason"),
+    [
+        ("pay", "completed", None),
+        ("fail", "error", "3-D Secure: not authenticated"),
+        ("unavailable", "error", "3-D Secure: unavailable"),
+        ("cancel", "cancelled", "Cancelled by the customer"),
+    ],
+)
+def test_the_tester_chooses_what_the_bank_answers(
+    live: Sandbox, payer: Payer, answer: str, status: str, reason: str | None
+) -> None:
+    """With the card whose response can be configured (CARD-08)."""
+    order = placed(live, "credit-card")
+    step = payer.press(payer.open(payment_page(order)), "pay", card="challenge-configurable")
+    assert {"pay", "fail", "unavailable", "cancel"} <= step.buttons
+    payer.press(step, answer)
+    found = live.read(order)["transactions"][0]
+    assert (found["status"], found.get("reason")) == (status, reason)
+
+
+WRONG_CARDS = [
+    ({"number": "4111 1111 1111 1112"}, "number", "error_number"),
+    ({"number": "hello"}, "number", "error_number"),
+    ({"number": "4242424242424242"}, "number", "error_real_card"),
+    ({"expiry": "13/31"}, "expiry", "error_expiry"),
+    ({"expiry": ""}, "expiry", "error_expiry"),
+    ({"expiry": "02/26"}, "expiry", "error_expired"),
+    ({"cvc": "12"}, "cvc", "error_cvc"),
+    ({"cvc": "1234"}, "cvc", "error_cvc"),
+    ({"holder": " "}, "holder", "error_holder"),
+]
+
+
+@pytest.mark.parametrize(("typed", "field", "phrase"), WRONG_CARDS)
+def test_a_card_form_is_validated(
+    live: Sandbox, payer: Payer, typed: dict[str, str], field: str, phrase: str
+) -> None:
+    """The page says what is wrong at its field, echoes no number, and nothing has happened."""
+    order = placed(live, "credit-card")
+    fields = {"number": CARDS["frictionless"].number, **TYPED, **typed}
+    page = payer.press(payer.open(payment_page(order)), "pay", **fields)
+    assert page.status == 400
+    assert page.ids[f"error-{field}"] == Language(DEFAULT).say(phrase)
+    assert set(page.ids) & {f"error-{name}" for name in ("number", "expiry", "cvc", "holder")} == {
+        f"error-{field}"
+    }
+    assert live.status(order) == ("processing", "processing")
+    assert fields["number"] not in page.answer.text
+    form = page.form_with("pay")
+    assert (form.fields["number"], form.fields["cvc"]) == ("", "")
+    payer.press(page, "pay", **{**fields, "number": CARDS["frictionless"].number, **TYPED})
+    assert live.status(order) == ("completed", "completed")
+
+
+def test_a_card_is_good_to_the_end_of_its_month(live: Sandbox, payer: Payer) -> None:
+    """It is March 2026."""
+    order = placed(live, "credit-card")
+    fields = {**TYPED, "number": CARDS["frictionless"].number, "expiry": "3/2026"}
+    payer.press(payer.open(payment_page(order)), "pay", **fields)
+    assert live.status(order) == ("completed", "completed")
+
+
+def test_a_number_that_was_typed_is_kept_nowhere(live: Sandbox, payer: Payer, caplog: Any) -> None:
+    """Neither of a test card nor of another, nor the code."""
+    order = placed(live, "credit-card")
+    real = "4242424242424242"
+    payer.press(payer.open(payment_page(order)), "pay", number=real, **{**TYPED, "cvc": "987"})
+    payer.press(
+        payer.open(payment_page(order)), "pay", number=CARDS["visa"].number, **{**TYPED, "cvc": "986"}
+    )
+    kept = live.get("/control/state/").text + live.get("/control/journal/").text + caplog.text
+    for secret in (real, real[:10], CARDS["visa"].number, '"987"', '"986"'):
+        assert secret not in kept
+
+
+def test_the_descriptor_is_shown(live: Sandbox, payer: Payer) -> None:
+    """As it will stand on the statement."""
+    order = live.place(card(payment_method_details={"dynamic_descriptor": "SHOP*SOCKS"}))
+    assert "SHOP*SOCKS" in payer.open(payment_page(order)).ids["descriptor"]
+
+
+def test_a_half_filled_card_form_does_not_pay(live: Sandbox, payer: Payer) -> None:
+    """Nor an unknown test card, nor digits of other scripts."""
+    order = placed(live, "credit-card")
+    page = payer.open(payment_page(order))
+    for fields in (
+        {"cvc": "123"},
+        {"card": "bogus"},
+        {"number": CARDS["visa"].number, **TYPED, "cvc": "١٢٣"},
+    ):
+        assert payer.press(page, "pay", **fields).status == 400
+    assert live.status(order) == ("processing", "processing")
+
+
+def test_a_number_in_another_field_is_not_shown_again(live: Sandbox, payer: Payer) -> None:
+    """Somebody may paste it there."""
+    order = placed(live, "credit-card")
+    number = CARDS["visa"].number
+    page = payer.press(payer.open(payment_page(order)), "pay", number="1", holder=number)
+    assert number not in page.answer.text
+    page = payer.press(page, "pay", number="1", holder="J. de Vries")
+    assert page.form_with("pay").fields["holder"] == "J. de Vries"

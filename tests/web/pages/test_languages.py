@@ -1,0 +1,97 @@
+"""Five languages: who chooses, how amounts are written, and that no phrase is missing."""
+
+import pytest
+
+from payment_sandbox.methods import BY_NAME
+from payment_sandbox.orders.customers import LOCALES
+from payment_sandbox.web.pages.language import DEFAULT, Language, phrases
+from tests.support.driver import Sandbox, by
+from tests.support.payer import Payer, payment_page
+
+
+@pytest.mark.rule("CUS-12")
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_customer_s_locale_chooses_the_language(live: Sandbox, locale: str) -> None:
+    """Before the browser's; the page can be switched, and stays so."""
+    payer = Payer(live, language="de-DE,de;q=0.9")
+    order = live.place(by("wallet-web"), customer={"locale": locale}, amount=123456)
+    page = payer.open(payment_page(order))
+    assert page.language == locale
+    assert Language(locale).say("wallet_title") in page.text
+    assert page.ids["amount"] == Language(locale).amount(123456)
+    switched = payer.open(f"{payment_page(order)}?language=fr-BE")
+    assert switched.language == "fr-BE"
+    assert payer.open(payment_page(order)).language == "fr-BE"
+
+
+@pytest.mark.parametrize(
+    ("accepts", "language"),
+    [
+        ("nl-NL,nl;q=0.9", "nl"),
+        ("nl-BE,nl;q=0.9", "nl-BE"),
+        ("fr-FR,fr;q=0.9", "fr-BE"),
+        ("fr-CA", "fr-BE"),
+        ("en-US,en;q=0.9,nl;q=0.8", "en-GB"),
+        ("fr-FR,fr;q=0.9,nl;q=0.8", "fr-BE"),
+        ("ja,de;q=0.5,nl;q=0.7", "nl"),
+        ("de", "de"),
+        ("ja", "en-GB"),
+        ("", "en-GB"),
+        ("*;q=0.1, ;;x", "en-GB"),
+    ],
+)
+def test_else_the_browser_chooses(live: Sandbox, accepts: str, language: str) -> None:
+    """And English where it asks for none of the five."""
+    order = live.place(by("wallet-web"))
+    assert Payer(live, language=accepts).open(payment_page(order)).language == language
+
+
+def test_amounts_and_times_are_written_as_the_language_does() -> None:
+    """With its signs, and in UTC."""
+    from datetime import UTC, datetime
+
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    written = {
+        tag: Language(tag).amount(123456).replace("\xa0", " ").replace("\u202f", " ") for tag in LOCALES
+    }
+    assert written == {
+        "nl": "€ 1.234,56",
+        "de": "1.234,56 €",
+        "nl-BE": "€ 1.234,56",
+        "fr-BE": "1 234,56 €",
+        "en-GB": "€1,234.56",
+    }
+    assert "mars" in Language("fr-BE").moment(noon)
+    assert "12:00:00 UTC" in Language("en-GB").moment(noon)
+
+
+def test_no_phrase_is_missing() -> None:
+    """Each is there in every language, with the same gaps."""
+    import re
+
+    english = phrases(DEFAULT)
+    gaps = {key: sorted(re.findall(r"\{[a-z]*\}", text)) for key, text in english.items()}
+    for tag in ("nl", "de", "fr-BE"):
+        found = phrases(tag)
+        assert found.keys() == english.keys()
+        for key, text in found.items():
+            assert text.strip(), (tag, key)
+            assert sorted(re.findall(r"\{[a-z]*\}", text)) == gaps[key], (tag, key)
+
+
+def test_every_phrase_is_said_somewhere() -> None:
+    """A phrase that no page says is dead weight, and one that none has is a crash."""
+    import re
+    from pathlib import Path
+
+    import payment_sandbox.web.pages
+
+    folder = Path(payment_sandbox.web.pages.__file__).parent
+    text = "".join(path.read_text() for path in [*folder.glob("*.py"), *folder.glob("templates/*.html")])
+    prefixes = ("card_", "sheet_", "sandbox_", "bank_of_", "notice_", "error_", "transfer_", "qr_")
+    endings = ("_title", "_text")
+    said = set(re.findall(r'say\("([^"]+)"', text)) | set(re.findall(r'"([a-z_]+)"', text))
+    for key in phrases(DEFAULT):
+        assert key in said or key in BY_NAME or key.startswith(prefixes) or key.endswith(endings), key
+    for key in re.findall(r'say\("([a-zA-Z_-]+)"[,)]', text):
+        assert key in phrases(DEFAULT), key

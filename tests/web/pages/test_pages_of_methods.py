@@ -1,0 +1,141 @@
+"""The page of each method shows its customer what to do next."""
+
+import pytest
+import requests
+
+from payment_sandbox.web.pages.language import DEFAULT, Language
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
+from tests.support.payer import Payer, order_page, payment_page, placed
+
+
+def test_a_transfer_shows_where_to_pay(live: Sandbox, payer: Payer) -> None:
+    """Account and reference as the order says; the tester lets the bank credit it."""
+    order = placed(live, "bank-transfer")
+    details = order["transactions"][0]["payment_method_details"]
+    page = payer.open(payment_page(order))
+    assert page.ids["transfer-iban"] == details["creditor_iban"]
+    assert page.ids["transfer-reference"] == details["reference"]
+    payer.press(page, "credit")
+    assert live.status(order) == ("completed", "completed")
+    assert payer.arrived is not None
+
+
+def test_a_transfer_in_test_mode_says_that_nothing_arrives(sandbox: Sandbox) -> None:
+    """And offers no credit."""
+    page = Payer(sandbox).open(payment_page(sandbox.place(by("bank-transfer"))))
+    assert "no-credit" in page.ids
+    assert "credit" not in page.buttons
+
+
+def test_an_invoice_says_what_happens_next(live: Sandbox, payer: Payer) -> None:
+    """Nobody has anything to do."""
+    order = placed(live, "invoice-later-b")
+    page = payer.open(payment_page(order))
+    assert page.buttons == set()
+    assert any("order_id=" in link for link in page.links)
+
+
+def test_a_screening_that_takes_its_time_has_a_page(live: Sandbox, payer: Payer) -> None:
+    """Once it has answered, the customer confirms there."""
+    live.scenario({"then": {"screening": "needs-time", "after": "P1D"}})
+    hosted = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
+    page = payer.press(payer.open(order_page(hosted)), "pay-later-a")
+    found = live.read(hosted)["transactions"][-1]
+    assert found["status"] == "pending"
+    live.acted(hosted, "screening approve")
+    page = payer.open(payment_page(live.read(hosted)))
+    payer.press(page, "pay")
+    assert live.status(hosted) == ("completed", "completed")
+
+
+@pytest.mark.rule("WQR-01", "FLOW-03")
+def test_a_wallet_app_scans_the_code_on_the_page(live: Sandbox, payer: Payer) -> None:
+    """The address in the code opens the confirmation; after it the waiting page leads to the shop."""
+    from io import BytesIO
+
+    import zxingcpp
+    from PIL import Image
+
+    order = placed(live, "wallet-qr")
+    page = payer.open(payment_page(order))
+    image = payer.http.get(f"{page.url}code.png", timeout=10)
+    (code,) = zxingcpp.read_barcodes(Image.open(BytesIO(image.content)))
+    phone = Payer(live)
+    phone.press(phone.open(code.text), "pay")
+    assert live.status(order) == ("completed", "completed")
+    payer.open(payment_page(order))
+    assert payer.arrived == phone.arrived is not None
+
+
+def test_a_scanned_payment_without_return_url_ends_on_our_page(live: Sandbox, payer: Payer) -> None:
+    """A result page (FLOW-03)."""
+    order = live.place(by("wallet-qr"))
+    page = payer.press(payer.open(f"{payment_page(order)}scan/"), "pay")
+    assert "result-paid" in page.ids
+
+
+@pytest.mark.rule("GPAY-03")
+def test_a_device_wallet_passes_3d_secure_with_its_card_number(live: Sandbox, payer: Payer) -> None:
+    """PAN_ONLY goes through the step, CRYPTOGRAM_3DS does not."""
+    order = placed(live, "wallet-google")
+    step = payer.press(payer.open(payment_page(order)), "pay", authorization="PAN_ONLY")
+    assert live.status(order) == ("processing", "processing")
+    payer.press(step, "pay")
+    shown = live.read(order)["transactions"][0]["payment_method_details"]
+    assert (shown["authorization_method"], shown["three_d_secure"]) == ("PAN_ONLY", True)
+    other = placed(live, "wallet-google")
+    payer.press(payer.open(payment_page(other)), "pay", authorization="CRYPTOGRAM_3DS")
+    shown = live.read(other)["transactions"][0]["payment_method_details"]
+    assert (shown["authorization_method"], shown["three_d_secure"]) == ("CRYPTOGRAM_3DS", False)
+
+
+def test_the_bank_of_a_redirect_is_named(live: Sandbox, payer: Payer) -> None:
+    """The chosen issuer, or the country's."""
+    order = live.place(
+        {"payment_method": "bank-redirect-nl", "payment_method_details": {"issuer_id": "DUINNL2U"}}
+    )
+    assert "Duinbank" in payer.open(payment_page(order)).text
+    assert "Belgian" in payer.open(payment_page(live.place(by("bank-redirect-be")))).text
+
+
+def test_a_screening_of_a_hosted_order_shows_that_it_goes_on(live: Sandbox, payer: Payer) -> None:
+    """The page waits; after a refusal the customer can choose again."""
+    live.scenario({"times": 1, "then": {"screening": "needs-time", "then": "declined", "after": "P1D"}})
+    order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
+    page = payer.press(payer.open(order_page(order)), "pay-later-a")
+    assert "check-again" in page.ids
+    assert {"approve", "decline", "error"} == page.buttons
+    page = payer.press(page, "decline")
+    assert "notice" in page.ids
+    assert "wallet-web" in page.buttons
+
+
+@pytest.mark.parametrize(
+    ("method", "query"),
+    [
+        ("wallet-web", "card=challenge"),
+        ("bank-redirect-nl", "authorization=PAN_ONLY"),
+        ("wallet-google", "card=challenge"),
+        ("credit-card", "authorization=PAN_ONLY"),
+        ("credit-card", "card=frictionless"),
+        ("wallet-apple", "authorization=PAN_ONLY"),
+    ],
+)
+def test_a_step_that_a_payment_does_not_have_is_not_there(
+    live: Sandbox, payer: Payer, method: str, query: str
+) -> None:
+    """Neither to see nor to post."""
+    order = placed(live, method)
+    page = payer.open(payment_page(order))
+    assert "notice" in payer.open(f"{payment_page(order)}secure/?{query}").ids
+    form = {"token": page.form_with("pay").fields["token"], "action": "pay", **dict([query.split("=")])}
+    requests.post(f"http://{payment_page(order)}secure/", data=form, timeout=5)
+    assert live.status(order) == ("processing", "processing")
+
+
+def test_a_refused_screening_is_no_cancellation(live: Sandbox, payer: Payer) -> None:
+    """The page says that the way to pay was refused."""
+    customer = {**CUSTOMER, "email_address": "declined@example.com"}
+    order = live.place(amount=LINES_TOTAL, order_lines=LINES, customer=customer)
+    page = payer.press(payer.open(order_page(order)), "invoice-later-b")
+    assert page.ids["notice"] == Language(DEFAULT).say("notice_declined")

@@ -1,0 +1,146 @@
+"""Customers pay, fail or walk away, and come back to the shop."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
+from tests.support.payer import RETURN, WITH_PAGE, Payer, entered, payment_page, placed
+
+
+@pytest.mark.rule("GEN-06", "ORD-09", "FLOW-14", "SET-36")
+@pytest.mark.parametrize("method", WITH_PAGE)
+def test_a_customer_pays_and_goes_back(live: Sandbox, payer: Payer, method: str) -> None:
+    """To return_url with both ids appended, its own query, fragment and port kept."""
+    order = placed(live, method)
+    page = entered(payer, order)
+    assert live.status(order) == ("processing", "processing")
+    payer.press(page, "pay")
+    assert payer.arrived == (
+        "http://shop.example:8443/thanks?basket=7&x=%20y"
+        f"&order_id={order['id']}&project_id={order['project_id']}#top"
+    )
+    assert live.status(order) == ("completed", "completed")
+
+
+@pytest.mark.rule("FLOW-15")
+@pytest.mark.parametrize("ending", ["fail", "cancel"])
+@pytest.mark.parametrize("method", WITH_PAGE)
+def test_a_customer_goes_back_without_paying(live: Sandbox, payer: Payer, method: str, ending: str) -> None:
+    """With the same ids; the tester's corner lets it fail."""
+    order = placed(live, method)
+    page = payer.open(payment_page(order))
+    payer.press(page, ending)
+    assert payer.arrived is not None
+    assert f"order_id={order['id']}" in payer.arrived
+    expected = "error" if ending == "fail" else "cancelled"
+    assert live.status(order) == (expected, expected)
+
+
+@pytest.mark.rule("FLOW-16")
+@pytest.mark.parametrize(
+    ("ending", "result"), [("pay", "result-paid"), ("fail", "result-failed"), ("cancel", "result-cancelled")]
+)
+def test_without_a_return_url_a_page_of_ours_says_how_it_ended(
+    live: Sandbox, payer: Payer, ending: str, result: str
+) -> None:
+    """And coming back to the payment later shows it again."""
+    order = live.place(by("wallet-web"))
+    page = payer.press(payer.open(payment_page(order)), ending)
+    assert result in page.ids
+    assert result in payer.open(payment_page(order)).ids
+    assert payer.arrived is None
+
+
+def test_an_expired_payment_leads_back_too(live: Sandbox, payer: Payer) -> None:
+    """Whatever the ending."""
+    order = placed(live, "wallet-web")
+    live.advance("PT30M")
+    payer.open(payment_page(order))
+    assert payer.arrived is not None
+    assert live.status(order) == ("expired", "expired")
+
+
+def test_who_walks_away_changes_nothing(live: Sandbox, payer: Payer) -> None:
+    """The page says until when the payment stays open, and leads back."""
+    order = placed(live, "wallet-web")
+    page = payer.open(payment_page(order))
+    left = payer.open(f"{live.url}{next(link for link in page.links if link.endswith('/left/'))}")
+    assert "left" in left.ids
+    assert live.status(order) == ("processing", "processing")
+    assert "pay" in payer.open(payment_page(order)).buttons
+
+
+ROUTES = ["click", "call", "rule", "trigger"]
+OUTCOMES = [
+    ("pay", "pays", "pays@example.com"),
+    ("fail", "fails", "fails@example.com"),
+    ("cancel", "cancels", "cancels@example.com"),
+]
+
+
+@pytest.mark.parametrize(("button", "word", "trigger"), OUTCOMES)
+@pytest.mark.parametrize("method", WITH_PAGE)
+def test_four_routes_lead_to_one_event_log(
+    project: Callable[..., Sandbox], method: str, button: str, word: str, trigger: str
+) -> None:
+    """A click, a control call, a scenario rule and a trigger value: the same events at the same times."""
+
+    def log(route: str) -> Any:
+        sandbox = project(mode="live", seed=9, webhook_url="http://127.0.0.1:9/")
+        address = trigger if route == "trigger" else "jan@example.com"
+        reason = "Do not honour" if button == "fail" else None
+        if route == "rule":
+            sandbox.scenario(
+                {"then": {"customer": word, "after": "PT10S", **({"reason": reason} if reason else {})}}
+            )
+        order = placed(sandbox, method, customer={**CUSTOMER, "email_address": address})
+        sandbox.advance("PT10S")
+        if route == "call":
+            sandbox.acted(order, f"customer {button}", **({"reason": reason} if reason else {}))
+        if route == "click":
+            payer = Payer(sandbox)
+            page = payer.open(payment_page(order))
+            if "code" in page.ids and button == "pay":
+                page = payer.open(f"{payment_page(order)}scan/")
+            payer.press(page, button)
+        found = sandbox.read(order)
+        return (
+            found["status"],
+            [{**attempt, "reason": None} for attempt in found["transactions"]],
+            sorted(webhook["order_id"] for webhook in sandbox.webhooks()),
+        )
+
+    logs = {route: log(route) for route in ROUTES}
+    for route in ROUTES[1:]:
+        assert _without_addresses(logs[route]) == _without_addresses(logs["click"]), route
+
+
+def _without_addresses(logged: Any) -> Any:
+    """Each project has its own identifiers in addresses; all else is the same."""
+    status, attempts, webhooks = logged
+    shown = []
+    for attempt in attempts:
+        details = dict(attempt["payment_method_details"])
+        details.pop("issuer_authentication_url", None)
+        hidden = ("payment_url", "payment_method_details", "project_id", "merchant_id")
+        kept = {key: value for key, value in attempt.items() if key not in hidden}
+        shown.append({**kept, "payment_method_details": details})
+    return status, shown, webhooks
+
+
+@pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
+def test_an_authorization_that_shows_as_accepted_leads_back(
+    project: Callable[..., Sandbox], method: str
+) -> None:
+    """The customer has done his part."""
+    sandbox = project(authorized_status="accepted")
+    transaction = by(method, capture_mode="manual")
+    order = sandbox.place(
+        transaction, amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER, return_url=RETURN
+    )
+    payer = Payer(sandbox)
+    payer.press(payer.open(payment_page(order)), "pay")
+    assert payer.arrived is not None
+    assert sandbox.status(order) == ("accepted", "accepted")

@@ -1,0 +1,103 @@
+"""What others wrote is escaped, and what no page offered is refused."""
+
+import pytest
+import requests
+
+from tests.support.driver import LINES, NOBODY, Sandbox
+from tests.support.payer import Payer, order_page, payment_page, placed
+
+
+@pytest.mark.parametrize("token", ["", "0" * 64, "é"])
+def test_a_post_without_the_page_s_token_does_nothing(live: Sandbox, payer: Payer, token: str) -> None:
+    """Neither on a payment nor on an order; the page says that it was out of date."""
+    order = placed(live, "wallet-web")
+    page = payer.press(payer.open(payment_page(order)), "pay", token=token)
+    assert "notice" in page.ids
+    assert live.status(order) == ("processing", "processing")
+    hosted = live.place()
+    page = payer.press(payer.open(order_page(hosted)), "wallet-web", token=token)
+    assert "notice" in page.ids
+    assert live.read(hosted)["transactions"] == []
+
+
+def test_a_token_is_good_for_its_own_page(live: Sandbox, payer: Payer) -> None:
+    """Not for another order's."""
+    mine, other = placed(live, "wallet-web"), placed(live, "wallet-web")
+    token = payer.open(payment_page(mine)).form_with("pay").fields["token"]
+    payer.press(payer.open(payment_page(other)), "pay", token=token)
+    assert live.status(other) == ("processing", "processing")
+
+
+def test_a_page_of_another_site_cannot_post(live: Sandbox, payer: Payer) -> None:
+    """A foreign Origin or Host is refused, though the token is right."""
+    order = placed(live, "wallet-web")
+    form = payer.open(payment_page(order)).form_with("pay")
+    for headers in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": "null"}):
+        answer = requests.post(
+            form.action,
+            data={**form.fields, "action": "pay"},
+            headers=headers,
+            allow_redirects=False,
+            timeout=5,
+        )
+        assert answer.status_code == 403
+    assert live.status(order) == ("processing", "processing")
+
+
+@pytest.mark.parametrize("action", ["credit", "approve", "visit", "settle", "", "nonsense"])
+def test_a_button_that_is_not_there_does_nothing(live: Sandbox, payer: Payer, action: str) -> None:
+    """However it is posted."""
+    order = placed(live, "wallet-web")
+    form = payer.open(payment_page(order)).form_with("pay")
+    requests.post(form.action, data={**form.fields, "action": action}, timeout=5)
+    assert live.status(order) == ("processing", "processing")
+
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>{{ 7*7 }}{0.__class__}"
+
+
+def test_everything_from_outside_is_escaped(live: Sandbox) -> None:
+    """Descriptions, names, lines, addresses, and what a payer typed."""
+    live.settings(name=HOSTILE)
+    line = {**LINES[0], "name": HOSTILE, "amount": 1000, "quantity": 1}
+    order = live.place(
+        description=HOSTILE,
+        merchant_order_id=HOSTILE,
+        order_lines=[line],
+        return_url="http://shop.example/?q='><script>alert(3)</script>".replace("'>", "%27%3E"),
+    )
+    payer = Payer(live)
+    pages = [payer.open(order_page(order)), payer.press(payer.open(order_page(order)), "credit-card")]
+    pages.append(payer.press(pages[-1], "pay", number="1", holder=HOSTILE))
+    pages.append(payer.open(f"{order_page(order)}?notice={HOSTILE}&language={HOSTILE}"))
+    for page in pages:
+        assert "<script>alert" not in page.answer.text
+        assert "<img src=x" not in page.answer.text
+        assert "49}" not in page.text
+
+
+def test_pages_carry_the_headers_that_protect_them(live: Sandbox, payer: Payer) -> None:
+    """No inline script, no frame, no sniffing, nothing kept."""
+    order = placed(live, "credit-card")
+    for address in (
+        payment_page(order),
+        f"{payment_page(order)}left/",
+        payment_page(order).replace(order["id"], NOBODY),
+    ):
+        headers = payer.open(address).answer.headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["X-Frame-Options"] == "DENY"
+        assert headers["Referrer-Policy"] == "same-origin"
+        assert headers["Cache-Control"] == "no-store"
+
+
+def test_a_form_is_bounded(live: Sandbox, payer: Payer) -> None:
+    """Over a mebibyte it is not read."""
+    order = placed(live, "wallet-web")
+    form = payer.open(payment_page(order)).form_with("pay")
+    answer = requests.post(form.action, data={**form.fields, "x": "x" * (1 << 20)}, timeout=5)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (413, 413)

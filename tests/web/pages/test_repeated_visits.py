@@ -1,0 +1,67 @@
+"""Double clicks, second tabs and late posts change nothing twice; looking changes nothing."""
+
+import pytest
+import requests
+
+from tests.support.driver import Sandbox
+from tests.support.payer import Payer, order_page, payment_page, placed
+
+
+def test_a_double_click_pays_once(live: Sandbox, payer: Payer) -> None:
+    """The second leads where the first did."""
+    order = placed(live, "wallet-web")
+    page = payer.open(payment_page(order))
+    for _ in range(2):
+        payer.arrived = None
+        payer.press(page, "pay")
+        assert payer.arrived is not None
+    assert [event["event"] for event in live.read(order)["transactions"][0]["events"]] == [
+        "new",
+        "processing",
+        "completed",
+    ]
+
+
+def test_a_double_click_chooses_once(live: Sandbox, payer: Payer) -> None:
+    """Two posts of one form make one attempt; the back button and another choice make the second."""
+    order = live.place()
+    page = payer.open(order_page(order))
+    for _ in range(2):
+        assert "pay" in payer.press(page, "wallet-web").buttons
+        assert len(live.read(order)["transactions"]) == 1
+    payer.press(page, "credit-card")
+    assert [attempt["status"] for attempt in live.read(order)["transactions"]] == ["cancelled", "processing"]
+
+
+@pytest.mark.parametrize("late", ["pay", "cancel", "fail"])
+def test_a_second_tab_sees_how_it_stands(live: Sandbox, payer: Payer, late: str) -> None:
+    """What one has ended the other cannot end otherwise."""
+    order = placed(live, "wallet-web")
+    first, second = payer.open(payment_page(order)), payer.open(payment_page(order))
+    payer.press(first, "pay")
+    before = live.read(order)
+    payer.press(second, late)
+    assert live.read(order) == before
+
+
+def test_a_post_after_expiry_changes_nothing(live: Sandbox, payer: Payer) -> None:
+    """The page leads on, as it does to who looks."""
+    order = placed(live, "wallet-web", return_url=...)
+    page = payer.open(payment_page(order))
+    live.advance("PT30M")
+    assert "result-expired" in payer.press(page, "pay").ids
+    assert live.status(order) == ("expired", "expired")
+
+
+def test_looking_is_no_visit(live: Sandbox) -> None:
+    """A HEAD, as link previews send it, moves nothing."""
+    order = placed(live, "wallet-web")
+    assert requests.head(f"http://{payment_page(order)}", timeout=5).status_code == 200
+    assert live.status(order) == ("new", "new")
+
+
+def test_looking_at_a_code_s_address_is_no_visit_either(live: Sandbox) -> None:
+    """A HEAD moves nothing."""
+    order = placed(live, "wallet-qr")
+    requests.head(f"http://{payment_page(order)}scan/", timeout=5)
+    assert live.status(order) == ("new", "new")

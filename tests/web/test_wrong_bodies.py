@@ -1,0 +1,149 @@
+"""A body that cannot be read or has a wrong value is refused, and never a 500."""
+
+from typing import Any
+
+import pytest
+import requests
+
+from tests.support.driver import Sandbox, refused
+
+JSON = {"Content-Type": "application/json"}
+GOOD = b'{"currency": "EUR", "amount": 1000}'
+
+
+def send(sandbox: Sandbox, body: bytes, **headers: str) -> requests.Response:
+    """POST raw bytes as an order."""
+    return sandbox.post("/v1/orders/", data=body, headers={**JSON, **headers})
+
+
+def count(sandbox: Sandbox) -> int:
+    """How many requests for orders were answered with 201."""
+    found: int = sandbox.get("/control/journal/?count=1&status=201").json()["count"]
+    return found
+
+
+@pytest.mark.rule("SET-08", "SET-03")
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "empty"),
+        (b"   ", "empty"),
+        (b"{", "not JSON"),
+        (b"{'currency': 'EUR'}", "not JSON"),
+        (GOOD + b"x", "not JSON"),
+        (b"\xef\xbb\xbf" + GOOD, "not JSON"),
+        (b'{"amount": NaN}', "NaN"),
+        (b'{"amount": Infinity}', "Infinity"),
+        (b'{"amount": -Infinity}', "Infinity"),
+        (b'{"amount": 1e999}', "too large"),
+        (b'{"amount": ' + b"9" * 5000 + b"}", "a number of too many digits"),
+        (b'{"amount": 1, "amount": 2}', "twice"),
+        (b'{"extra": {"a": 1, "a": 1}}', "twice"),
+        (b"[" * 10_000 + b"]" * 10_000, "nested"),
+        (b'{"extra":' * 10_000 + b"1" + b"}" * 10_000, "nested"),
+        (b'{"extra": ' + b"[" * 101 + b"]" * 101 + b"}", "nested"),
+        (b'{"description": "\\ud800"}', "surrogate"),
+        (b'{"description": "a\\u0000b"}', "NUL"),
+        (b'{"\\udfff": 1}', "surrogate"),
+        (b'{"description": "a\x00b"}', "not JSON"),
+        (b'{"description": "\xff\xfe"}', "UTF-8"),
+        (b'{"description": "\xed\xa0\x80"}', "UTF-8"),
+        ("{}".encode("utf-16"), "UTF-8"),
+    ],
+)
+def test_malformed_json_is_a_bad_request(sandbox: Sandbox, body: bytes, says: str) -> None:
+    """A sentence says what is wrong; nothing is created."""
+    error = refused(send(sandbox, body), 400, "BadRequest")
+    assert says in error["value"]
+    assert error["violations"] == []
+    assert count(sandbox) == 0
+
+
+def test_a_400_digit_amount_is_a_violation(sandbox: Sandbox) -> None:
+    """It is a number, and far too large a one."""
+    answer = send(sandbox, b'{"currency": "EUR", "amount": ' + b"9" * 400 + b"}")
+    assert refused(answer, 400, "ValidationError")["violations"][0]["path"] == "amount"
+
+
+def test_a_surrogate_pair_is_a_character(sandbox: Sandbox) -> None:
+    """Only lone halves are refused."""
+    answer = send(sandbox, b'{"currency": "EUR", "amount": 1, "description": "\\ud83d\\ude00"}')
+    assert answer.json()["description"] == "\N{GRINNING FACE}"
+
+
+@pytest.mark.parametrize("body", ["[]", "null", '"EUR"', "1295", "true"])
+def test_a_body_that_is_no_object_is_refused(sandbox: Sandbox, body: str) -> None:
+    """Whatever else it is."""
+    refused(send(sandbox, body.encode()), 400, "ValidationError")
+
+
+WRONG: dict[str, Any] = {
+    "currency": 1,
+    "amount": "1",
+    "description": 1,
+    "merchant_order_id": 1,
+    "return_url": 1,
+    "webhook_url": [],
+    "expiration_period": 1,
+    "payment_methods": "credit-card",
+    "customer": "Jan",
+    "order_lines": {},
+    "transactions": {},
+    "client": [],
+    "extra": [],
+}
+
+
+@pytest.mark.rule("SET-05", "SET-03")
+def test_all_violations_come_at_once(sandbox: Sandbox) -> None:
+    """Each with its path, and with what would have been allowed where that is a list."""
+    error = refused(sandbox.post("/v1/orders/", WRONG), 400, "ValidationError")
+    assert {found["path"] for found in error["violations"]} == set(WRONG)
+    assert {"path": "currency", "message": "must be a text"} in error["violations"]
+    error = refused(sandbox.create({"payment_method": "cash"}, currency="USD"), 400, "ValidationError")
+    allowed = {found["path"]: found["allowed"] for found in error["violations"]}
+    assert allowed["currency"] == ["EUR"]
+    assert "credit-card" in allowed["transactions[0].payment_method"]
+    assert "currency" in error["value"]
+
+
+@pytest.mark.parametrize("path", list(WRONG))
+@pytest.mark.parametrize("value", [None, True, 1.5, "", [[]], {"": {}}, [None], -1])
+def test_no_wrong_type_breaks_anything(sandbox: Sandbox, path: str, value: Any) -> None:
+    """Either it fits, or it is a violation at its path."""
+    answer = sandbox.create(**{path: value})
+    if answer.status_code != 201:
+        error = refused(answer, 400, "ValidationError")
+        assert all(found["path"].startswith(path) for found in error["violations"])
+
+
+@pytest.mark.rule("SET-09")
+def test_a_body_over_one_mebibyte_is_refused(sandbox: Sandbox) -> None:
+    """One byte more is too much; exactly one mebibyte is not."""
+    filler = b" " * ((1 << 20) - len(GOOD))
+    assert send(sandbox, GOOD + filler).status_code == 201
+    error = refused(send(sandbox, GOOD + filler + b" "), 413, "RequestEntityTooLarge")
+    assert "1 MiB" in error["value"]
+    chunks = (GOOD if part == 0 else b" " * 65536 for part in range(18))
+    answer = sandbox.post("/v1/orders/", data=chunks, headers=JSON)
+    refused(answer, 413, "RequestEntityTooLarge")
+
+
+@pytest.mark.rule("SET-09", "END-01")
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml", ""])
+def test_a_body_that_is_not_json_by_its_type_is_refused(sandbox: Sandbox, kind: str) -> None:
+    """The sentence names what was sent."""
+    error = refused(
+        sandbox.post("/v1/orders/", data=GOOD, headers={"Content-Type": kind}), 415, "UnsupportedMediaType"
+    )
+    assert (kind or "nothing") in error["value"]
+
+
+@pytest.mark.rule("END-01")
+def test_answers_are_json(sandbox: Sandbox) -> None:
+    """Success and refusal alike."""
+    for answer in (sandbox.create(), sandbox.create(amount=0), sandbox.get("/nowhere")):
+        assert answer.headers["Content-Type"] == "application/json"
+    assert sandbox.post(
+        "/v1/orders/", data=GOOD, headers={"Content-Type": "application/json; charset=utf-8"}
+    ).status_code == 201  # fmt: skip
