@@ -5,12 +5,10 @@ import json
 from flask import Flask
 
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.project import Project
-from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox.storage.registry import Registry
 from payment_sandbox.web.answers.orders import order_bytes
 from payment_sandbox.web.app import make_app
+from tests.support.projects import made_registry
 
 ORDER = {
     "currency": "EUR",
@@ -25,7 +23,7 @@ BODY = json.dumps(ORDER).encode()
 
 def fresh_project() -> tuple[Project, Flask]:
     """A project on a frozen clock, and the application that serves it."""
-    registry = Registry(RealTime(wall_now, monotonic_seconds), seed=1, clock="frozen@2026-03-01T00:00:00Z")
+    registry = made_registry(seed=1, clock="frozen@2026-03-01T00:00:00Z")
     project, _ = registry.create({}, api_key="sandbox-key")
     return project, make_app(registry, public_url="http://127.0.0.1:8080")
 

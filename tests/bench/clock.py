@@ -3,9 +3,10 @@
 import heapq
 from datetime import timedelta
 
+from payment_sandbox.operations.advance import Limits
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.perform import PERFORMER
+from payment_sandbox.operations.due import meaning_of
 from payment_sandbox.projects.project import Project
 from tests.bench import report, seconds
 from tests.bench.bodies import ORDER, fresh_project
@@ -24,17 +25,18 @@ def filled(events: int) -> Project:
 
 def bare(project: Project) -> None:
     """The same callbacks, from a heap and nothing else."""
-    heap = [(due.at, due.sequence, due.item) for due in project.timeline]
+    heap = [(due.at, due.sequence, due.item) for due in project.epoch.timeline]
     heapq.heapify(heap)
     while heap:
         at, _, command = heapq.heappop(heap)
-        PERFORMER.perform(project, command, at)
+        with project.edit(now=at) as edit:
+            meaning_of(command).run(edit, command)
 
 
 def advanced(project: Project) -> float:
     """Seconds for one advance over everything."""
     until = project.now() + timedelta(days=3)
-    return seconds(lambda: advance_clock(project, {"to": until}, events_max=10 * EVENTS))
+    return seconds(lambda: advance_clock(project, {"to": until}, Limits(10 * EVENTS, 600)))
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
         assert watching.stdout is not None
         project = watched.server.registry.find(watched.key)
         assert project is not None
-        while not project.feed.watchers:
+        while not project.events.watchers:
             assert watching.poll() is None
         order = watched.place(card())
         watched.acted(order, "customer visit")

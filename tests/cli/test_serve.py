@@ -167,7 +167,7 @@ def test_a_state_file_that_cannot_be_used_is_one_clear_line(tmp_path: Path) -> N
     state.write_text("not one")
     ran = run("serve", "--port", "0", "--state", str(state))
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr == f"payment-sandbox: {state} is no state file of this sandbox\n"
+    assert ran.stderr == f"payment-sandbox: {state} is not a state file of this sandbox\n"
     assert state.read_text() == "not one"
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from payment_sandbox.client import client as module
 from payment_sandbox.client.client import SandboxClient, SandboxError
+from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.registry import FIRST_API_KEY
 from tests.support.driver import LINES, START, Sandbox, by, card
 from tests.support.shop import Shop
 

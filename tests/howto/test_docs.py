@@ -11,11 +11,11 @@ import pytest
 from ruamel.yaml import YAML
 
 from payment_sandbox.methods import NAMES as METHODS
+from payment_sandbox.projects.declared import read_all
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.declared import read_all
 from payment_sandbox.web.docs.contents import MADE, PLACE, page
 from payment_sandbox.web.docs.library import NAMES, written
 from tests.support.blocks import Block, blocks, check_shown

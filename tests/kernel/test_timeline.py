@@ -23,11 +23,15 @@ def test_items_come_by_their_time_and_ties_as_put_down(minutes: list[int], until
         timeline.schedule(at(minute), (minute, index))
     shown = [due.item for due in timeline]
     came = []
-    while (due := timeline.step(at(until))) is not None:
+    while (due := timeline.head()) is not None and due.at <= at(until):
+        assert next(timeline.first()) == due
+        timeline.move_to(due.at)
+        timeline.remove([due.sequence])
         came.append(due.item)
         assert timeline.now == max(START, due.at)
     expected = sorted((minute, index) for index, minute in enumerate(minutes))
     assert shown == expected
+    assert sorted(due.item for due in timeline.first()) == expected[len(came) :]
     assert came == [item for item in expected if item[0] <= until]
     assert len(timeline) == len(minutes) - len(came)
 
@@ -40,12 +44,13 @@ def test_time_never_goes_back() -> None:
     assert timeline.now == at(5)
 
 
-def test_the_head_can_be_seen_and_dropped() -> None:
-    """Neither goes to its time."""
-    timeline: Timeline[str] = Timeline(START)
-    timeline.schedule(at(1), "first")
-    head = timeline.head()
-    assert head is not None
-    assert head.item == "first"
-    timeline.drop_head()
-    assert (timeline.head(), timeline.now) == (None, START)
+@given(st.lists(st.integers(0, 9)), st.sets(st.integers(1, 12)))
+def test_what_is_removed_is_gone_and_the_rest_keeps_its_order(minutes: list[int], gone: set[int]) -> None:
+    """Wherever on the agenda it was; time does not move."""
+    timeline: Timeline[int] = Timeline(START)
+    for minute in minutes:
+        timeline.schedule(at(minute), minute)
+    left = [due for due in timeline if due.sequence not in gone]
+    timeline.remove(gone)
+    assert list(timeline) == list(timeline.first()) == left
+    assert timeline.now == START

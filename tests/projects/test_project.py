@@ -9,43 +9,38 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import agenda
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.perform import PERFORMER
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.statuses import Trigger
-from payment_sandbox.projects.clock import ClockStart, RealTime
-from payment_sandbox.projects.outbox import Errand, Outbox
+from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import Settings
-from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox.storage.registry import Registry
+from tests.support.projects import made_project, made_registry
 
-REAL = RealTime(wall_now, monotonic_seconds)
 ORDER = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [{"payment_method": "credit-card"}]}
 
 
 @pytest.fixture
 def project() -> Project:
     """A project without courier and pacer."""
-    start = ClockStart("frozen", datetime(2026, 3, 1, tzinfo=UTC))
-    return Project("p", "m", "key", Settings(webhook_url="https://shop.example/"), start, REAL)
+    return made_project(datetime(2026, 3, 1, tzinfo=UTC), webhook_url="https://shop.example/")
 
 
-def test_an_edit_that_fails_never_was(project: Project) -> None:
+def test_an_edit_that_fails_changes_nothing(project: Project) -> None:
     """Order, agenda, webhooks and rule uses are as before."""
     order = create_order(project, ORDER)
-    before = (project.find_order(order.id), len(project.timeline), project.store.deliveries())
+    before = (project.find_order(order.id), len(project.epoch.timeline), project.epoch.store.deliveries())
 
     def fail() -> None:
         with project.edit() as edit:
             copy = edit.order(order.id)
             edit.move_order(copy, Trigger.VISIT)
-            edit.schedule(edit.now, next(iter(project.timeline)).item)
+            edit.schedule(edit.now, next(iter(project.epoch.timeline)).item)
             raise ValueError("on the way")
 
     with pytest.raises(ValueError, match="on the way"):
         fail()
-    after = (project.find_order(order.id), len(project.timeline), project.store.deliveries())
+    after = (project.find_order(order.id), len(project.epoch.timeline), project.epoch.store.deliveries())
     assert after == before
     assert after[0] is before[0]
     assert after[0].status == "new"
@@ -59,29 +54,31 @@ def test_an_edit_swaps_in_a_new_version(project: Project) -> None:
     assert (order.status, order.version) == ("new", 1)
     found = project.find_order(order.id)
     assert (found.status, found.version) == ("processing", 2)
-    assert [delivery.status for delivery in project.store.deliveries()] == ["processing"]
+    assert [delivery.status for delivery in project.epoch.store.deliveries()] == ["processing"]
 
 
 def test_a_held_outbox_waits_for_its_release() -> None:
-    """Another thread's errands go their way meanwhile."""
-    outbox = Outbox()
+    """Another thread's webhooks are sent meanwhile."""
+    outbox = Outbox(Events())
     key = outbox.hold()
-    outbox.put(Errand("held"))
-    other = Thread(target=lambda: outbox.put(Errand("free")))
+    outbox.put(QueuedDelivery("held"))
+    other = Thread(target=lambda: outbox.put(QueuedDelivery("free")))
     other.start()
     other.join()
-    assert outbox.take() == Errand("free")
+    assert outbox.take() == QueuedDelivery("free")
     assert outbox.take() is None
     assert not outbox.is_idle
     outbox.release(key)
     outbox.release(key)
-    assert outbox.take() == Errand("held")
+    assert outbox.take() == QueuedDelivery("held")
+    assert not outbox.is_idle, "it is under way"
+    assert outbox.take() is None
     assert outbox.is_idle
 
 
 def test_a_registry_refuses_a_wrong_clock_and_wrong_settings_together() -> None:
     """Nothing is made."""
-    registry = Registry(REAL, seed=1)
+    registry = made_registry(seed=1)
     with pytest.raises(Invalid) as refused:
         registry.create({"clock": "stopped", "mode": "demo"})
     assert {violation.path for violation in refused.value.violations} == {"clock", "mode"}
@@ -90,7 +87,7 @@ def test_a_registry_refuses_a_wrong_clock_and_wrong_settings_together() -> None:
 
 def test_servers_with_the_same_seed_make_the_same_keys() -> None:
     """And without a seed nobody can guess them."""
-    keys = [[Registry(REAL, seed=seed).create({})[1] for _ in range(1)] for seed in (1, 1, None, None)]
+    keys = [[made_registry(seed=seed).create({})[1] for _ in range(1)] for seed in (1, 1, None, None)]
     assert keys[0] == keys[1]
     assert keys[2] != keys[3]
 
@@ -101,8 +98,8 @@ def test_the_agenda_forgets_orders_that_are_over(project: Project) -> None:
         order = create_order(project, ORDER)
         if number % 100:
             act(project, order.id, Action("customer", "cancel"))
-    waiting = agenda(project, PERFORMER)
-    assert (len(project.timeline), len(waiting)) == (3000, 30)
+    waiting = agenda(project.epoch)
+    assert (len(project.epoch.timeline), len(waiting)) == (3000, 30)
     advance_clock(project, {"by": "PT0S"})
-    assert len(project.timeline) == 30
-    assert agenda(project, PERFORMER) == waiting
+    assert len(project.epoch.timeline) == 30
+    assert agenda(project.epoch) == waiting

@@ -21,24 +21,24 @@ from hypothesis.stateful import (
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.act import act
+from payment_sandbox.operations.advance import Limits
 from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.perform import PERFORMER
+from payment_sandbox.operations.due import meaning_of
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
 from payment_sandbox.orders.actions import ACTIONS, Action
-from payment_sandbox.orders.deliveries import DELIVERIES_MAX, Parcel, Reply
+from payment_sandbox.orders.deliveries import DELIVERIES_MAX, Reply, WebhookRequest
 from payment_sandbox.orders.lines import LineQuantity
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
-from payment_sandbox.projects.clock import ClockStart, RealTime
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import Settings
 from payment_sandbox.serving.courier import Courier
-from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox.serving.services import ServerServices
+from tests.support.projects import made_project
 
 EXAMPLES = int(os.environ.get("SANDBOX_EXAMPLES", "300"))
 STEPS = 60
@@ -67,16 +67,16 @@ def snapshot(project: Project) -> Any:
     """All that a refused call must not change."""
     return (
         {order.id: (order, order.version) for order in orders_of(project)},
-        [(due.at, due.sequence) for due in project.timeline],
-        [(delivery.id, len(delivery.attempts)) for delivery in project.store.deliveries()],
-        dict(project.rule_uses),
-        project.timeline.now,
+        [(due.at, due.sequence) for due in project.epoch.timeline],
+        [(delivery.id, len(delivery.attempts)) for delivery in project.epoch.store.deliveries()],
+        project.epoch.state,
+        project.epoch.timeline.now,
     )
 
 
 def orders_of(project: Project) -> list[Order]:
     """Every order and refund."""
-    return [project.find_order(order_id) for order_id in project.store.order_ids()]
+    return [project.find_order(order_id) for order_id in project.epoch.store.order_ids()]
 
 
 class Books(RuleBasedStateMachine):
@@ -92,23 +92,27 @@ class Books(RuleBasedStateMachine):
     )
     def begin(self, mode: str, shown: str) -> Any:
         """A fresh project with an order, whose shop answers as the machine says."""
-        start = ClockStart("frozen", datetime(2028, 1, 31, 12, tzinfo=UTC))
-        chosen = Settings(mode=mode, authorized_status=shown, webhook_url="http://shop.example/", seed=1)
-        self.project = Project("p", "m", "key", chosen, start, RealTime(wall_now, monotonic_seconds))
         self.answer = 200
         self.over: set[int] = set()
         self.courier = Courier(send=self.send)
-        self.courier.attach(self.project)
-        self.seen = self.project.timeline.now
+        self.project = made_project(
+            datetime(2028, 1, 31, 12, tzinfo=UTC),
+            ServerServices(self.courier),
+            mode=mode,
+            authorized_status=shown,
+            webhook_url="http://shop.example/",
+            seed=1,
+        )
+        self.seen = self.project.epoch.timeline.now
         return create_order(self.project, {"currency": "EUR", "amount": 1000, "client": {}}).id
 
-    def send(self, parcel: Parcel, copies: int) -> list[Reply]:
+    def send(self, request: WebhookRequest, copies: int) -> list[Reply]:
         """The shop's answers, without a wire."""
         return [Reply(0.0, status=self.answer)] * copies
 
     def tried(self, call: Any) -> Order | None:
         """Do something that may be refused; a refusal changes nothing."""
-        self.project.outbox.settle()
+        self.project.settle()
         before = snapshot(self.project)
         try:
             done: Order | None = call()
@@ -167,7 +171,7 @@ class Books(RuleBasedStateMachine):
     @rule(order=orders, take=TAKES)
     def capture_or_void(self, order: str, take: Any) -> None:
         """In full, by amount, by lines."""
-        found = self.project.store.order(order)
+        found = self.project.epoch.store.order(order)
         if found is not None and found.transactions:
             transaction = found.transactions[-1].id
             self.tried(lambda: authorizations.take(self.project, order, transaction, take, None)[0])
@@ -194,12 +198,12 @@ class Books(RuleBasedStateMachine):
     @rule(by=st.sampled_from(["PT1S", "PT2M", "PT5M", "PT1H", "P2D", "P1M", "P1Y"]))
     def advance(self, by: str) -> None:
         """Time passes."""
-        advance_clock(self.project, {"by": by}, events_max=1_000_000)
+        advance_clock(self.project, {"by": by}, Limits(1_000_000))
 
     @rule(until=st.sampled_from(["next", "idle"]))
     def advance_until(self, until: str) -> None:
         """To the next event, or to the last."""
-        advance_clock(self.project, {"until": until}, events_max=1_000_000)
+        advance_clock(self.project, {"until": until}, Limits(1_000_000))
 
     @rule(status=st.sampled_from([200, 302, 404, 500]))
     def shop_answers(self, status: int) -> None:
@@ -240,22 +244,23 @@ class Books(RuleBasedStateMachine):
         """At most ten attempts each; the clock never goes back."""
         if not hasattr(self, "project"):
             return
-        self.project.outbox.settle()
-        assert all(len(found.attempts) <= DELIVERIES_MAX for found in self.project.store.deliveries())
-        assert self.project.timeline.now >= self.seen
-        self.seen = self.project.timeline.now
+        self.project.settle()
+        assert all(len(found.attempts) <= DELIVERIES_MAX for found in self.project.epoch.store.deliveries())
+        assert self.project.epoch.timeline.now >= self.seen
+        self.seen = self.project.epoch.timeline.now
 
     @invariant()
     def what_is_over_stays_over(self) -> None:
         """So the agenda may forget it, whatever comes."""
         if not hasattr(self, "project"):
             return
-        self.project.tidy_at = sys.maxsize  # forget nothing, to see what would have become of it
-        for due in self.project.timeline:
-            if PERFORMER.is_over(self.project, due.item, due.at):
+        epoch = self.project.epoch
+        epoch.tidy_at = sys.maxsize  # forget nothing, to see what would have become of it
+        for due in epoch.timeline:
+            if meaning_of(due.item).is_over(epoch, due.item, due.at):
                 self.over.add(due.sequence)
             if due.sequence in self.over:
-                assert not PERFORMER.applies(self.project, due.item, due.at), due.item.label
+                assert not meaning_of(due.item).applies(epoch, due.item, due.at), due.item.label
 
     def teardown(self) -> None:
         """No thread is left."""

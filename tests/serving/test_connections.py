@@ -12,11 +12,11 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving import http as http_server
 from payment_sandbox.serving.http import JsonErrorChannel
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.registry import FIRST_API_KEY
 
 LIMIT = 20
 OWN = ("listener", "trigger")  # they count as connections

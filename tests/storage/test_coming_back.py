@@ -12,16 +12,13 @@ from typing import Any
 import requests
 
 from payment_sandbox.orders.deliveries import Delivery
-from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.store import (
-    DELIVERIES_DROPPED_AT_ONCE,
-    DELIVERIES_KEPT_MAX,
-    ChangeSet,
-)
+from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.registry import FIRST_API_KEY, Registry
+from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, card, details
+from tests.support.projects import stored_registry
 from tests.support.shop import Shop
 from tests.support.state_files import NOON, again, check_file, comparable, with_server
 
@@ -143,21 +140,20 @@ def test_a_webhook_on_its_way_goes_out_again(tmp_path: Path, shop: Shop) -> None
 def test_a_running_clock_went_on_while_nobody_served(tmp_path: Path) -> None:
     """As the world's did; what came due is done when the next request looks."""
     state = tmp_path / "state.db"
-    wall = [NOON]
-    real = RealTime(lambda: wall[0], lambda: 0.0)
+    at = NOON
     file = StateFile(state)
-    project, key = Registry(real, state_file=file).create({"clock": "running"})
+    project, key = stored_registry(file, at).create({"clock": "running"})
     before = project.now()
     file.close()
-    wall[0] += HOUR
+    at += HOUR
     file = StateFile(state)
-    found = Registry(real, state_file=file).find(key)
+    found = stored_registry(file, at).find(key)
     assert found is not None
     assert found.now() - before == HOUR
-    wall[0] -= 2 * HOUR
+    at -= 2 * HOUR
     file.close()
     file = StateFile(state)
-    found = Registry(real, state_file=file).find(key)
+    found = stored_registry(file, at).find(key)
     assert found is not None
     assert found.now() == before  # a wall clock that was put back takes nothing back
     file.close()
@@ -210,15 +206,16 @@ def test_the_first_project_keeps_its_scenario(tmp_path: Path) -> None:
 def test_old_webhooks_leave_the_file_too(tmp_path: Path) -> None:
     """When memory makes room."""
     file = StateFile(tmp_path / "state.db")
-    registry = Registry(RealTime(lambda: NOON, lambda: 0.0), state_file=file)
+    registry = stored_registry(file, NOON)
     project, _ = registry.create({"clock": "frozen", "webhook_url": "http://127.0.0.1:9/"})
-    owed = [
+    owed = tuple(
         Delivery(f"{number:032}", "order", "http://127.0.0.1:9/", "completed", NOON)
         for number in range(DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE + 1)
-    ]
-    project.store.commit(ChangeSet(deliveries=owed))
-    assert project.store.deliveries_dropped == DELIVERIES_DROPPED_AT_ONCE
-    project.keep()
+    )
+    project.epoch.store.commit(ChangeSet(deliveries=owed))
+    project.epoch.store.commit(ChangeSet(deliveries=(owed[-1]._replace(id="one more"),)))
+    assert project.epoch.store.deliveries_dropped == DELIVERIES_DROPPED_AT_ONCE
+    project.change_settings({"name": "shop"})
     check_file(file, registry)
     file.close()
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.operations.advance import agenda
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.registry import Registry
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, card
+from tests.support.projects import stored_registry
 from tests.support.state_files import NOON, again, check_file
 
 
@@ -76,22 +76,31 @@ def test_what_the_disk_does_not_take_did_not_happen(tmp_path: Path, write: Calla
         there.place(card())
 
 
-def test_an_advance_that_the_disk_stops_can_go_on(tmp_path: Path) -> None:
-    """The clock is not busy for ever, and the event is still due."""
-    file = StateFile(tmp_path / "state.db")
-    registry = Registry(RealTime(lambda: NOON, lambda: 0.0), state_file=file)
+def test_what_is_due_while_the_disk_is_full_is_set_aside(tmp_path: Path) -> None:
+    """It is shown as failed, blocks nothing, and is done after the next start."""
+    state = tmp_path / "state.db"
+    file = StateFile(state)
+    registry = stored_registry(file, NOON)
     project, _ = registry.create({"clock": "frozen"})
     order = create_order(project, {"currency": "EUR", "amount": 5, "client": {}, "transactions": [card()]})
-    make_room = full(file)
-    file._database.execute("PRAGMA cache_size = 1")
     broken = file._database
     file._database = sqlite3.connect(":memory:", isolation_level=None)  # it knows no such table
     with pytest.raises(sqlite3.Error):
         advance_clock(project, {"by": "PT1H"})
     file._database.close()
     file._database = broken
-    make_room()
-    advance_clock(project, {"by": "PT1H"})
+    (failed,) = agenda(project.epoch)
+    assert failed["kind"] == "expiry"
+    assert "no such table" in failed["failed"]
+    assert len(project.epoch.journal.failures) == 1
+    assert project.find_order(order.id).status == "new"
+    done = advance_clock(project, {"by": "PT1H"})
+    assert (done.events, done.stopped) == ([], False)
+    file.close()
+    file = StateFile(state)
+    registry = stored_registry(file, NOON)
+    (project,) = registry.all()
+    advance_clock(project, {"by": "PT0S"})
     assert project.find_order(order.id).status == "expired"
     check_file(file, registry)
     file.close()

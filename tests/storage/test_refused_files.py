@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.projects.store import (
-    StateRefused,
-)
 from payment_sandbox.serving.http import PortTaken
 from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.sqlite_opening import StateRefused
 from tests.support.driver import Sandbox, by, card
 from tests.support.state_files import with_server
 
@@ -84,13 +82,13 @@ def of_no_identity(path: Path) -> None:
 
 def of_no_clock(path: Path) -> None:
     """A clock in no mode."""
-    _changed(path, "UPDATE project SET running = json_set(running, '$.clock_mode', 'sideways')")
+    _changed(path, "UPDATE project SET counters = json_set(counters, '$.clock_mode', 'sideways')")
 
 
 WRONG = [
-    (foreign, "no state file"),
-    (anothers, "no state file"),
-    (of_another_version, "its format is 7, this server reads 1"),
+    (foreign, "not a state file"),
+    (anothers, "not a state file"),
+    (of_another_version, "its format is 7, this server reads 2"),
     (cut_off, "is damaged"),
     (overwritten, "is damaged"),
     (of_no_json, "is damaged"),
@@ -153,7 +151,7 @@ def test_what_is_no_file_is_refused_untouched(tmp_path: Path, kind: str) -> None
     """And a link is followed, not replaced."""
     place = tmp_path / kind
     os.mkfifo(place) if kind == "fifo" else place.mkdir()
-    with pytest.raises(StateRefused, match="is no regular file"):
+    with pytest.raises(StateRefused, match="is not a regular file"):
         Server(state=place)
     assert place.is_fifo() if kind == "fifo" else place.is_dir()
     target, link = tmp_path / "target.db", tmp_path / "link.db"

@@ -6,14 +6,11 @@ from functools import cache
 from typing import Any
 
 import requests
-from flask import Flask
 from jsonschema import Draft202012Validator
 
-from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox.storage.registry import Registry
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.openapi import document
+from tests.support.projects import made_registry
 
 EXPLAINED = re.compile(r"[A-Z]+-\d\d \S.*; possible now: \S.*")
 CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts", "Qr", "Error", "Violation")
@@ -22,10 +19,9 @@ CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts",
 @cache
 def description() -> dict[str, Any]:
     """The description, its answers closed: a key that it does not name is a finding."""
-    app: Flask = make_app(
-        Registry(RealTime(wall_now, monotonic_seconds)), public_url="http://sandbox.example"
+    described: dict[str, Any] = json.loads(
+        document(make_app(made_registry(), public_url="http://sandbox.example"))
     )
-    described: dict[str, Any] = json.loads(document(app))
     for name in CLOSED:
         described["components"]["schemas"][name]["additionalProperties"] = False
     return described

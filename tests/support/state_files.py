@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.registry import Registry
 from payment_sandbox.storage.snapshot import FORMAT, take
 from payment_sandbox.storage.sqlite import StateFile
-from payment_sandbox.storage.sqlite_opening import KeptProject, read_copy
+from payment_sandbox.storage.sqlite_opening import StoredProject, read_copy
 from tests.support.driver import Sandbox
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -21,7 +21,7 @@ def check_file(file: StateFile, registry: Registry) -> int:
     """Fail where the file knows anything less, more or else; returns the number of projects."""
     projects = registry.all()
     for project in projects:
-        project.outbox.settle()
+        project.settle()
     _, kept = read_copy(file.path)
     assert [found.identity["project_id"] for found in kept] == [project.project_id for project in projects]
     for project, found in zip(projects, kept, strict=True):
@@ -40,9 +40,9 @@ def comparable(state: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def _as_snapshot(project: Project, found: KeptProject) -> dict[str, Any]:
+def _as_snapshot(project: Project, found: StoredProject) -> dict[str, Any]:
     """The file's words; what is over in memory leaves the file with the next change only."""
-    over = set(project.done)
+    over = set(project.epoch.finished)
     agenda = [due for due in found.state["agenda"] if due["sequence"] not in over]
     return {"format": FORMAT, **found.state, "agenda": agenda}
 

@@ -18,8 +18,8 @@ import click
 from payment_sandbox.cli.remote import COMMANDS, scenario_names
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import ClockStart
-from payment_sandbox.projects.store import StateRefused
-from payment_sandbox.storage.registry import FIRST_API_KEY
+from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.storage.sqlite_opening import StateRefused
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:

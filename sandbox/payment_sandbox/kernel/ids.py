@@ -12,17 +12,26 @@ def fresh_seed() -> int:
 
 
 class Ids:
-    """Draws identifiers; ``counts`` (kind to number drawn) is its whole state besides the seed."""
+    """Draws identifiers; ``counts`` (kind to number drawn) is its whole state besides seed and series.
 
-    __slots__ = ("counts", "seed")
+    Every series of a seed draws other identifiers: each reset of a project begins the next one.
+    """
 
-    def __init__(self, seed: int, counts: dict[str, int] | None = None) -> None:
+    __slots__ = ("_prefix", "counts", "seed", "series")
+
+    def __init__(self, seed: int, counts: dict[str, int] | None = None, series: int = 0) -> None:
         self.seed = seed
+        self.series = series
         self.counts: dict[str, int] = dict(counts or {})
+        self._prefix = f"{seed}.{series}" if series else f"{seed}"
+
+    def copied(self) -> "Ids":
+        """The same draws from here on, for who may have to take them back."""
+        return Ids(self.seed, self.counts, self.series)
 
     def _draw(self, kind: str) -> bytes:
         count = self.counts[kind] = self.counts.get(kind, 0) + 1
-        return blake2b(f"{self.seed}:{kind}:{count}".encode(), digest_size=16).digest()
+        return blake2b(f"{self._prefix}:{kind}:{count}".encode(), digest_size=16).digest()
 
     def uuid(self, kind: str) -> str:
         """The next identifier of its kind, a version 4 UUID as text."""

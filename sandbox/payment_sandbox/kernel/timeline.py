@@ -1,7 +1,8 @@
 """A clock that goes from one due event to the next, and never backwards."""
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
 
@@ -17,13 +18,13 @@ class Due(NamedTuple, Generic[Item]):
 
 
 class Timeline(Generic[Item]):
-    """Holds what is due when; items that are due together come in the order they were put down."""
+    """Holds what is due when; items that are due together come in the order in which they were added."""
 
     __slots__ = ("_heap", "now", "sequence")
 
     def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
-        self.sequence = sequence  # how many items were put down so far
+        self.sequence = sequence  # the place of the newest item among ties
         self._heap: list[Due[Item]] = list(entries)  # no two have one sequence, so items are never compared
         heapq.heapify(self._heap)
 
@@ -31,41 +32,29 @@ class Timeline(Generic[Item]):
         return len(self._heap)
 
     def schedule(self, at: datetime, item: Item) -> Due[Item]:
-        """Put ``item`` down for ``at``; a moment that has passed already means: now."""
-        self.sequence += 1
-        due = Due(at, self.sequence, item)
-        heapq.heappush(self._heap, due)
+        """Add ``item``, due at ``at``; a moment that has passed already means: now."""
+        due = Due(at, self.sequence + 1, item)
+        self.add(due)
         return due
+
+    def add(self, due: Due[Item]) -> None:
+        """Add what has its place among ties already."""
+        self.sequence = max(self.sequence, due.sequence)
+        heapq.heappush(self._heap, due)
 
     def head(self) -> Due[Item] | None:
-        """Show what is due first and leave it there."""
-        return self._heap[0] if self._heap else None
+        """What is due first; it stays where it is."""
+        heap = self._heap
+        return heap[0] if heap else None
 
-    def drop_head(self) -> Due[Item]:
-        """Forget what is due first, without going to its time."""
-        return heapq.heappop(self._heap)
-
-    def step(self, until: datetime) -> Due[Item] | None:
-        """Take the first item due at or before ``until`` and go to its time; None when there is none."""
-        if not self._heap or self._heap[0].at > until:
-            return None
-        due = heapq.heappop(self._heap)
-        self.move_to(due.at)
-        return due
-
-    def keep_only(self, is_wanted: Callable[[Due[Item]], bool]) -> list[Due[Item]]:
-        """Forget all that is not wanted any more; returns it."""
-        wanted: list[Due[Item]] = []
-        gone: list[Due[Item]] = []
-        for due in self._heap:
-            (wanted if is_wanted(due) else gone).append(due)
-        heapq.heapify(wanted)
-        self._heap = wanted
-        return gone
-
-    def put_back(self, due: Due[Item]) -> None:
-        """Have an item due again that was taken."""
-        heapq.heappush(self._heap, due)
+    def remove(self, gone: Collection[int]) -> None:
+        """Forget what has one of these places; cheap where that is what is due first."""
+        heap, left = self._heap, set(gone)
+        while left and heap and heap[0].sequence in left:
+            left.remove(heapq.heappop(heap).sequence)
+        if left:
+            self._heap = [due for due in heap if due.sequence not in left]
+            heapq.heapify(self._heap)
 
     def move_to(self, moment: datetime) -> None:
         """Go to ``moment``; a moment before now changes nothing, for time never goes back."""
@@ -73,5 +62,16 @@ class Timeline(Generic[Item]):
             self.now = moment
 
     def __iter__(self) -> Iterator[Due[Item]]:
-        """All that is due, in the order in which ``step`` would take it."""
+        """All that is due, first things first."""
         return iter(sorted(self._heap))
+
+    def first(self) -> Iterator[Due[Item]]:
+        """All that is due, first things first, without looking at more than is asked for."""
+        heap = self._heap
+        nearest = [(heap[0], 0)] if heap else []
+        while nearest:
+            due, place = heapq.heappop(nearest)
+            yield due
+            for child in (2 * place + 1, 2 * place + 2):
+                with suppress(IndexError):  # whoever reads without a lock may find it shorter by now
+                    heapq.heappush(nearest, (heap[child], child))

@@ -1,6 +1,5 @@
 """What a customer, a bank, a screening or a processor does: one engine for pages, calls and scenarios."""
 
-from datetime import datetime
 from typing import Final
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
@@ -45,23 +44,26 @@ def act(project: Project, order_id: str, action: Action) -> Order:
     return order
 
 
-def act_on_attempt(
-    project: Project, order_id: str, transaction_id: str, action: Action, now: datetime | None = None
-) -> Order:
-    """Let somebody act on one attempt, which need not be the newest any more; ``now`` at an event's time.
+def act_on_attempt(project: Project, order_id: str, transaction_id: str, action: Action) -> Order:
+    """Let somebody act on one attempt, which need not be the newest any more.
 
     Raises:
         Unknown: there is no such attempt.
         ActionNotPossible: its state refuses it.
     """
-    with project.edit(now) as edit:
-        order = edit.order(order_id)
-        attempt = order.transaction(transaction_id)
-        if attempt is None:
-            raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
-        if action.name not in behaviour_of(attempt).actions(attempt, edit.terms):
-            _refuse(edit, order, action)
-        do(edit, order, attempt, action)
+    with project.edit() as edit:
+        return perform_on_attempt(edit, order_id, transaction_id, action)
+
+
+def perform_on_attempt(edit: Edit, order_id: str, transaction_id: str, action: Action) -> Order:
+    """The same within an edit."""
+    order = edit.order(order_id)
+    attempt = order.transaction(transaction_id)
+    if attempt is None:
+        raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
+    if action.name not in behaviour_of(attempt).actions(attempt, edit.terms):
+        _refuse(edit, order, action)
+    do(edit, order, attempt, action)
     return order
 
 

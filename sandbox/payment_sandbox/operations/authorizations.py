@@ -11,8 +11,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import AuthorizationExpired, AuthorizationMissing, Unknown
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.project import IfMatch, Project
+from payment_sandbox.projects.edit import Edit, IfMatch
+from payment_sandbox.projects.project import Project
 
 Take = Callable[[Authorization, datetime], Authorization]
 
@@ -29,8 +29,7 @@ def take(
         CaptureExceedsRemainder, VoidExceedsRemainder, Invalid: as the ledger refuses.
     """
     with project.edit() as edit:
-        project.require_match(order_id, if_match)
-        order = edit.order(order_id)
+        order = edit.matched_order(order_id, if_match)
         transaction = order.transaction(transaction_id)
         if transaction is None:
             raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")

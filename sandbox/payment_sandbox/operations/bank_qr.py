@@ -11,7 +11,7 @@ from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
+from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 
@@ -77,20 +77,16 @@ def _check_amounts(data: Mapping[str, Any], found: Sequence[Violation]) -> list[
     return violations
 
 
-def find_qr_request(project: Project, qr_id: str) -> QrRequest:
-    """A QR request of this project.
+def scan(
+    project: Project,
+    qr_id: str,
+    amount_cents: Cents | None,
+    issuer_id: str | None,
+    form_id: str | None = None,
+) -> Order:
+    """Let a payer scan a code: an order with one attempt at the payer's bank, processing at once.
 
-    Raises:
-        Unknown: there is none of this id here.
-    """
-    request = project.store.qr_request(qr_id)
-    if request is None:
-        raise Unknown(f"there is no QR request {qr_id!r} in this project")
-    return request
-
-
-def scan(project: Project, qr_id: str, amount_cents: Cents | None, issuer_id: str | None) -> Order:
-    """Let a payer scan a code: an order with one attempt at the payer's bank, on its way at once.
+    A page names its form by ``form_id``; the same form sent twice gives the order that it made.
 
     Raises:
         Unknown: there is no such request.
@@ -101,7 +97,10 @@ def scan(project: Project, qr_id: str, amount_cents: Cents | None, issuer_id: st
     if issuer_id is not None and issuer_id not in known:
         raise Invalid([Violation("issuer_id", "is not in the issuers list", known)])
     with project.edit() as edit:
-        request = find_qr_request(project, qr_id)
+        made = edit.epoch.scan_forms.get(form_id) if form_id is not None else None
+        if made is not None:
+            return edit.epoch.find_order(made)
+        request = edit.qr_request(qr_id)
         unavailable = why_unavailable(edit.settings, SCANNED_BY)
         if unavailable is not None:
             raise Invalid([Violation("payment_method", unavailable.why)])
@@ -114,6 +113,8 @@ def scan(project: Project, qr_id: str, amount_cents: Cents | None, issuer_id: st
         )
         apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
         attempt.visited = True
+        if form_id is not None:
+            edit.note_scan_form(form_id, order.id)
     return order
 
 

@@ -4,8 +4,8 @@ from payment_sandbox.operations.steps import move_both
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import OrderNotCancellable
 from payment_sandbox.orders.statuses import Trigger, can_move
-from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.project import IfMatch, Project
+from payment_sandbox.projects.edit import Edit, IfMatch
+from payment_sandbox.projects.project import Project
 
 
 def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
@@ -15,8 +15,7 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
         OrderNotCancellable: money moved, or the order is over.
     """
     with project.edit() as edit:
-        project.require_match(order_id, if_match)
-        order = edit.order(order_id)
+        order = edit.matched_order(order_id, if_match)
         why = why_not_cancellable(order)
         if why is not None:
             raise OrderNotCancellable(why)

@@ -5,16 +5,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.operations.advance import EVENTS_MAX, Advance, Aim, advance, run_due
-from payment_sandbox.operations.perform import PERFORMER
+from payment_sandbox.operations.advance import Advance, Aim, Limits, advance, run_due
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.project import Project
 
-PUT_FORWARD_EVENTS_MAX: Final = 10_000_000  # it has no answer that could say where it stopped
+PUT_FORWARD: Final = Limits(events_max=10_000_000)
 
 
-def advance_clock(project: Project, aim: Mapping[str, Any], events_max: int = EVENTS_MAX) -> Advance:
+def advance_clock(project: Project, aim: Mapping[str, Any], limits: Limits | None = None) -> Advance:
     """Advance ``by`` a period, ``to`` a time, or ``until`` the next event or until idle (CTL-13).
 
     Raises:
@@ -22,22 +21,26 @@ def advance_clock(project: Project, aim: Mapping[str, Any], events_max: int = EV
         ClockBusy: another advance is under way.
     """
     if "until" in aim:
-        return advance(project, PERFORMER, None, next_only=aim["until"] == "next", events_max=events_max)
+        return advance(project, None, next_only=aim["until"] == "next", limits=limits)
     if "by" in aim:
-        return advance(project, PERFORMER, Period.parse(aim["by"]).after, events_max=events_max)
-    return advance(project, PERFORMER, _to(aim["to"], "to"), events_max=events_max)
+        return advance(project, Period.parse(aim["by"]).after, limits=limits)
+    return advance(project, _to(aim["to"], "to"), limits=limits)
 
 
 def catch_up(project: Project) -> None:
     """Do what a running clock has made due before the next request looks, however fast it runs."""
-    if project.clock.running and not project.advancing:
-        run_due(project, PERFORMER)
+    epoch = project.epoch
+    if epoch.state.clock.running and not epoch.is_advancing:
+        run_due(project)
 
 
 def change_clock(
     project: Project, mode: str | None = None, rate: float | None = None, now: datetime | None = None
-) -> None:
+) -> Advance:
     """Put the clock forward, then freeze it or let it run (CTL-12).
+
+    Returns:
+        How it was put forward; where a limit stopped it on its way, mode and rate are changed all the same.
 
     Raises:
         Invalid: a time before now; nothing changes.
@@ -45,14 +48,13 @@ def change_clock(
     """
     # The advance also does what is due by now, so that a change of mode skips nothing.
     aim = _to(now, "now") if now is not None else _stay
-    advance(project, PERFORMER, aim, events_max=PUT_FORWARD_EVENTS_MAX)
-    with project.state_lock:
-        running = project.clock.running if mode is None else mode != FROZEN
-        at = project.now()
-        project.timeline.move_to(at)
-        project.clock.set(at, running=running, rate=rate)
-        project.keep()
-    project.wake(project)
+    done = advance(project, aim, limits=PUT_FORWARD)
+    with project.edit() as edit:
+        running = None if mode is None else mode != FROZEN
+        clock = edit.state.clock.set(edit.now, running=running, rate=rate)
+        edit.state = edit.state._replace(clock=clock)
+    project.services.wake(project)
+    return done
 
 
 def _stay(now: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""Delivering a webhook: what goes out, how the scenario interferes, and what came back."""
+"""Delivering a webhook: what is sent, how the scenario interferes, and what came back."""
 
 import json
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.periods import Period
+from payment_sandbox.operations.advance import release_swapped
 from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.deliveries import (
     ANSWERED_BY_SCENARIO,
@@ -15,10 +16,12 @@ from payment_sandbox.orders.deliveries import (
     Attempt,
     Delivery,
     DeliveryState,
-    Parcel,
     Reply,
+    WebhookRequest,
 )
-from payment_sandbox.projects.outbox import Errand
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.version import __version__
 
@@ -29,78 +32,87 @@ HEADERS: Final = {
 }
 
 
-class Departure(NamedTuple):
+class PreparedAttempt(NamedTuple):
     """An attempt about to be made; with ``reply`` it is decided already and nothing is sent."""
 
-    delivery: Delivery
-    parcel: Parcel
+    delivery_id: str
+    request: WebhookRequest
     at: datetime
     real_at: datetime
     copies: int = 1
     reply: Reply | None = None
 
 
-def depart(project: Project, errand: Errand) -> Departure | None:
-    """Prepare an attempt; None when there is nothing to send (any more, or not yet)."""
-    with project.state_lock:
-        delivery = project.store.delivery(errand.delivery_id)
-        if delivery is None or (delivery.state is not DeliveryState.PENDING and not errand.forced):
+def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
+    """Prepare an attempt; None when there is nothing to send (any more, or not yet).
+
+    Raises:
+        ProjectReset: the webhook is of an epoch that is over.
+    """
+    with project.edit(epoch) as edit:
+        delivery = edit.delivery(queued.delivery_id)
+        if delivery is None or (delivery.state is not DeliveryState.PENDING and not queued.forced):
             return None
-        number = delivery.next_number
-        effect = project.faults.webhook(delivery.status, number) or project.scenario_faults.webhook(
-            delivery.status, number
-        )
-        if not errand.forced and _postponed(project, delivery, effect):
+        effect = _effect(edit, delivery)
+        if not queued.forced and _is_postponed(edit, delivery, effect):
             return None
         body = {"event": "status_changed", "order_id": delivery.order_id, "project_id": project.project_id}
-        parcel = Parcel(delivery.url, HEADERS, json.dumps(body).encode())
-        return Departure(
-            delivery,
-            parcel,
-            project.now(),
-            project.real.wall_now(),
+        return PreparedAttempt(
+            delivery.id,
+            WebhookRequest(delivery.url, HEADERS, json.dumps(body).encode()),
+            edit.now,
+            project.services.real.wall_now(),
             copies=effect.get("duplicate", 1),
             reply=_decided(effect),
         )
 
 
-def arrive(project: Project, departure: Departure, reply: Reply, *, is_copy: bool = False) -> None:
-    """Record an attempt, and put the next one on the agenda if one is owed; a copy owes none.
+def record_attempt(
+    project: Project, epoch: Epoch, prepared: PreparedAttempt, reply: Reply, *, is_copy: bool = False
+) -> None:
+    """Record an attempt, and schedule the next one if one is owed; a copy owes none.
 
-    A result of before a reset is discarded: its delivery is not this project's any more.
+    What waited for another webhook to go first goes now.
+
+    Raises:
+        ProjectReset: the webhook is of an epoch that is over; its result is discarded.
     """
-    delivery = departure.delivery
-    with project.state_lock:
-        if project.store.delivery(delivery.id) is not delivery:
+    with project.edit(epoch, prepared.at) as edit:
+        delivery = edit.delivery(prepared.delivery_id)
+        if delivery is None:  # dropped meanwhile, to make room for newer ones
             return
         number = delivery.next_number - is_copy
-        attempt = Attempt(number, departure.at, departure.real_at, departure.parcel, reply)
-        next_at = delivery.record(attempt, is_copy=is_copy)
-        event = _event(delivery, number, departure.at, reply)
-        if project.advance_log is not None:
-            project.advance_log.append(event)
-        with project.edit(departure.at) as edit:
-            edit.touch(delivery)
-            if next_at is not None:
-                edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
-    project.feed.publish("webhook", **event, state=delivery.state)
+        attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
+        delivery, next_at = delivery.attempted(attempt, is_copy=is_copy)
+        edit.store_delivery(delivery)
+        if next_at is not None:
+            edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
+        shown = _event(delivery, number, prepared.at, reply)
+        edit.log.append(shown)
+        edit.publish("webhook", **shown, state=delivery.state)
+        release_swapped(edit)
 
 
-def _postponed(project: Project, delivery: Delivery, effect: Mapping[str, Any]) -> bool:
+def _effect(edit: Edit, delivery: Delivery) -> Mapping[str, Any]:
+    """What goes wrong with the next attempt; empty when nothing does."""
+    number, state = delivery.next_number, edit.state
+    return state.faults.webhook(delivery.status, number) or state.scenario_faults.webhook(
+        delivery.status, number
+    )
+
+
+def _is_postponed(edit: Edit, delivery: Delivery, effect: Mapping[str, Any]) -> bool:
     """Put a delivery off once, for a time or until the next one has gone (SCN-06)."""
     if delivery.postponed:
         return False
     if "delay" in effect:
-        delivery.postponed = True
-        with project.edit() as edit:
-            edit.touch(delivery)
-            at = Period.parse(effect["delay"]).after(edit.now)
-            edit.schedule(at, AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number))
+        edit.store_delivery(delivery._replace(postponed=True))
+        at = Period.parse(effect["delay"]).after(edit.now)
+        edit.schedule(at, AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number))
         return True
-    if effect.get("swap") and not project.swapped:
-        delivery.postponed = True
-        project.swapped.append(Errand(delivery.id))
-        project.keep(touched=[delivery])
+    if effect.get("swap") and not edit.state.swapped:
+        edit.store_delivery(delivery._replace(postponed=True))
+        edit.state = edit.state._replace(swapped=(delivery.id,))
         return True
     return False
 

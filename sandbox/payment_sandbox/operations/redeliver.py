@@ -2,7 +2,7 @@
 
 from payment_sandbox.orders.deliveries import Delivery
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.projects.outbox import Errand
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 
 
@@ -14,11 +14,11 @@ def redeliver(project: Project, delivery_id: str) -> Delivery:
     Raises:
         Unknown: there is no such delivery here.
     """
-    delivery = project.store.delivery(delivery_id)
-    if delivery is None:
+    epoch = project.epoch
+    if epoch.store.delivery(delivery_id) is None:
         raise Unknown(f"there is no webhook {delivery_id!r} in this project")
-    outbox = project.outbox
-    key = outbox.hold()
-    outbox.put(Errand(delivery_id, forced=True))
-    outbox.release_now(key)
+    project.deliver_now(epoch, QueuedDelivery(delivery_id, forced=True))
+    delivery = epoch.store.delivery(delivery_id)
+    if delivery is None:
+        raise Unknown(f"webhook {delivery_id!r} was dropped meanwhile to make room for newer ones")
     return delivery

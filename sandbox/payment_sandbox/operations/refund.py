@@ -12,8 +12,8 @@ from payment_sandbox.orders.order import Order, RefundEntry
 from payment_sandbox.orders.refunds import plan_refund
 from payment_sandbox.orders.refusals import Invalid, NothingToRefund, Violation
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.project import IfMatch, Project
+from payment_sandbox.projects.edit import Edit, IfMatch
+from payment_sandbox.projects.project import Project
 
 
 def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: IfMatch | None) -> Order:
@@ -25,8 +25,7 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
     """
     asked = [LineQuantity(**line) for line in data["order_lines"]] if "order_lines" in data else None
     with project.edit() as edit:
-        project.require_match(order_id, if_match)
-        order = edit.order(order_id)
+        order = edit.matched_order(order_id, if_match)
         paid = order.last_transaction
         if paid is None or order.is_refund:
             raise NothingToRefund(f"order {order_id} is {order.status}: nothing was captured")

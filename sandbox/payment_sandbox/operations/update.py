@@ -8,8 +8,8 @@ from payment_sandbox.operations.create_order import lines
 from payment_sandbox.orders.customers import reduced
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, OrderNotUpdatable, Violation
-from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.project import IfMatch, Project
+from payment_sandbox.projects.edit import Edit, IfMatch
+from payment_sandbox.projects.project import Project
 
 ALWAYS: Final = ("description", "merchant_order_id", "return_url", "webhook_url", "customer", "extra")
 PAYABILITY: Final = ("amount_cents", "order_lines", "customer")
@@ -29,8 +29,7 @@ def update(
         OrderNotUpdatable: a customer has acted, so amount and order_lines stand.
     """
     with project.edit() as edit:
-        project.require_match(order_id, if_match)
-        order = edit.order(order_id)
+        order = edit.matched_order(order_id, if_match)
         wrong = {violation.path.replace("[", ".").partition(".")[0] for violation in found}
         usable = {key: value for key, value in data.items() if key not in wrong}
         changed = _changes(order, usable, reduced_customer=edit.settings.reduced_customer)
@@ -43,8 +42,6 @@ def update(
             setattr(order, name, value)
         for attempt in order.transactions:
             attempt.amount_cents = order.amount_cents if attempt.is_open else attempt.amount_cents
-        if not changed:
-            del edit.change.orders[order_id]  # nothing to say, so no new version
     return project.find_order(order_id)
 
 

@@ -4,12 +4,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from payment_sandbox.operations.advance import is_something_due
-from payment_sandbox.operations.perform import PERFORMER
 from payment_sandbox.orders.refusals import Refusal, Unknown
 from payment_sandbox.projects.project import Project
 
 
-class WaitedInVain(Refusal):
+class WaitTimedOut(Refusal):
     """The time is over, and something else is true."""
 
     rule = "CTL-26"
@@ -40,14 +39,13 @@ def webhook_answered(order_id: str) -> Condition:
     """A delivery for this order was answered, whatever the answer."""
 
     def answers(project: Project) -> list[int]:
-        with project.state_lock:
-            return [
-                attempt.reply.status
-                for delivery in project.store.deliveries()
-                if delivery.order_id == order_id
-                for attempt in delivery.attempts
-                if attempt.reply.status is not None
-            ]
+        return [
+            attempt.reply.status
+            for delivery in project.epoch.store.deliveries()
+            if delivery.order_id == order_id
+            for attempt in delivery.attempts
+            if attempt.reply.status is not None
+        ]
 
     return Condition(answers, bool, "webhook_answers")
 
@@ -56,7 +54,8 @@ def idle() -> Condition:
     """Nothing is due at or before now, and nothing is on its way."""
 
     def is_idle(project: Project) -> bool:
-        return project.outbox.is_idle and not is_something_due(project, PERFORMER)
+        epoch = project.epoch
+        return epoch.outbox.is_idle and not is_something_due(epoch)
 
     return Condition(is_idle, bool, "idle")
 
@@ -66,16 +65,16 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
 
     Raises:
         Unknown: an order that there is not, or a project that went meanwhile.
-        WaitedInVain: the time is over; it tells what is true instead.
+        WaitTimedOut: the time is over; it tells what is true instead.
     """
-    until_seconds = project.real.monotonic_seconds() + timeout_seconds
+    until_seconds = project.services.real.monotonic_seconds() + timeout_seconds
     while True:
-        number = project.feed.number
+        number = project.events.number
         found = {condition.name: condition.read(project) for condition in conditions}
         if all(condition.holds(found[condition.name]) for condition in conditions):
             return found
-        if not project.feed.wait_beyond(number, until_seconds - project.real.monotonic_seconds()):
-            if project.feed.is_ended:
-                raise Unknown("the project is gone, so nothing comes any more")
+        if not project.events.wait_beyond(number, until_seconds - project.services.real.monotonic_seconds()):
+            if project.events.is_ended:
+                raise Unknown("the project was deleted while this call waited")
             shown = ", ".join(f"{name} is {value}" for name, value in found.items())
-            raise WaitedInVain(f"waited {timeout_seconds:g} seconds in vain: {shown}", found)
+            raise WaitTimedOut(f"not so after {timeout_seconds:g} seconds: {shown}", found)

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 from payment_sandbox.orders.actions import Action
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Command:
     """Something to do for an order; what it finds when it comes due decides whether it still applies."""
 
@@ -19,14 +19,14 @@ class Command:
         return f"{self.kind.replace('-', ' ')} of {self.order_id}"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ExpirePage(Command):
     """The hosted payment page closes."""
 
     kind: ClassVar[str] = "page-expiry"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ExpireAttempt(Command):
     """The customer's time for this attempt is over."""
 
@@ -34,7 +34,7 @@ class ExpireAttempt(Command):
     kind: ClassVar[str] = "expiry"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class ExpireAuthorization(Command):
     """What was not captured by now never will be."""
 
@@ -42,7 +42,7 @@ class ExpireAuthorization(Command):
     kind: ClassVar[str] = "authorization-expiry"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class CaptureDelayed(Command):
     """A delayed authorization captures what is left."""
 
@@ -50,7 +50,7 @@ class CaptureDelayed(Command):
     kind: ClassVar[str] = "delayed-capture"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Perform(Command):
     """A customer, bank, screening or processor acts by itself, as the scenario said."""
 
@@ -64,7 +64,7 @@ class Perform(Command):
         return f"{self.action.name} for {self.order_id}"
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class AttemptDelivery(Command):
     """A webhook is tried again, or for the first time after a delay."""
 

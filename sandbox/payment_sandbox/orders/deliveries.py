@@ -1,7 +1,6 @@
 """A webhook owed: at most ten tries, two minutes apart, every one recorded."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -27,16 +26,16 @@ class DeliveryState(StrEnum):
     FAILED = "failed"
 
 
-class Parcel(NamedTuple):
-    """What goes over the wire in one attempt."""
+class WebhookRequest(NamedTuple):
+    """What one attempt sends."""
 
     url: str
     headers: dict[str, str]
     body: bytes
 
 
-Post = Callable[["Parcel", Callable[[int], None]], bytes]
-"""Posts a parcel: tells the status as soon as there is one, and answers with the body."""
+Send = Callable[[WebhookRequest, Callable[[int], None]], bytes]
+"""Sends a webhook: reports the status as soon as there is one, and returns the answer's body."""
 
 
 class Reply(NamedTuple):
@@ -60,13 +59,12 @@ class Attempt(NamedTuple):
     number: int
     at: datetime
     real_at: datetime
-    parcel: Parcel
+    request: WebhookRequest
     reply: Reply
 
 
-@dataclass(slots=True)
-class Delivery:
-    """One message for one status change; ``status`` is what the order had become."""
+class Delivery(NamedTuple):
+    """One webhook for one status change; ``status`` is what the order had become."""
 
     id: str
     order_id: str
@@ -74,28 +72,29 @@ class Delivery:
     status: str
     created: datetime
     state: DeliveryState = DeliveryState.PENDING
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: tuple[Attempt, ...] = ()
     postponed: bool = False  # a scenario delayed or swapped it; that happens once
 
     @property
     def next_number(self) -> int:
-        """The number of the attempt to come, from 1."""
+        """The number of the next attempt, from 1."""
         return self.attempts[-1].number + 1 if self.attempts else 1
 
-    def record(self, attempt: Attempt, *, is_copy: bool = False) -> datetime | None:
-        """Keep an attempt; returns when the next one is due, or None when it is over.
+    def attempted(self, attempt: Attempt, *, is_copy: bool = False) -> "tuple[Delivery, datetime | None]":
+        """With one more attempt, and when the next one is due; None when none is owed.
 
-        An attempt asked for by hand after the end is recorded too, and can still deliver. A copy that
-        a scenario sent along has its original's number and counts for nothing else.
+        An attempt asked for by hand after the end is recorded too, and can still deliver. A duplicate that
+        a scenario sent has the number of its original and counts for nothing else.
         """
-        self.attempts.append(attempt)
-        if len(self.attempts) > ATTEMPTS_KEPT_MAX:  # the first ten stay, and the newest of those by hand
-            del self.attempts[DELIVERIES_MAX]
+        attempts = (*self.attempts, attempt)
+        if len(attempts) > ATTEMPTS_KEPT_MAX:  # the first ten stay, and the newest of those by hand
+            attempts = (*attempts[:DELIVERIES_MAX], *attempts[DELIVERIES_MAX + 1 :])
+        state, next_at = self.state, None
         if attempt.reply.is_delivered:
-            self.state = DeliveryState.DELIVERED
-        elif self.state is DeliveryState.PENDING and not is_copy:
+            state = DeliveryState.DELIVERED
+        elif state is DeliveryState.PENDING and not is_copy:
             if attempt.number >= DELIVERIES_MAX:
-                self.state = DeliveryState.FAILED
+                state = DeliveryState.FAILED
             else:
-                return RETRY_AFTER.after(attempt.at)
-        return None
+                next_at = RETRY_AFTER.after(attempt.at)
+        return self._replace(attempts=attempts, state=state), next_at

@@ -3,9 +3,7 @@
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
-
-from payment_sandbox.orders.facts import StatusChanged
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -136,6 +134,15 @@ TRANSACTION_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingP
 )
 
 OPEN: Final = frozenset({TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING})
+
+
+class StatusChanged(NamedTuple):
+    """An order or a transaction went from one status to another."""
+
+    subject_id: str
+    before: str
+    after: str
+    at: datetime
 
 
 class HasStatus(Protocol):

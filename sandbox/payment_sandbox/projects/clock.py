@@ -45,17 +45,19 @@ class ClockStart(NamedTuple):
         raise Invalid([Violation("clock", expected, [RUNNING, FROZEN, "frozen@<time>"])])
 
 
-class Clock:
-    """Reads sandbox time when no advance holds it."""
+class Clock(NamedTuple):
+    """What a clock shows when no advance holds it: frozen at its anchor, or running on from there."""
 
-    __slots__ = ("_anchor", "_anchor_seconds", "_real", "rate", "running")
+    real: RealTime
+    anchor: datetime
+    anchor_seconds: float
+    running: bool
+    rate: float = 1.0
 
-    def __init__(self, real: RealTime, at: datetime, mode: str) -> None:
-        self._real = real
-        self._anchor = at
-        self._anchor_seconds = real.monotonic_seconds()
-        self.rate = 1.0
-        self.running = mode == RUNNING
+    @classmethod
+    def started(cls, real: RealTime, at: datetime, mode: str) -> "Clock":
+        """A clock that shows ``at`` now."""
+        return cls(real, at, real.monotonic_seconds(), mode == RUNNING)
 
     @property
     def mode(self) -> str:
@@ -63,28 +65,31 @@ class Clock:
         return RUNNING if self.running else FROZEN
 
     def read(self) -> datetime:
-        """What the clock shows when nothing holds it."""
+        """What it shows."""
         if not self.running:
-            return self._anchor
-        passed_seconds = (self._real.monotonic_seconds() - self._anchor_seconds) * self.rate
+            return self.anchor
+        passed_seconds = (self.real.monotonic_seconds() - self.anchor_seconds) * self.rate
         try:
-            return self._anchor + timedelta(seconds=passed_seconds)
+            return self.anchor + timedelta(seconds=passed_seconds)
         except OverflowError:
             return LAST_MOMENT
 
-    def set(self, at: datetime, *, running: bool | None = None, rate: float | None = None) -> None:
-        """Go on from ``at``, in another mode or at another rate if given."""
-        self._anchor = at
-        self._anchor_seconds = self._real.monotonic_seconds()
-        self.running = self.running if running is None else running
-        self.rate = self.rate if rate is None else rate
+    def set(self, at: datetime, *, running: bool | None = None, rate: float | None = None) -> "Clock":
+        """A clock that goes on from ``at``, in another mode or at another rate if given."""
+        return Clock(
+            self.real,
+            at,
+            self.real.monotonic_seconds(),
+            self.running if running is None else running,
+            self.rate if rate is None else rate,
+        )
 
-    def go_on(self, real_seconds: float) -> None:
-        """Be ahead by what a running clock shows after so much real time."""
-        self._anchor_seconds -= real_seconds
+    def ahead_by(self, real_seconds: float) -> "Clock":
+        """A clock that has run for so much real time more."""
+        return self._replace(anchor_seconds=self.anchor_seconds - real_seconds)
 
     def real_seconds_until(self, moment: datetime) -> float | None:
-        """How long until the clock shows ``moment``; None when it never will by itself."""
+        """How long until it shows ``moment``; None when it never will by itself."""
         now = self.read()
         if moment <= now:
             return 0.0

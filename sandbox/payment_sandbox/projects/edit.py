@@ -1,65 +1,81 @@
-"""An edit is a unit of work: on a clean exit all of it is so, on an exception none of it ever was."""
+"""An edit, the unit of work: planned on copies, committed to the store, applied in memory, then told.
 
-from collections.abc import Iterable, Iterator
+If anything fails before it is applied, nothing has changed: no record, no agenda entry, no used rule and no
+drawn identifier.
+"""
+
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.methods.base import Terms
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.deliveries import Delivery
-from payment_sandbox.orders.facts import StatusChanged
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.statuses import OrderStatus, Trigger, move
+from payment_sandbox.orders.refusals import Stale
+from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.vault import Credential
+from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.journal import StatusReached
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.model import Decision, Subject
+from payment_sandbox.scenarios.near_misses import explain
 
-if TYPE_CHECKING:
-    from payment_sandbox.projects.project import Project
+SCAN_FORMS_MAX: Final = 1000
+
+IfMatch = Callable[[str], bool]
+"""Whether a tag is among those that a request accepts."""
 
 
-Moved = dict[str, str | None]
-"""A status that an order has reached: ``order_id``, ``before``, ``after``, ``at``."""
+class Published(NamedTuple):
+    """An event for those who watch."""
+
+    kind: str
+    data: dict[str, Any]
 
 
 class Edit:
-    """Copies to work on, and what shall follow from them.
+    """Copies to work on, and what follows from them; made by ``Project.edit`` with the state lock held."""
 
-    It is made with the project's state lock held, by ``Project.edit``.
-    """
-
-    __slots__ = ("_created", "_moves", "_project", "_recorded", "change", "decisions", "now", "settings")
-
-    def __init__(self, project: "Project", now: datetime) -> None:
-        self._project = project
+    def __init__(self, epoch: Epoch, now: datetime) -> None:
+        self.epoch = epoch
+        self.now = now
+        self.state: State = epoch.state
+        self.ids: Ids = epoch.ids.copied()
+        self.decisions: dict[str, Decision] = {}  # by transaction
+        self.to_send: list[QueuedDelivery] = []
+        self.events: list[Published] = []
+        self.log: list[dict[str, Any]] = []  # for the advance under way
+        self.orders: dict[str, Order] = {}
+        self.finished: list[int] = []  # places on the agenda of what is over with this edit
         self._created: set[str] = set()
         self._moves: list[StatusChanged] = []
         self._recorded: set[str] = set()
-        self.change = ChangeSet()
-        self.decisions: dict[str, Decision] = {}  # by transaction
-        self.now = now
-        self.settings: Settings = project.settings
+        self._scheduled: list[tuple[datetime, Command]] = []
+        self._deliveries: dict[str, Delivery] = {}
+        self._credentials: list[Credential] = []
+        self._qr_requests: dict[str, QrRequest] = {}
+        self._scan_forms: dict[str, str] = {}
+
+    # What to work with
 
     @property
-    def has_created(self) -> bool:
-        """Whether there is a new order."""
-        return bool(self._created)
-
-    @property
-    def ids(self) -> Ids:
-        """The project's identifiers."""
-        return self._project.ids
+    def settings(self) -> Settings:
+        """The project's settings, as the active scenario changes them."""
+        return self.state.settings
 
     @property
     def terms(self) -> Terms:
         """What a payment method may know."""
-        return self._project.terms(self.now)
+        settings = self.settings
+        return Terms(self.now, settings.is_test, settings.features, self.epoch.store.credential, self.ids)
 
     def order(self, order_id: str) -> Order:
         """A copy of an order to work on; the same one each time.
@@ -67,15 +83,41 @@ class Edit:
         Raises:
             Unknown: there is no such order here.
         """
-        order = self.change.orders.get(order_id)
+        order = self.orders.get(order_id)
         if order is None:
-            order = self.change.orders[order_id] = self._project.find_order(order_id).copied()
+            order = self.orders[order_id] = self.epoch.find_order(order_id).copied()
         return order
+
+    def matched_order(self, order_id: str, if_match: IfMatch | None) -> Order:
+        """The same, where the order is still as the merchant read it.
+
+        Raises:
+            Unknown: there is no such order here.
+            Stale: its tag is not among those given (SET-33).
+        """
+        etag = self.epoch.etag(self.epoch.find_order(order_id))
+        if if_match is not None and not if_match(etag):
+            raise Stale(f"order {order_id} has changed since: its ETag is now {etag!r}, read it again")
+        return self.order(order_id)
+
+    def delivery(self, delivery_id: str) -> Delivery | None:
+        """A webhook as this edit leaves it."""
+        return self._deliveries.get(delivery_id) or self.epoch.store.delivery(delivery_id)
+
+    def qr_request(self, qr_id: str) -> QrRequest:
+        """A QR request as this edit leaves it.
+
+        Raises:
+            Unknown: there is none of this id here.
+        """
+        return self._qr_requests.get(qr_id) or self.epoch.find_qr_request(qr_id)
+
+    # What to change
 
     def add(self, order: Order) -> Order:
         """A new order."""
         self._created.add(order.id)
-        self.change.orders[order.id] = order
+        self.orders[order.id] = order
         return order
 
     def move_order(self, order: Order, trigger: Trigger) -> None:
@@ -94,65 +136,159 @@ class Edit:
         self._recorded.add(event.id)
 
     def decide(self, transaction_id: str, subject: Subject) -> dict[str, Any]:
-        """Ask the scenario for the outcome of an attempt; the use counts once the edit is done."""
-        decision = self._project.scenario.decide(subject, self._project.rule_uses)
+        """Ask the scenario for the outcome of an attempt."""
+        uses = self.state.rule_uses
+        decision = self.state.scenario.decide(subject, uses)
         if decision.rule is not None:
-            self.change.rules_used.append(decision.rule)
+            uses = {**uses, decision.rule: uses.get(decision.rule, 0) + 1}
+            self.state = self.state._replace(rule_uses=uses)
         self.decisions[transaction_id] = decision
         return decision.outcome
 
     def schedule(self, at: datetime, command: Command) -> None:
-        """Put a command on the agenda."""
-        self.change.commands.append((at, command))
-
-    def touch(self, delivery: Delivery) -> None:
-        """Keep what happened to a webhook that was owed before."""
-        self.change.touched.append(delivery)
+        """Add a command to the agenda."""
+        self._scheduled.append((at, command))
 
     def store_credential(self, credential: Credential) -> None:
-        """Keep a card in the vault."""
-        self.change.credentials.append(credential)
+        """Store a card."""
+        self._credentials.append(credential)
 
     def store_qr_request(self, request: QrRequest) -> None:
-        """Keep a QR request."""
-        self.change.qr_requests.append(request)
+        """Store a QR request, or its next version."""
+        self._qr_requests[request.id] = request
+
+    def store_delivery(self, delivery: Delivery) -> None:
+        """Store a webhook's next version."""
+        self._deliveries[delivery.id] = delivery
+
+    def send(self, delivery_id: str) -> None:
+        """Send a webhook now."""
+        self.to_send.append(QueuedDelivery(delivery_id))
+
+    def note_scan_form(self, form_id: str, order_id: str) -> None:
+        """Remember which order the form of a QR page has made."""
+        self._scan_forms[form_id] = order_id
+
+    def publish(self, kind: str, /, **data: Any) -> None:
+        """Tell those who watch, once it is so."""
+        self.events.append(Published(kind, data))
+
+    # Plan, apply, tell: for ``Project.edit``
+
+    def plan(self) -> ChangeSet | None:
+        """Number the new versions and owe their webhooks; None when nothing has changed."""
+        self._drop_unchanged()
+        for order in self.orders.values():
+            order.version += 1
+            order.modified = self.now
+        for order_id, status in self._reached():
+            self._owe(self.orders[order_id], status)
+        sequence = self.epoch.timeline.sequence
+        dues = tuple(
+            Due(at, sequence + place, command) for place, (at, command) in enumerate(self._scheduled, 1)
+        )
+        change = ChangeSet(
+            self.orders,
+            tuple(self._credentials),
+            tuple(self._qr_requests.values()),
+            tuple(self._deliveries.values()),
+            dues,
+            (*self.epoch.finished, *self.finished),
+        )
+        if not any(change[:5]) and not self.finished and self.state is self.epoch.state:
+            return None
+        return self._with_state(change) if self.epoch.store.is_durable else change
+
+    def apply(self, change: ChangeSet) -> bool:
+        """Make it so in memory; True when something is due earlier than anything before."""
+        epoch = self.epoch
+        timeline = epoch.timeline
+        before = timeline.head()
+        epoch.state = self.state
+        epoch.ids = self.ids
+        timeline.move_to(self.now)
+        timeline.remove(self.finished)
+        epoch.finished.clear()
+        for due in change.dues:
+            timeline.add(due)
+        for form_id, order_id in self._scan_forms.items():
+            epoch.scan_forms[form_id] = order_id
+            if len(epoch.scan_forms) > SCAN_FORMS_MAX:
+                epoch.scan_forms.popitem(last=False)
+        if epoch.advance_log is not None:
+            epoch.advance_log += self.log
+        epoch.orders_created += len(self._created)
+        after = timeline.head()
+        return after is not None and (before is None or after.at < before.at)
+
+    def tell(self, real_at: datetime, *, is_watched: bool) -> Iterator[Published]:
+        """Note in the journal what happened; yields what to publish."""
+        journal = self.epoch.journal
+        if self.decisions:
+            journal.note(self.decisions)
+        journal.statuses.extend(self._statuses(real_at))
+        if is_watched:
+            for transaction_id, decision in self.decisions.items():
+                yield Published("decision", {"transaction_id": transaction_id, **explain(decision)})
+        yield from (Published("status", moved) for moved in self._moved())
+        yield from self.events
 
     @property
-    def moved(self) -> Iterator[Moved]:
-        """The statuses that orders have reached, for those who watch."""
+    def created_count(self) -> int:
+        """How many orders are new."""
+        return len(self._created)
+
+    def _drop_unchanged(self) -> None:
+        """An order that is as it was makes no new version."""
+        for order_id in [order_id for order_id in self.orders if order_id not in self._created]:
+            if self.orders[order_id] == self.epoch.store.order(order_id):
+                del self.orders[order_id]
+
+    def _with_state(self, change: ChangeSet) -> ChangeSet:
+        epoch, state, before = self.epoch, self.state, self.epoch.state
+        is_chosen = (
+            state.base_settings is not before.base_settings
+            or state.scenario is not before.scenario
+            or state.faults.document is not before.faults.document
+        )
+        sequence = epoch.timeline.sequence + len(change.dues)
+        return change._replace(
+            chosen=state.chosen if is_chosen or epoch.store.is_new else None,
+            counters=epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now)),
+        )
+
+    def _reached(self) -> Iterator[tuple[str, str]]:
+        """Orders whose webhooks are owed, and for which status."""
+        for order_id in self._created:
+            status = self.orders[order_id].status
+            if status != OrderStatus.NEW:
+                yield order_id, status
+        for moved in self._moves:
+            if moved.subject_id not in self._created:
+                yield moved.subject_id, moved.after
+
+    def _moved(self) -> Iterator[dict[str, str | None]]:
+        """The statuses that orders have reached, as watchers see them."""
         at = timestamp(self.now)
         for order_id in self._created:
-            status = self.change.orders[order_id].status
-            yield {"order_id": order_id, "before": None, "after": status, "at": at}
+            yield {"order_id": order_id, "before": None, "after": self.orders[order_id].status, "at": at}
         for moved in self._moves:
             if moved.subject_id not in self._created:
                 yield {"order_id": moved.subject_id, "before": moved.before, "after": moved.after, "at": at}
 
-    def reached(self, moves: Iterable[Moved], real_at: datetime) -> Iterator[StatusReached]:
-        """The statuses that attempts and, by ``moves``, orders have reached, for the journal."""
-        for order in self.change.orders.values():
+    def _statuses(self, real_at: datetime) -> Iterator[StatusReached]:
+        """The statuses that attempts and orders have reached, for the journal."""
+        for order in self.orders.values():
             for attempt in order.transactions:
                 for event in attempt.events:
                     if event.id in self._recorded:
                         yield StatusReached(order.id, attempt.payment_method, event.event, self.now, real_at)
-        for moved in moves:
+        for moved in self._moved():
             yield StatusReached(str(moved["order_id"]), None, str(moved["after"]), self.now, real_at)
-
-    def finish(self) -> ChangeSet:
-        """Number the new versions and owe their webhooks."""
-        for order in self.change.orders.values():
-            order.version += 1
-            order.modified = self.now
-            if order.id in self._created and order.status != OrderStatus.NEW:
-                self._owe(order, order.status)
-        for moved in self._moves:
-            if moved.subject_id not in self._created:
-                self._owe(self.change.orders[moved.subject_id], moved.after)
-        return self.change
 
     def _owe(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url
         if url is not None:
-            self.change.deliveries.append(
-                Delivery(self.ids.uuid("delivery"), order.id, url, status, self.now)
-            )
+            delivery = Delivery(self.ids.uuid("delivery"), order.id, url, status, self.now)
+            self.store_delivery(delivery)
+            self.send(delivery.id)

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.projects.locks import EVENTS, ranked_lock
+
 EVENTS_KEPT_MAX: Final = 1000
 
 
-class FeedEvent(NamedTuple):
+class Event(NamedTuple):
     """One thing that happened."""
 
     number: int
@@ -17,15 +19,15 @@ class FeedEvent(NamedTuple):
     data: Mapping[str, Any]
 
 
-class Feed:
-    """Keeps the newest events; its condition is a leaf among the locks."""
+class Events:
+    """Keeps the newest events, and wakes who waits for the next one."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
-        self._events: deque[FeedEvent] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._changed = Condition(ranked_lock(EVENTS))  # type: ignore[arg-type]
+        self._kept: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
         self.is_ended = False
-        self.watchers = 0  # who publishes often may save himself the trouble when there are none
+        self.watchers = 0  # what costs something to describe is only published when somebody watches
 
     @contextmanager
     def watched(self) -> Iterator[int]:
@@ -42,22 +44,22 @@ class Feed:
         """Number an event and wake everybody."""
         with self._changed:
             self.number += 1
-            self._events.append(FeedEvent(self.number, kind, data))
+            self._kept.append(Event(self.number, kind, data))
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Let nobody wait any longer: the project, or its server, goes."""
+        """Wake everybody for good: the project is deleted, or its server stops."""
         with self._changed:
             self.is_ended = True
             self._changed.notify_all()
 
     def wait_beyond(self, number: int, timeout_seconds: float) -> bool:
-        """Wait until something newer than ``number`` has happened; False when the time, or all, is over."""
+        """Wait for something newer than ``number``; False when time is up or the events have ended."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_ended or self.number > number, max(timeout_seconds, 0.0))
             return self.number > number and not self.is_ended
 
-    def beyond(self, number: int) -> list[FeedEvent]:
-        """The events kept that are newer than ``number``."""
+    def beyond(self, number: int) -> list[Event]:
+        """The kept events that are newer than ``number``."""
         with self._changed:
-            return [event for event in self._events if event.number > number]
+            return [event for event in self._kept if event.number > number]

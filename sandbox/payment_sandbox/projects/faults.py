@@ -1,87 +1,96 @@
-"""What goes wrong with requests and webhooks, and how often it has been asked."""
+"""What goes wrong with requests and webhooks, and how often each fault has been asked."""
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.periods import Period
 from payment_sandbox.scenarios.forms import FaultsForm
 from payment_sandbox.scenarios.loader import fault_rules, webhook_rules
-from payment_sandbox.scenarios.model import FaultRule, WebhookRule
+from payment_sandbox.scenarios.model import FaultRule, Scenario, WebhookRule
 
 FORM: Final = FaultsForm()
 
+Effect = Mapping[str, Any]
+"""What goes wrong, as a rule's ``then`` says it; empty for nothing."""
 
-class Faults:
-    """Rules, and a count of the requests that fit each; guarded by the project's state lock."""
 
-    def __init__(
-        self,
-        faults: Sequence[FaultRule] = (),
-        webhooks: Sequence[WebhookRule] = (),
-        document: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._faults = faults
-        self._webhooks = webhooks
-        self.document = document or {"faults": [], "webhooks": []}
-        self._counts = [0] * len(faults)
-        self._recent: list[deque[datetime]] = [deque() for _ in faults]
+class Use(NamedTuple):
+    """How many requests a fault has fitted, and when the newest of a rate limit came."""
 
-    def strike(self, method: str, path: str, now: datetime) -> Mapping[str, Any]:
-        """What goes wrong with this request; empty when nothing does. Counts it for every rule it fits."""
-        struck: Mapping[str, Any] = {}
-        for index, rule in enumerate(self._faults):
+    asked: int = 0
+    recent: tuple[datetime, ...] = ()
+
+
+class Faults(NamedTuple):
+    """Faults of requests and of webhooks, and how often each fault has been asked."""
+
+    faults: Sequence[FaultRule]
+    webhooks: Sequence[WebhookRule]
+    document: Mapping[str, Any]
+    uses: tuple[Use, ...]
+
+    @classmethod
+    def read(cls, data: Any) -> "Faults":
+        """Read a document of faults.
+
+        Raises:
+            Invalid: lists all that is wrong with it.
+        """
+        checked = read(FORM, data)
+        document = {"faults": data.get("faults", []), "webhooks": data.get("webhooks", [])}
+        return cls.unused(fault_rules(checked), webhook_rules(checked), document)
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "Faults":
+        """The faults of a scenario."""
+        return cls.unused(scenario.faults, scenario.webhooks, {})
+
+    @classmethod
+    def unused(
+        cls, faults: Sequence[FaultRule], webhooks: Sequence[WebhookRule], document: Mapping[str, Any]
+    ) -> "Faults":
+        """Faults that nobody has asked yet."""
+        return cls(faults, webhooks, document, (Use(),) * len(faults))
+
+    def used(self, uses: Sequence[Use]) -> "Faults":
+        """The same faults with these uses; those that there is no fault for are dropped."""
+        known = tuple(uses[: len(self.faults)])
+        return self._replace(uses=known + self.uses[len(known) :])
+
+    def strike(self, method: str, path: str, now: datetime) -> tuple[Effect, "Faults"]:
+        """What goes wrong with this request, and the faults with the request counted."""
+        struck: Effect = {}
+        uses = list(self.uses)
+        for index, rule in enumerate(self.faults):
             if not rule.fits(method, path):
                 continue
-            self._counts[index] += 1
-            if rule.nth is not None and self._counts[index] not in rule.nth:
+            use = uses[index] = uses[index]._replace(asked=uses[index].asked + 1)
+            if rule.nth is not None and use.asked not in rule.nth:
                 continue
-            if "rate_limit" in rule.then and not self._is_over(index, rule.then["rate_limit"], now):
-                continue
+            if "rate_limit" in rule.then:
+                uses[index], is_over = _limited(use, rule.then["rate_limit"], now)
+                if not is_over:
+                    continue
             struck = struck or rule.then
-        return struck
+        return struck, self._replace(uses=tuple(uses))
 
-    def webhook(self, status: str, attempt: int) -> Mapping[str, Any]:
+    def webhook(self, status: str, attempt: int) -> Effect:
         """How this attempt of a delivery fares; empty: it goes to the merchant."""
-        for rule in self._webhooks:
+        for rule in self.webhooks:
             if rule.holds(status, attempt):
                 return rule.then
         return {}
 
-    @property
-    def uses(self) -> tuple[tuple[int, list[datetime]], ...]:
-        """Per rule: how many requests have fitted it, and when the newest of a rate limit came."""
-        return tuple(zip(self._counts, map(list, self._recent), strict=True))
 
-    @uses.setter
-    def uses(self, uses: Sequence[tuple[int, list[datetime]]]) -> None:
-        for index, (count, recent) in enumerate(uses[: len(self._faults)]):
-            self._counts[index] = count
-            self._recent[index] = deque(recent)
-
-    def __bool__(self) -> bool:
-        return bool(self._faults)
-
-    def _is_over(self, index: int, rate_limit: str, now: datetime) -> bool:
-        """Count a request against its limit, in sandbox time; one over it does not count itself."""
-        most, _, period = rate_limit.partition("/")
-        recent = self._recent[index]
-        while recent and Period.parse(period).after(recent[0]) <= now:
-            recent.popleft()
-        if len(recent) >= int(most):
-            return True
-        recent.append(now)
-        return False
+NO_FAULTS: Final = Faults.read({})
 
 
-def read_faults(data: Any) -> Faults:
-    """Read a document of faults.
-
-    Raises:
-        Invalid: lists all that is wrong with it.
-    """
-    checked = read(FORM, data)
-    document = {"faults": data.get("faults", []), "webhooks": data.get("webhooks", [])}
-    return Faults(fault_rules(checked), webhook_rules(checked), document)
+def _limited(use: Use, rate_limit: str, now: datetime) -> tuple[Use, bool]:
+    """Count a request against its limit, in sandbox time; one over it does not count itself."""
+    most, _, period = rate_limit.partition("/")
+    recent = tuple(moment for moment in use.recent if Period.parse(period).after(moment) > now)
+    if len(recent) >= int(most):
+        return use._replace(recent=recent), True
+    return use._replace(recent=(*recent, now)), False

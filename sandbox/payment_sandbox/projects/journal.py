@@ -54,6 +54,17 @@ class StatusReached(NamedTuple):
     real_at: datetime
 
 
+class Failure(NamedTuple):
+    """Something due that could not be done."""
+
+    order_id: str
+    kind: str
+    label: str
+    error: str
+    at: datetime
+    real_at: datetime
+
+
 class Journal:
     """Keeps the newest entries and counts what it dropped."""
 
@@ -63,6 +74,7 @@ class Journal:
         self.decisions: dict[str, Decision] = {}  # by transaction
         self.returns: deque[ReturnVisit] = deque(maxlen=ENTRIES_MAX)
         self.statuses: deque[StatusReached] = deque(maxlen=ENTRIES_MAX)
+        self.failures: deque[Failure] = deque(maxlen=ENTRIES_MAX)
 
     def note(self, decisions: Mapping[str, Decision]) -> None:
         """Keep what the scenario decided for attempts; as many as entries."""

@@ -1,135 +1,165 @@
 """The webhooks that a project owes now: first in, first out, one at a time."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Condition, get_ident
 from typing import NamedTuple
 
+from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 
-class Errand(NamedTuple):
-    """One delivery to attempt; ``forced`` when somebody asked for it by hand."""
+
+class QueuedDelivery(NamedTuple):
+    """A delivery to attempt; ``forced`` when somebody asked for it by hand."""
 
     delivery_id: str
     forced: bool = False
 
 
-class _Hold:
-    """What one thread keeps back until its response is on its way."""
+class Released(NamedTuple):
+    """What has to be done once held webhooks were released."""
 
-    __slots__ = ("callbacks", "errands")
+    needs_carrier: bool
+    wakes: bool  # something became due earlier meanwhile
+
+
+class _Hold:
+    """What one thread holds back."""
+
+    __slots__ = ("queue", "wakes")
 
     def __init__(self) -> None:
-        self.errands: list[Errand] = []
-        self.callbacks: list[Callable[[], None]] = []
+        self.queue: deque[QueuedDelivery] = deque()
+        self.wakes = False
 
 
 class Outbox:
     """A queue with one carrier at a time.
 
-    Its condition is a leaf among the locks: nothing else is taken while it is held.
+    A thread can hold back what it puts until its response is on its way. Who puts or releases something is
+    told whether a carrier has to be started for it.
     """
 
-    def __init__(self) -> None:
-        self._changed = Condition()
-        self._queue: deque[Errand] = deque()
+    def __init__(self, events: Events) -> None:
+        self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
+        self._events = events
+        self._queue: deque[QueuedDelivery] = deque()
         self._holds: dict[int, _Hold] = {}
+        self._under_way: QueuedDelivery | None = None
+        self._direct: list[QueuedDelivery] = []  # delivered by who asked for it
         self._is_carried = False
-        self.on_idle: Callable[[], None] = lambda: None
-        self.deliver: Callable[[Errand], None] | None = None  # the courier's: one errand, at once
-        self.carry: Callable[[], None] | None = None  # the courier's: start a carrier for this outbox
+        self._was_idle = True
+        self.is_closed = False
 
-    def put(self, errand: Errand) -> None:
-        """Queue an errand; on a thread that holds, it waits for the release."""
+    def put(self, queued: QueuedDelivery) -> bool:
+        """Queue a delivery, or hold it back on a thread that holds; True when a carrier is needed."""
         with self._changed:
-            hold = self._holds.get(get_ident())
-            if hold is not None:
-                hold.errands.append(errand)
-                return
-            self._queue.append(errand)
-        self._start_carrier()
+            if self.is_closed:
+                return False
+            self._was_idle = False
+            held = self._holds.get(get_ident())
+            if held is not None:
+                held.queue.append(queued)
+                return False
+            self._queue.append(queued)
+            return self._needs_carrier()
 
     def hold(self) -> int:
-        """Keep back what this thread puts until ``release``; returns the key for it."""
+        """Hold back what this thread puts until ``release``; returns the key for it."""
         key = get_ident()
-        # Nobody holds twice: what is still held here belongs to a response that was never closed.
-        self.release(key)
         with self._changed:
+            # Nobody holds twice: what is still held here belongs to a response that was never closed.
+            self._queue.extend(self._holds.pop(key, _Hold()).queue)
             self._holds[key] = _Hold()
         return key
 
-    def on_release(self, callback: Callable[[], None]) -> bool:
-        """Call back when this thread's hold is released; False when it holds nothing."""
+    def wakes_later(self) -> bool:
+        """Have the release wake the project; False on a thread that holds nothing back."""
         with self._changed:
-            hold = self._holds.get(get_ident())
-            if hold is not None:
-                hold.callbacks.append(callback)
-            return hold is not None
+            held = self._holds.get(get_ident())
+            if held is not None:
+                held.wakes = True
+            return held is not None
 
-    def release(self, key: int) -> None:
-        """Queue what was held under ``key``; a second call does nothing."""
+    def release(self, key: int) -> Released:
+        """Queue what was held back; a second call does nothing."""
         with self._changed:
-            hold = self._holds.pop(key, None)
-            if hold is None:
-                return
-            self._queue.extend(hold.errands)
-            self._changed.notify_all()
-        self._start_carrier()
-        for callback in hold.callbacks:
-            callback()
+            held = self._holds.pop(key, _Hold())
+            self._queue.extend(held.queue)
+            needs_carrier = self._needs_carrier()
+            self._note()
+        return Released(needs_carrier, held.wakes)
 
-    def release_now(self, key: int) -> None:
-        """Deliver what was held on this very thread, past the queue, and return when it is answered.
-
-        It waits for nobody else: a receiver of the carrier's may be waiting for the request that waits here.
-        """
+    def take_held(self, key: int) -> QueuedDelivery | None:
+        """The next delivery that was held back under ``key``, to be delivered past the queue."""
         with self._changed:
-            hold = self._holds.get(key)
-            errands = list(hold.errands) if hold is not None else []
-            deliver = self.deliver
-        if hold is not None and deliver is not None:
-            for errand in errands:
-                deliver(errand)
-            hold.errands.clear()
-        self.release(key)
+            held = self._holds.get(key)
+            return held.queue.popleft() if held is not None and held.queue else None
 
-    def take(self) -> Errand | None:
-        """The carrier's next errand; with None the carrier is dismissed."""
+    @contextmanager
+    def past_the_queue(self, queued: QueuedDelivery) -> Iterator[None]:
+        """Count a delivery that the caller makes itself as under way."""
         with self._changed:
-            if self._queue:
-                return self._queue.popleft()
-            self._is_carried = False
-            self._changed.notify_all()
-        self.on_idle()
-        return None
+            self._was_idle = False
+            self._direct.append(queued)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._direct.remove(queued)
+                self._note()
 
-    def settle(self) -> None:
-        """Wait until nothing is queued, on its way or held; without a courier there is no waiting."""
-        if self.carry is None:
-            return
+    def take(self) -> QueuedDelivery | None:
+        """The carrier's next delivery; with None the carrier is dismissed."""
         with self._changed:
-            self._changed.wait_for(lambda: self.carry is None or self.is_idle)
+            self._under_way = self._queue.popleft() if self._queue else None
+            self._is_carried = self._under_way is not None
+            self._note()
+            return self._under_way
+
+    def settle(self, timeout_seconds: float, enough: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until nothing is queued, under way or held; False when time is up or ``enough`` says so."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_idle() or enough(), timeout_seconds)
+            return self._is_idle()
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is queued, on its way or held."""
+        """Whether nothing is queued, under way or held."""
         with self._changed:
-            held = any(hold.errands for hold in self._holds.values())
-            return not (self._is_carried or self._queue or held)
+            return self._is_idle()
+
+    def pending(self) -> list[str]:
+        """The deliveries that are queued, under way or held, oldest first."""
+        with self._changed:
+            held = [queued for held in self._holds.values() for queued in held.queue]
+            under_way = [*self._direct, *([self._under_way] if self._under_way is not None else [])]
+            return [queued.delivery_id for queued in (*under_way, *self._queue, *held)]
 
     def close(self) -> None:
-        """Drop what is queued or held, and carry no more; what is on its way ends by itself."""
+        """Drop what is queued or held and take no more; what is under way ends by itself."""
         with self._changed:
-            self.carry = self.deliver = None  # they hold the project, which shall go without the collector
-            self.on_idle = lambda: None
+            self.is_closed = True
             self._queue.clear()
-            for hold in self._holds.values():
-                hold.errands.clear()
-            self._changed.notify_all()
+            for held in self._holds.values():
+                held.queue.clear()
+            self._note()
 
-    def _start_carrier(self) -> None:
-        with self._changed:
-            carry = self.carry
-            if self._is_carried or not self._queue or carry is None:
-                return
-            self._is_carried = True
-        carry()
+    def _needs_carrier(self) -> bool:
+        if self._is_carried or not self._queue:
+            return False
+        self._is_carried = True
+        return True
+
+    def _is_idle(self) -> bool:
+        held = any(hold.queue for hold in self._holds.values())
+        return self.is_closed or not (self._is_carried or self._queue or self._direct or held)
+
+    def _note(self) -> None:
+        """Let those who wait look again, also those who wait for the project to be idle."""
+        self._changed.notify_all()
+        is_idle = self._is_idle()
+        if is_idle and not self._was_idle:
+            self._events.publish("idle")
+        self._was_idle = is_idle

@@ -4,13 +4,15 @@ import logging
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from payment_sandbox.operations.deliver import arrive, depart
-from payment_sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Parcel, Post, Reply
-from payment_sandbox.projects.outbox import Errand, Outbox
-from payment_sandbox.projects.project import Project
+from payment_sandbox.operations.deliver import prepare_attempt, record_attempt
+from payment_sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Reply, Send, WebhookRequest
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.locks import THREADS, ranked_lock
+from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.serving.threads import start
@@ -25,62 +27,72 @@ log = logging.getLogger(__name__)
 
 
 class Courier:
-    """Carries the outboxes of all projects; ``send`` puts copies of a parcel on the wire."""
+    """Carries the outboxes of all projects, each on a thread of its own while something is in it."""
 
-    def __init__(self, send: "Callable[[Parcel, int], list[Reply]] | None" = None) -> None:
+    def __init__(self, send: "Callable[[WebhookRequest, int], list[Reply]] | None" = None) -> None:
+        """With ``send``, requests go there with the number of their copies, instead of over the wire."""
         self._threads = Threads("courier")
         self._send = send
+        self._receivers: dict[str, Send] = {}
 
-    def attach(self, project: Project) -> None:
-        """Carry this project's outbox from now on."""
+    def deliver_to(self, project_id: str, receiver: Send | None) -> None:
+        """Hand a project's webhooks to an application in this process; None: over the wire again."""
+        if receiver is None:
+            self._receivers.pop(project_id, None)
+        else:
+            self._receivers[project_id] = receiver
 
-        def serve(outbox: Outbox) -> None:
-            outbox.carry = lambda: self._threads.run(lambda: self._carry(project, outbox))
-            outbox.deliver = lambda errand: self._deliver(project, errand)
+    def receiver_of(self, project_id: str) -> Send | None:
+        """Who takes a project's webhooks in this process."""
+        return self._receivers.get(project_id)
 
-        project.serve_outbox = serve
-        serve(project.outbox)
+    def carry(self, project: Project, epoch: Epoch) -> None:
+        """Deliver what is in the outbox, one webhook after the other, until it is empty."""
+        self._threads.run(lambda: self._carry(project, epoch))
+
+    def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
+        """Deliver one webhook on this thread; what an epoch that is over still wanted to send is dropped."""
+        try:
+            prepared = prepare_attempt(project, epoch, queued)
+            if prepared is None:
+                return
+            if prepared.reply is not None:
+                record_attempt(project, epoch, prepared, prepared.reply)
+                return
+            replies = self._replies(project.project_id, prepared.request, prepared.copies)
+            for copy, reply in enumerate(replies):
+                record_attempt(project, epoch, prepared, reply, is_copy=copy > 0)
+        except ProjectReset:
+            return
 
     def stop(self) -> None:
-        """Take no more work; what is on its way is abandoned with the process."""
+        """Take no more work; what is under way is abandoned with the process."""
         self._threads.stop()
 
-    def _carry(self, project: Project, outbox: Outbox) -> None:
-        """Deliver one errand after the other until the outbox is empty."""
-        while (errand := outbox.take()) is not None:
+    def _carry(self, project: Project, epoch: Epoch) -> None:
+        while (queued := epoch.outbox.take()) is not None:
             try:
-                self._deliver(project, errand)
+                self.deliver(project, epoch, queued)
             except BaseException:  # whatever it was, the next one is owed, too
                 log.exception(
-                    "webhook %s of project %s was not delivered", errand.delivery_id, project.project_id
+                    "webhook %s of project %s was not delivered", queued.delivery_id, project.project_id
                 )
 
-    def _deliver(self, project: Project, errand: Errand) -> None:
-        departure = depart(project, errand)
-        if departure is None:
-            return
-        if departure.reply is not None:
-            arrive(project, departure, departure.reply)
-        else:
-            for copy, reply in enumerate(self._replies(project, departure.parcel, departure.copies)):
-                arrive(project, departure, reply, is_copy=copy > 0)
-        project.release_swapped()
-
-    def _replies(self, project: Project, parcel: Parcel, copies: int) -> list[Reply]:
-        return self._send(parcel, copies) if self._send else self._post_in_time(project, parcel, copies)
-
-    def _post_in_time(self, project: Project, parcel: Parcel, copies: int) -> list[Reply]:
-        """Post all copies, on other threads, so that the limit also holds for who answers byte by byte.
+    def _replies(self, project_id: str, request: WebhookRequest, copies: int) -> list[Reply]:
+        """Send all copies, on other threads, so that the limit also holds for who answers byte by byte.
 
         Over the wire they go at once; an application in this process gets one after the other.
         """
-        if project.post is not None:
-            return [self._posted(parcel, project.post).wait() for _ in range(copies)]
-        postings = [self._posted(parcel, over_the_wire) for _ in range(copies)]
+        if self._send is not None:
+            return self._send(request, copies)
+        receiver = self._receivers.get(project_id)
+        if receiver is not None:
+            return [self._posted(request, receiver).wait() for _ in range(copies)]
+        postings = [self._posted(request, over_the_wire) for _ in range(copies)]
         return [posting.wait() for posting in postings]
 
-    def _posted(self, parcel: Parcel, post: Post) -> "Posting":
-        posting = Posting(parcel, post)
+    def _posted(self, request: WebhookRequest, send: Send) -> "Posting":
+        posting = Posting(request, send)
         self._threads.run(posting.run)
         return posting
 
@@ -88,9 +100,9 @@ class Courier:
 class Posting:
     """One POST under way: what its head said counts, whatever becomes of its body."""
 
-    def __init__(self, parcel: Parcel, post: Post) -> None:
-        self._parcel = parcel
-        self._post = post
+    def __init__(self, request: WebhookRequest, send: Send) -> None:
+        self._request = request
+        self._send = send
         self._answer: Future[Reply] = Future()
         self._begun_seconds = monotonic_seconds()
         self._status: int | None = None
@@ -99,7 +111,7 @@ class Posting:
     def run(self) -> None:
         """Do it; whatever a receiver does, it is a failed delivery and not a lost one."""
         try:
-            body = self._post(self._parcel, self._answered)
+            body = self._send(self._request, self._answered)
         except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
             if self._status is None:
                 self._answer.set_result(self._reply(error=f"{type(error).__name__}: {error}"[:500]))
@@ -127,14 +139,14 @@ class Posting:
         return Reply(duration_ms, status, body, error=error, warning=self._warning)
 
 
-def over_the_wire(parcel: Parcel, answered: "Callable[[int], None]") -> bytes:
+def over_the_wire(request: WebhookRequest, answered: "Callable[[int], None]") -> bytes:
     """POST it: no redirect followed, no proxy or credentials taken from the environment."""
     with direct_session() as session:
         session.headers.clear()
         with session.post(
-            parcel.url,
-            data=parcel.body,
-            headers=parcel.headers,
+            request.url,
+            data=request.body,
+            headers=request.headers,
             timeout=TIMEOUT_SECONDS,
             allow_redirects=False,
             stream=True,
@@ -149,7 +161,7 @@ class Threads:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._lock = Lock()
+        self._lock = ranked_lock(THREADS)
         self._idle: list[SimpleQueue[Callable[[], None] | None]] = []
         self._stopped = False
 

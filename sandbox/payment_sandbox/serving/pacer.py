@@ -8,7 +8,7 @@ from threading import Condition, Thread
 from typing import Final
 
 from payment_sandbox.operations.advance import run_due
-from payment_sandbox.operations.perform import PERFORMER
+from payment_sandbox.projects.locks import PACER, ranked_lock
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
@@ -22,7 +22,7 @@ class Pacer:
     """Holds, per project, when in real time it is to be looked at next."""
 
     def __init__(self) -> None:
-        self._changed = Condition()
+        self._changed = Condition(ranked_lock(PACER))  # type: ignore[arg-type]
         self._sequence = count()
         self._heap: list[tuple[float, int, Project]] = []
         self._looked_at: dict[Project, float] = {}  # the one entry of each project that counts
@@ -33,16 +33,10 @@ class Pacer:
         """Begin to wake projects."""
         start(self._thread)
 
-    def attach(self, project: Project) -> None:
-        """Wake this project from now on."""
-        project.wake = self.notice
-
     def notice(self, project: Project) -> None:
         """Look at a project whose agenda or clock has changed."""
         seconds = project.real_seconds_until_due()
         if seconds is None:
-            if project.is_deleted:
-                self._forget(project)
             return
         with self._changed:
             at_seconds = monotonic_seconds() + min(seconds, SLEEP_SECONDS_MAX)
@@ -52,7 +46,8 @@ class Pacer:
             heapq.heappush(self._heap, (at_seconds, next(self._sequence), project))
             self._changed.notify()
 
-    def _forget(self, project: Project) -> None:
+    def forget(self, project: Project) -> None:
+        """Wake a project no more."""
         with self._changed:
             if self._looked_at.pop(project, None) is not None:
                 self._heap = [entry for entry in self._heap if entry[2] is not project]
@@ -69,7 +64,7 @@ class Pacer:
     def _run(self) -> None:
         while (project := self._next()) is not None:
             try:
-                run_due(project, PERFORMER)
+                run_due(project)
             except Exception:
                 log.exception("what was due in project %s could not be done", project.project_id)
             self.notice(project)

@@ -1,24 +1,23 @@
 """Builds the sandbox, binds it, starts and stops it."""
 
-import gc
 from collections.abc import Sequence
-from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.project import Project
+from payment_sandbox.kernel.ids import Ids, fresh_seed
+from payment_sandbox.methods import NAMES
+from payment_sandbox.projects.clock import RUNNING
+from payment_sandbox.projects.declared import DeclaredProject, read_all
+from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
+from payment_sandbox.projects.services import Unattended
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.default import default_scenario
-from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.http import HttpServer
-from payment_sandbox.serving.pacer import Pacer
-from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox.storage.declared import DeclaredProject, read_all
-from payment_sandbox.storage.registry import FIRST_API_KEY, Registry
-from payment_sandbox.storage.snapshot import go_on
+from payment_sandbox.serving.services import REAL_TIME, ServerServices
+from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.storage.snapshot import send_owed
 from payment_sandbox.web.app import make_app
-
-ORDERS_PER_FREEZE: Final = 1000
 
 if TYPE_CHECKING:
     from payment_sandbox.storage.sqlite import StateFile
@@ -56,16 +55,13 @@ class Server:
             Invalid: ``clock`` is none, a file of scenarios or projects is wrong, a scenario is not there.
             StateRefused: the ``state`` file cannot be used.
         """
-        self.courier = Courier()
-        self.pacer = Pacer()
-        self._orders = count(1)
-        self._freeze_memory = freeze_memory
+        self.services = ServerServices(freeze_memory=freeze_memory)
         self.file = _state_file(start.get("state"))
         try:
-            self._have_projects(start)
+            self._make_projects(start)
             self._http = HttpServer(host, port)
         except BaseException:
-            self._let_go()
+            self._close_file()
             raise
         self.port, self.local_url = self._http.port, self._http.url
         self.url = (public_url or self.local_url).rstrip("/")
@@ -76,20 +72,20 @@ class Server:
     def start(self) -> None:
         """Serve, on threads of its own."""
         self._http.start(self.app)
-        self.pacer.start()
+        self.services.pacer.start()
         for project in self.registry.all():
-            go_on(project)
+            send_owed(project)
 
     def stop(self) -> None:
         """Stop within two seconds; what is still under way then ends with its threads."""
         for project in self.registry.all():
-            project.feed.end()  # whoever waits for something to happen goes home
-        self.courier.stop()
+            project.events.end()  # nobody waits any longer for something to happen
+        self.services.courier.stop()
         for project in self.registry.all():
-            project.outbox.close()
-        self.pacer.stop()
+            project.epoch.outbox.close()
+        self.services.pacer.stop()
         self._http.stop()
-        self._let_go()
+        self._close_file()
 
     def __enter__(self) -> "Server":
         self.start()
@@ -98,54 +94,54 @@ class Server:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def _have_projects(self, start: "Start") -> None:
+    def _make_projects(self, start: "Start") -> None:
         """Those of the state file, those declared, and the one that is always there (CTL-04)."""
-        self.registry = registry = Registry(
-            RealTime(wall_now, monotonic_seconds),
-            seed=start.get("seed"),
-            clock=start.get("clock", "running"),
-            scenario_folders=start.get("scenario_folders", ()),
-            state_file=self.file,
+        catalogue = Catalogue(NAMES, check_scenario_settings, start.get("scenario_folders", ()))
+        seed = start.get("seed")
+        ids = Ids(fresh_seed() if seed is None else seed)
+        clock = start.get("clock", RUNNING)
+        self.registry = registry = (
+            Registry(self.services, MemoryStorage(), catalogue, ids=ids, clock=clock)
+            if self.file is None
+            else _resumed(self.services, self.file, catalogue, ids, clock)
         )
-        for kept in registry.all():
-            self._attach(kept)
-        registry.on_created = self._attach
         name = start.get("scenario")
-        scenario = registry.catalogue.find(name) if name is not None else None
-        declared = read_all(start.get("project_files", ()), registry.catalogue)
+        scenario = catalogue.find(name) if name is not None else None
+        declared = read_all(start.get("project_files", ()), catalogue)
         for project in (*declared, DeclaredProject(FIRST_API_KEY, {"name": "sandbox"}, scenario)):
-            if not registry.is_known(project.api_key):
+            if project.api_key is None or not registry.is_known(project.api_key):
                 made, _ = registry.create(project.settings, api_key=project.api_key)
                 is_first = project.api_key == FIRST_API_KEY
                 made.activate(project.scenario or (scenario if is_first else None) or default_scenario())
 
-    def _let_go(self) -> None:
+    def _close_file(self) -> None:
         if self.file is not None:
             self.file.close()
 
-    def _attach(self, project: Project) -> None:
-        self.courier.attach(project)
-        self.pacer.attach(project)
-        if self._freeze_memory:
-            project.on_order = self._count_order
 
-    def _count_order(self) -> None:
-        """Let the collector forget settled orders: with 100,000 it would stall everybody by half a second."""
-        if next(self._orders) % ORDERS_PER_FREEZE == 0:
-            gc.freeze()
+def unattended_registry() -> Registry:
+    """A registry without a server, for who only needs the application's routes."""
+    return Registry(Unattended(REAL_TIME), MemoryStorage(), Catalogue(NAMES, check_scenario_settings))
 
 
 def description() -> str:
     """The description of both APIs, OpenAPI 3.1 as JSON text."""
     from payment_sandbox.web.openapi import document  # here, because starting up is faster without it
 
-    app = make_app(Registry(RealTime(wall_now, monotonic_seconds)), public_url="http://127.0.0.1:8080")
-    return document(app)
+    return document(make_app(unattended_registry(), public_url="http://127.0.0.1:8080"))
+
+
+def _resumed(
+    services: ServerServices, file: "StateFile", catalogue: Catalogue, ids: Ids, clock: str
+) -> Registry:
+    from payment_sandbox.storage.resuming import resumed_registry  # here, because most servers have no file
+
+    return resumed_registry(services, file, catalogue, ids=ids, clock=clock)
 
 
 def _state_file(path: Path | None) -> "StateFile | None":
     if path is None:
         return None
-    from payment_sandbox.storage.sqlite import StateFile  # here, because most servers have none
+    from payment_sandbox.storage.sqlite import StateFile  # here, because most servers have no file
 
     return StateFile(path)

@@ -12,18 +12,17 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.vault import Credential
 from payment_sandbox.projects.clock import RUNNING
-from payment_sandbox.projects.faults import Faults, read_faults
-from payment_sandbox.projects.kept import config_of, running_of
-from payment_sandbox.projects.outbox import Errand
+from payment_sandbox.projects.epoch import Epoch, State
+from payment_sandbox.projects.faults import Faults, Use
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.loader import load_scenario
-from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.storage.codec import decode, encode
-from payment_sandbox.storage.validation import refuse_unsound
+from payment_sandbox.storage.validation import refuse_inconsistent
 
-FORMAT: Final = "payment-orders-sandbox/1"
+FORMAT: Final = "payment-orders-sandbox/2"
 
 
 class AgendaEntry(NamedTuple):
@@ -44,12 +43,13 @@ class Snapshot(NamedTuple):
     settings: dict[str, Any]
     scenario: dict[str, Any]
     rule_uses: tuple[tuple[int, int], ...]
-    scenario_faults: tuple[tuple[int, list[datetime]], ...]
+    scenario_faults: tuple[Use, ...]
     faults: dict[str, Any]
-    fault_uses: tuple[tuple[int, list[datetime]], ...]
+    fault_uses: tuple[Use, ...]
     seed: int
+    id_series: int
     id_counts: dict[str, int]
-    resets: int
+    epoch: int
     sequence: int
     agenda: tuple[AgendaEntry, ...]
     orders: tuple[Order, ...]
@@ -57,125 +57,123 @@ class Snapshot(NamedTuple):
     qr_requests: tuple[QrRequest, ...]
     deliveries: tuple[Delivery, ...]
     deliveries_dropped: int
-    swapped: tuple[Errand, ...]
+    swapped: tuple[str, ...]
 
 
-class Sound(NamedTuple):
-    """A snapshot that was looked through, and what its documents say."""
+class Checked(NamedTuple):
+    """A snapshot that holds together, and the state that its documents describe."""
 
     snapshot: Snapshot
-    settings: Settings
-    scenario: Scenario
-    faults: Faults
-    timeline: Timeline[Command]
+    state: State
+    change: ChangeSet
 
 
 def take(project: Project) -> dict[str, Any]:
-    """The project's state as plain data (CTL-10)."""
-    with project.state_lock:
-        store = project.store
-        return dict(
-            encode(
-                Snapshot(
-                    format=FORMAT,
-                    **config_of(project),
-                    **running_of(project),
-                    agenda=tuple(AgendaEntry(due.at, due.sequence, due.item) for due in project.timeline),
-                    orders=tuple(project.find_order(order_id) for order_id in store.order_ids()),
-                    credentials=tuple(store.credentials()),
-                    qr_requests=tuple(store.qr_requests()),
-                    deliveries=tuple(store.deliveries()),
-                )
-            )
-        )
+    """The project's state as plain data (CTL-10).
+
+    What was set aside because it failed is on the agenda again: another server may be able to do it.
+    """
+    with project.exclusively() as epoch:  # records are immutable, so only the references are taken here
+        store = epoch.store
+        dues = [*(aside.due for aside in epoch.set_aside.values()), *epoch.timeline]
+        orders = tuple(epoch.find_order(order_id) for order_id in store.order_ids())
+        records = (tuple(store.credentials()), tuple(store.qr_requests()), tuple(store.deliveries()))
+        counters = epoch.counters(epoch.state, epoch.ids, epoch.timeline.sequence, epoch.now())
+        chosen = epoch.state.chosen
+    credentials, qr_requests, deliveries = records
+    snapshot = Snapshot(
+        format=FORMAT,
+        **{**chosen._asdict(), "scenario": dict(chosen.scenario), "faults": dict(chosen.faults)},
+        **counters._asdict(),
+        agenda=tuple(AgendaEntry(due.at, due.sequence, due.item) for due in sorted(dues)),
+        orders=orders,
+        credentials=credentials,
+        qr_requests=qr_requests,
+        deliveries=deliveries,
+    )
+    return dict(encode(snapshot))
 
 
 def restore(project: Project, document: Any) -> None:
     """Go on from a snapshot, under the project's own ids and key (CTL-10).
 
     Raises:
-        Invalid: the document is no snapshot, or no sound one; nothing changes (CTL-11).
+        Invalid: the document is not a snapshot, or does not hold together; nothing changes (CTL-11).
     """
-    sound = _read(document)
-    with project.state_lock, project.storage.together():
-        is_fresh = not project.resets and not project.store.order_ids()
-        project.begin_anew()
-        resets = project.resets
-        _fill(project, sound)
-        # A fresh project goes on byte for byte; one with a past of its own must not repeat its ETags.
-        project.resets = project.resets if is_fresh else max(resets, project.resets + 1)
-        project.keep(config=True)
-    project.feed.publish("restored")
-    go_on(project)
+    checked = _checked(project, document)
+    before = project.epoch
+    is_fresh = not before.number and not before.store.order_ids()
+    # A fresh project goes on byte for byte; one with a past of its own must not repeat its ETags.
+    number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
+    epoch = _epoch(project, checked, number)
+    project.replace_epoch(epoch, checked.change)
+    send_owed(project)
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     """Be as a state file says; a running clock went on since ``real_at``, when it was written.
 
-    Nothing is sent before ``go_on``.
+    Nothing is sent before ``send_owed``.
 
     Raises:
-        Invalid: the document is no sound state.
+        Invalid: the document does not hold together.
     """
-    sound = _read(document)
-    with project.state_lock:
-        _fill(project, sound)
-        project.resets = sound.snapshot.resets
-        if project.clock.running and real_at is not None:
-            passed_seconds = max((project.real.wall_now() - real_at).total_seconds(), 0.0)
-            project.clock.go_on(passed_seconds)
+    checked = _checked(project, document)
+    epoch = _epoch(project, checked, checked.snapshot.epoch)
+    clock = epoch.state.clock
+    if clock.running and real_at is not None:
+        passed_seconds = max((project.services.real.wall_now() - real_at).total_seconds(), 0.0)
+        epoch.state = epoch.state._replace(clock=clock.ahead_by(passed_seconds))
+    epoch.store.load(checked.change)
+    project.adopt(epoch)
 
 
-def go_on(project: Project) -> None:
+def send_owed(project: Project) -> None:
     """Send the webhooks that were owed at once, and wake what is due."""
-    with project.state_lock:
-        # What is pending and neither on the agenda nor waiting for another was on its way.
-        later = {due.item.delivery_id for due in project.timeline if isinstance(due.item, AttemptDelivery)}
-        later |= {errand.delivery_id for errand in project.swapped}
-        owed = [
-            Errand(delivery.id)
-            for delivery in project.store.deliveries()
-            if delivery.state is DeliveryState.PENDING and delivery.id not in later
-        ]
-    for errand in owed:
-        project.outbox.put(errand)
-    project.wake(project)
+    epoch = project.epoch
+    # What is pending and neither on the agenda nor waiting for another one was under way.
+    later = {due.item.delivery_id for due in epoch.timeline if isinstance(due.item, AttemptDelivery)}
+    later |= set(epoch.state.swapped)
+    for delivery in epoch.store.deliveries():
+        if delivery.state is DeliveryState.PENDING and delivery.id not in later:
+            project.put(epoch, QueuedDelivery(delivery.id))
+    project.services.wake(project)
 
 
-def _read(document: Any) -> Sound:
+def _checked(project: Project, document: Any) -> Checked:
     snapshot: Snapshot = decode(Snapshot, document, "state")
     if snapshot.format != FORMAT:
         raise Invalid([Violation("state.format", f"must be {FORMAT!r}", [FORMAT])])
     settings = read_settings(snapshot.settings, Settings(), "state.settings")
     scenario = load_scenario(snapshot.scenario, settings.method_names)
-    read_settings(dict(scenario.settings), settings, "state.scenario.settings")
-    refuse_unsound(snapshot, len(scenario.rules))
-    entries = [Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda]
-    timeline = Timeline(snapshot.now, snapshot.sequence, entries)
-    return Sound(snapshot, settings, scenario, read_faults(snapshot.faults), timeline)
-
-
-def _fill(project: Project, sound: Sound) -> None:
-    """Put everything into a project that has nothing yet; its state lock is held."""
-    snapshot, faults = sound.snapshot, sound.faults
-    project.base_settings = sound.settings
-    project.activate(sound.scenario)
-    project.rule_uses = dict(snapshot.rule_uses)
-    project.scenario_faults.uses = snapshot.scenario_faults
-    faults.uses = snapshot.fault_uses
-    project.faults = faults
-    project.ids = Ids(snapshot.seed, snapshot.id_counts)
-    project.resets = snapshot.resets
-    project.swapped = list(snapshot.swapped)
-    project.timeline = sound.timeline
-    project.clock.set(snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate))
-    project.store.deliveries_dropped = snapshot.deliveries_dropped
-    project.store.commit(
-        ChangeSet(
-            orders={order.id: order for order in snapshot.orders},
-            credentials=list(snapshot.credentials),
-            qr_requests=list(snapshot.qr_requests),
-            deliveries=list(snapshot.deliveries),
-            dues=list(sound.timeline),
-        )
+    refuse_inconsistent(snapshot, len(scenario.rules))
+    clock = project.epoch.state.clock.set(
+        snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
     )
+    state = State.first(settings, clock).with_scenario(scenario)
+    state = state._replace(
+        scenario_faults=state.scenario_faults.used(snapshot.scenario_faults),
+        faults=Faults.read(snapshot.faults).used(snapshot.fault_uses),
+        rule_uses=dict(snapshot.rule_uses),
+        swapped=snapshot.swapped,
+    )
+    change = ChangeSet(
+        {order.id: order for order in snapshot.orders},
+        snapshot.credentials,
+        snapshot.qr_requests,
+        snapshot.deliveries,
+        tuple(Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda),
+    )
+    return Checked(snapshot, state, change)
+
+
+def _epoch(project: Project, checked: Checked, number: int) -> Epoch:
+    """An epoch as the snapshot says, which nobody knows yet; its records come with its first commit."""
+    snapshot = checked.snapshot
+    epoch = project.fresh_epoch(number, checked.state.base_settings)
+    epoch.state = checked.state
+    epoch.timeline = Timeline(snapshot.now, snapshot.sequence, checked.change.dues)
+    epoch.ids = Ids(snapshot.seed, snapshot.id_counts, snapshot.id_series)
+    epoch.store.deliveries_dropped = snapshot.deliveries_dropped
+    epoch.orders_created = len(snapshot.orders)
+    return epoch

@@ -1,23 +1,27 @@
 """An SQLite file that holds all projects: what was acknowledged is in it, whenever the process ends."""
 
 import json
-import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import RLock
 from typing import Any, Final
 
-from payment_sandbox.projects.store import ChangeSet, MemoryStore, StateRefused
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.locks import FILE, ranked_lock
+from payment_sandbox.projects.project import Identity
+from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.storage.codec import encode
+from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.sqlite_opening import (
     CREDENTIAL,
     DELIVERY,
     DUE,
     ORDER,
     QR_REQUEST,
-    held_alone,
+    HeldFile,
+    StateRefused,
     make,
     opened,
     read_copy,
@@ -34,8 +38,8 @@ DROP: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
 class StateFile:
     """One connection for all projects of a server; each change set is one transaction.
 
-    Its lock is a leaf: nothing else is taken while it is held. A transaction is written to the operating
-    system before the lock is released, so it outlives the process, though perhaps not the machine.
+    A transaction is written to the operating system before its commit returns, so it outlives the process,
+    though perhaps not the machine.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,139 +49,142 @@ class StateFile:
             StateRefused: it is another program's, another version's, damaged, in use, or cannot be written.
         """
         self.path = path
-        self._lock = RLock()
-        self._depth = 0
-        self._numbers: dict[str, int] = {}  # of the projects that are still there
-        self._is_reading = False
-        self._begun: list[KeptStore] = []  # stores whose first commit is in the transaction under way
+        self._lock = ranked_lock(FILE)
+        self._numbers: dict[str, int] = {}  # of the projects that are in the file
         try:
             self.path = path = path.resolve()
             if path.exists() and not path.is_file():
-                raise StateRefused(f"{self.path} is no regular file")
+                raise StateRefused(f"{self.path} is not a regular file")
             if not path.exists() or not path.stat().st_size:
                 make(path)
-            self._held = held_alone(path)
+            self._held = HeldFile(path)
+        except OSError as error:
+            raise StateRefused(f"{self.path} cannot be used: {error.strerror or error}") from error
+        try:
             refuse_foreign(path)
             self.server, self.projects = read_copy(path)
             self._database = opened(path)
+            self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
         except (sqlite3.Error, OSError) as error:
+            self._held.release()
             problem = getattr(error, "strerror", None) or error
             raise StateRefused(f"{self.path} cannot be used: {problem}") from error
-        self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
+        except BaseException:
+            self._held.release()
+            raise
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file, so that another server can open it."""
         with self._lock:
             self._database.close()
-            os.close(self._held)
+            self._held.release()
 
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """One transaction for all that is written inside."""
-        with self._lock:
-            if not self._depth:
-                self._database.execute("BEGIN IMMEDIATE")
-            self._depth += 1
-            try:
-                yield
-                if self._depth == 1:
-                    self._database.execute("COMMIT")
-            except BaseException:
-                if self._depth == 1:
-                    self._take_back()
-                raise
-            else:
-                if self._depth == 1:
-                    self._begun.clear()
-            finally:
-                self._depth -= 1
-
-    def _take_back(self) -> None:
-        """Nothing of this transaction is in the file, so epochs that began in it have not begun there."""
-        for store in self._begun:
-            store.is_new = True
-        self._begun.clear()
-        with suppress(sqlite3.Error):  # a full disk has ended the transaction already
-            self._database.execute("ROLLBACK")
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """While projects come back from the file, nothing is written to it."""
-        self._is_reading = True
-        try:
-            yield
-        finally:
-            self._is_reading = False
-
-    def store(self, project_id: str) -> "KeptStore":
-        """The store of a project's new epoch."""
-        return KeptStore(self, project_id, is_new=not self._is_reading)
+    def storage(self, identity: Identity, real: RealTime) -> "SqliteStorage":
+        """Where the stores of one project come from."""
+        return SqliteStorage(self, identity, real)
 
     def put_server(self, name: str, body: Any) -> None:
         """Keep something of the server as a whole."""
-        with self.together():
-            self._database.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (name, json.dumps(body)))
+        with self._transaction() as run:
+            run.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (name, json.dumps(body)))
 
-    def add(self, project_id: str, identity: Mapping[str, Any]) -> None:
-        """Make room for a project."""
-        with self.together():
-            made = self._database.execute(
-                "INSERT INTO project (id, identity) VALUES (?, ?)", (project_id, json.dumps(identity))
-            )
-            self._numbers[project_id] = made.lastrowid or 0
+    def remove(self, project_id: str) -> None:
+        """Drop a project and all that it holds."""
+        with self._transaction() as run:
+            number = self._numbers.get(project_id)
+            run.execute("DELETE FROM record WHERE project = ?", (number,))
+            run.execute("DELETE FROM project WHERE number = ?", (number,))
+        self._numbers.pop(project_id, None)
 
-    def forget(self, project_id: str) -> None:
-        """Drop a project and all that it holds; what still works for it writes nothing any more."""
-        with self.together():
-            number = self._numbers.pop(project_id)
-            self._database.execute("DELETE FROM record WHERE project = ?", (number,))
-            self._database.execute("DELETE FROM project WHERE number = ?", (number,))
-
-    def write(self, project_id: str, change: ChangeSet, store: "KeptStore") -> None:
-        """Write a change set; of a new store, the project's records of before are gone with it."""
-        number = self._numbers.get(project_id)
-        if number is None or self._is_reading:
-            return
-        run = self._database
-        with self.together():
+    def write(self, store: "SqliteStore", change: ChangeSet, surplus: Iterable[str]) -> None:
+        """Write a change set; with the first one of a store, what an earlier epoch left is gone."""
+        project_id = store.identity.project_id
+        with self._transaction() as run:
+            number = self._numbers.get(project_id) or self._added(run, store.identity)
             if store.is_new:
-                self._begun.append(store)
-                store.is_new = False
                 run.execute("DELETE FROM record WHERE project = ?", (number,))
             run.executemany(PUT, [(number, *row) for row in _rows(change)])
-            run.executemany(DROP, [(number, DUE, str(sequence)) for sequence in change.done])
-            for column, state in (("config", change.config), ("running", change.running)):
-                if state is not None:
-                    run.execute(
-                        f"UPDATE project SET {column} = ? WHERE number = ?",
-                        (json.dumps(encode(state)), number),
-                    )
+            run.executemany(DROP, [(number, DUE, str(sequence)) for sequence in change.finished])
+            run.executemany(DROP, [(number, DELIVERY, delivery_id) for delivery_id in surplus])
+            _write_state(run, number, change, timestamp(store.real.wall_now()))
+        self._numbers[project_id] = number
 
-    def drop(self, project_id: str, kind: str, ids: Iterable[str]) -> None:
-        """Drop some records."""
-        number = self._numbers.get(project_id)
-        with self.together():
-            self._database.executemany(DROP, [(number, kind, item_id) for item_id in ids])
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """All that is written inside, or nothing of it."""
+        with self._lock:
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._database
+                self._database.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # a full disk has ended the transaction already
+                    self._database.execute("ROLLBACK")
+                raise
+
+    def _added(self, run: sqlite3.Connection, identity: Identity) -> int:
+        body = {
+            **identity._asdict(),
+            "start": {
+                "mode": identity.start.mode,
+                "at": timestamp(identity.start.at) if identity.start.at is not None else None,
+            },
+        }
+        made = run.execute(
+            "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, json.dumps(body))
+        )
+        return made.lastrowid or 0
 
 
-class KeptStore(MemoryStore):
+class SqliteStorage:
+    """Where the stores of one project come from: one for each of its epochs."""
+
+    def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
+        self._file = file
+        self._identity = identity
+        self._real = real
+
+    def store(self) -> "SqliteStore":
+        """An empty store; what an earlier epoch left is gone with its first commit."""
+        return SqliteStore(self._file, self._identity, self._real)
+
+
+class SqliteStore(MemoryStore):
     """Reads from memory; every commit is in the file before it is in memory."""
 
     is_durable = True
 
-    def __init__(self, file: StateFile, project_id: str, *, is_new: bool) -> None:
+    def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
         super().__init__()
         self._file = file
-        self._project_id = project_id
-        self.is_new = is_new
+        self.identity = identity
+        self.real = real
+        self.is_new = True
 
     def commit(self, change: ChangeSet) -> None:
         """Write it, then swap in the new versions."""
-        self._file.write(self._project_id, change, self)
-        self.take(change)
-        gone = self.drop_deliveries()
-        if gone:
-            self._file.drop(self._project_id, DELIVERY, gone)
+        surplus = self.surplus(change)
+        if change.counters is not None:
+            dropped = self.deliveries_dropped + len(surplus)
+            change = change._replace(counters=change.counters._replace(deliveries_dropped=dropped))
+        self._file.write(self, change, surplus)
+        self.is_new = False
+        self.take(change, surplus)
+
+    def load(self, change: ChangeSet) -> None:
+        """Take what the file says already."""
+        self.is_new = False
+        self.take(change, [])
+
+
+def _write_state(run: sqlite3.Connection, number: int, change: ChangeSet, real_at: str) -> None:
+    if change.chosen is not None:
+        run.execute(
+            "UPDATE project SET chosen = ? WHERE number = ?", (json.dumps(encode(change.chosen)), number)
+        )
+    if change.counters is not None:
+        counters = {**encode(change.counters), "real_at": real_at}
+        run.execute("UPDATE project SET counters = ? WHERE number = ?", (json.dumps(counters), number))
 
 
 def _rows(change: ChangeSet) -> Iterator[tuple[str, str, str]]:
@@ -186,7 +193,7 @@ def _rows(change: ChangeSet) -> Iterator[tuple[str, str, str]]:
         (ORDER, change.orders.items()),
         (CREDENTIAL, ((found.vault_token, found) for found in change.credentials)),
         (QR_REQUEST, ((found.id, found) for found in change.qr_requests)),
-        (DELIVERY, ((found.id, found) for found in (*change.deliveries, *change.touched))),
+        (DELIVERY, ((found.id, found) for found in change.deliveries)),
         (DUE, ((str(due.sequence), (due.at, due.sequence, due.item)) for due in change.dues)),
     )
     for kind, items in records:

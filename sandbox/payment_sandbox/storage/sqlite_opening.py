@@ -10,10 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.projects.store import StateRefused
-
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
-VERSION: Final = 1
+VERSION: Final = 2
 HEADER: Final = b"SQLite format 3\0"
 HEADER_BYTES: Final = 100
 VERSION_AT: Final = slice(60, 64)
@@ -27,8 +25,8 @@ CREATE: Final = f"""
         number INTEGER PRIMARY KEY,
         id TEXT UNIQUE NOT NULL,
         identity TEXT NOT NULL,
-        config TEXT NOT NULL DEFAULT '{{}}',
-        running TEXT NOT NULL DEFAULT '{{}}'
+        chosen TEXT NOT NULL DEFAULT '{{}}',
+        counters TEXT NOT NULL DEFAULT '{{}}'
     );
     CREATE TABLE record (
         position INTEGER PRIMARY KEY,
@@ -48,7 +46,11 @@ DELIVERY: Final = "deliveries"
 DUE: Final = "agenda"
 
 
-class KeptProject(NamedTuple):
+class StateRefused(Exception):
+    """A state file cannot be used; it is as it was."""
+
+
+class StoredProject(NamedTuple):
     """One project of the file: who it is, and its state as a snapshot's document."""
 
     identity: Mapping[str, Any]
@@ -67,19 +69,29 @@ def make(path: Path) -> None:
     part.replace(path)
 
 
-def held_alone(path: Path) -> int:
-    """A lock that ends with the process; SQLite's own would be asked for too late."""
-    held = os.open(path, os.O_RDWR)
-    try:
-        import fcntl  # not on every system; elsewhere SQLite's own lock has to do
-    except ImportError:
-        return held
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(held)
-        raise StateRefused(f"{path} is in use by another server") from None
-    return held
+class HeldFile:
+    """A lock on a file that ends with the process; SQLite's own would be asked for too late."""
+
+    def __init__(self, path: Path) -> None:
+        """Lock it.
+
+        Raises:
+            StateRefused: another server holds it.
+        """
+        self._descriptor = os.open(path, os.O_RDWR)
+        try:
+            import fcntl  # not on every system; elsewhere SQLite's own lock has to do
+        except ImportError:
+            return
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._descriptor)
+            raise StateRefused(f"{path} is in use by another server") from None
+
+    def release(self) -> None:
+        """Let others have it."""
+        os.close(self._descriptor)
 
 
 def refuse_foreign(path: Path) -> None:
@@ -91,7 +103,7 @@ def refuse_foreign(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
     if not header.startswith(HEADER) or int.from_bytes(header[APPLICATION_ID_AT]) != APPLICATION_ID:
-        raise StateRefused(f"{path} is no state file of this sandbox")
+        raise StateRefused(f"{path} is not a state file of this sandbox")
     version = int.from_bytes(header[VERSION_AT])
     if version != VERSION:
         raise StateRefused(
@@ -99,7 +111,7 @@ def refuse_foreign(path: Path) -> None:
         )
 
 
-def read_copy(path: Path) -> tuple[dict[str, Any], list[KeptProject]]:
+def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
     """Read all of it from a copy, because to open a damaged file is to change it."""
     with TemporaryDirectory(prefix="payment-sandbox-") as folder:
         copy = Path(folder) / "state"
@@ -116,12 +128,12 @@ def read_copy(path: Path) -> tuple[dict[str, Any], list[KeptProject]]:
             raise StateRefused(f"{path} is damaged: {error}") from error
 
 
-def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[KeptProject]]:
+def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProject]]:
     server = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
     found = []
-    query = "SELECT number, identity, config, running FROM project ORDER BY number"
-    for number, identity, config, running in database.execute(query).fetchall():
-        state: dict[str, Any] = {**json.loads(config), **json.loads(running)}
+    query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
+    for number, identity, chosen, counters in database.execute(query).fetchall():
+        state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
         state |= {kind: [] for kind in (ORDER, CREDENTIAL, QR_REQUEST, DELIVERY, DUE)}
         rows = database.execute(
             "SELECT kind, body FROM record WHERE project = ? ORDER BY position", (number,)
@@ -129,7 +141,7 @@ def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[KeptProjec
         for kind, body in rows:
             state[kind].append(json.loads(body))
         state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
-        found.append(KeptProject(json.loads(identity), state, state.pop("real_at", None)))
+        found.append(StoredProject(json.loads(identity), state, state.pop("real_at", None)))
     return server, found
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from payment_sandbox.storage.snapshot import Snapshot
 
 
-def refuse_unsound(snapshot: "Snapshot", rules: int) -> None:
+def refuse_inconsistent(snapshot: "Snapshot", rules: int) -> None:
     """Refuse a snapshot that no project could have given; ``rules`` are those of its scenario.
 
     Raises:
@@ -58,8 +58,8 @@ def _agenda(snapshot: "Snapshot") -> Iterator[Violation]:
 def _counters(snapshot: "Snapshot", rules: int) -> Iterator[Violation]:
     if any(not 0 <= index < rules or used < 0 for index, used in snapshot.rule_uses):
         yield Violation("state.rule_uses", "names a rule that the scenario does not have")
-    if min(snapshot.resets, snapshot.deliveries_dropped) < 0:
-        yield Violation("state.resets", "counts below nothing")
+    if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
+        yield Violation("state.epoch", "must not be negative")
     attempts = [attempt for order in snapshot.orders for attempt in order.transactions]
     given = {
         "order": len(snapshot.orders),

@@ -14,7 +14,7 @@ import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
 from urllib3 import HTTPHeaderDict, HTTPResponse, Timeout
 
-from payment_sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Parcel
+from payment_sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, WebhookRequest
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.serving.threads import unmasked
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
     from payment_sandbox.serving.server import Server
 
+SETTLE_SECONDS: Final = (
+    10.0  # how long a call waits for the webhooks that it caused, and those that they cause
+)
 STREAMED: Final = "/control/events"  # a stream has no end to wait for
 
 
@@ -63,24 +66,25 @@ class InProcess:
             requests.RequestException: as over a wire, when a fault breaks it or keeps it too long.
         """
         project = self._server.registry.find(key)
-        waits = project is not None and not _is_of_handler(project)  # what it waits for may wait for it
+        # A handler does not wait for webhooks: its own is one of them.
+        waits = project is not None and not _is_of_handler(self._server, project)
         begun_seconds = monotonic_seconds()
         cut: CutOff | None = None
-        answer = None
+        answer, is_settled = None, True
         try:
             answer = self._answer(environment(method, url, headers, body))
         except CutOff as broken:
             cut = broken
         taken_seconds = monotonic_seconds() - begun_seconds
-        if project is not None and waits and not project.advancing:
-            project.outbox.settle()
+        if project is not None and waits and not project.epoch.is_advancing:
+            is_settled = project.settle(SETTLE_SECONDS)
         if timeout_seconds is not None and taken_seconds > timeout_seconds:
             raise requests.ReadTimeout(f"no answer within {timeout_seconds:g} seconds")
         if cut is not None and cut.has_begun:
             raise requests.exceptions.ChunkedEncodingError("the answer ended in its middle, as a fault asked")
         if answer is None:
             raise requests.ConnectionError("the connection was cut off, as a fault asked")
-        return answer
+        return answer if is_settled or project is None else _with_warning(answer, project)
 
     def _answer(self, environ: dict[str, Any]) -> Answer:
         heads: list[Head] = []
@@ -93,6 +97,13 @@ class InProcess:
                 raise
         head = heads[-1]
         return Answer(head.code, head.status.partition(" ")[2], head.headers, b"".join(found))
+
+
+def _with_warning(answer: Answer, project: "Project") -> Answer:
+    """The same answer; its header says which webhooks nobody has answered yet."""
+    pending = project.epoch.outbox.pending()
+    warning = f"webhooks are still under way after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
+    return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])
 
 
 def _cut_off() -> None:
@@ -238,11 +249,11 @@ class Receiver:
         self._tests_thread = get_ident()
         self._begun_seconds: dict[int, float] = {}  # of the handlers at work, by thread
 
-    def __call__(self, parcel: Parcel, answered: Callable[[int], None]) -> bytes:
+    def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> bytes:
         """Deliver one webhook; its status is told with its first piece, its body is kept in part."""
         self._begun_seconds[get_ident()] = monotonic_seconds()
         try:
-            environ = environment("POST", parcel.url, parcel.headers.items(), parcel.body)
+            environ = environment("POST", request.url, request.headers.items(), request.body)
             heads: list[Head] = []
             body = b""
             with unmasked(), opened(self._application, environ, heads.append) as pieces:
@@ -276,5 +287,6 @@ def _code(heads: list[Head]) -> int:
     return heads[-1].code
 
 
-def _is_of_handler(project: "Project") -> bool:
-    return isinstance(project.post, Receiver) and project.post.may_have_called()
+def _is_of_handler(server: "Server", project: "Project") -> bool:
+    receiver = server.services.courier.receiver_of(project.project_id)
+    return isinstance(receiver, Receiver) and receiver.may_have_called()

@@ -116,8 +116,8 @@ class PaymentSandbox:
             RuntimeError: the server runs in another process.
             ValueError: ``webhook_url`` is no web address.
         """
-        project = self._project
-        if project is None:
+        project, server = self._project, self.server.in_process
+        if project is None or server is None:
             raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
         from payment_sandbox.testing.in_process import Receiver
 
@@ -125,7 +125,7 @@ class PaymentSandbox:
             project.change_settings({"webhook_url": webhook_url})
         except Invalid as invalid:
             raise ValueError(str(invalid)) from None
-        project.post = Receiver(wsgi_app)
+        server.services.courier.deliver_to(project.project_id, Receiver(wsgi_app))
 
     def review(self) -> "list[Finding]":
         """What the integration under test does wrong, as its requests tell; empty for a clean one."""

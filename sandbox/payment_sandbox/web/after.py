@@ -8,9 +8,9 @@ BEFORE_RESPONSE = "before_response"
 
 
 def hold_webhooks() -> None:
-    """Keep this request's webhooks back until its response is on its way (SET-59)."""
-    outbox = project().outbox
-    g.held = outbox, outbox.hold()
+    """Hold back this request's webhooks until its response is on its way (SET-59)."""
+    epoch = project().epoch
+    g.held = epoch, epoch.outbox.hold()
 
 
 def release_webhooks(response: Response) -> Response:
@@ -18,9 +18,9 @@ def release_webhooks(response: Response) -> Response:
     held = g.pop("held", None)
     if held is None:
         return response
-    outbox, key = held
-    if project().settings.webhook_timing == BEFORE_RESPONSE:
-        outbox.release_now(key)
+    here, (epoch, key) = project(), held
+    if here.settings.webhook_timing == BEFORE_RESPONSE:
+        here.deliver_held(epoch, key)
     else:
-        response.call_on_close(lambda: outbox.release(key))
+        response.call_on_close(lambda: here.release(epoch, key))
     return response

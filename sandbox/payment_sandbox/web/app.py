@@ -1,12 +1,11 @@
 """The WSGI application: every face of the sandbox on one server."""
 
-from collections import OrderedDict
 from collections.abc import Iterable
 from secrets import token_bytes
 
 from flask import Flask, Response, current_app
 
-from payment_sandbox.storage.registry import Registry
+from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
 from payment_sandbox.web.control.projects import health, projects
 from payment_sandbox.web.control.views import control
@@ -44,7 +43,6 @@ def make_app(
     app.extensions["control_token"] = control_token
     app.extensions["hosts"] = known_hosts(public_url, allow_hosts)
     app.extensions["forgery_secret"] = token_bytes(32)
-    app.extensions["scans"] = OrderedDict()
     app.extensions["stray"] = stray
     app.extensions["docs"] = {}
     errors.install(app)

@@ -6,7 +6,7 @@ from flask import current_app, g, request
 from werkzeug.datastructures import Authorization
 
 from payment_sandbox.projects.project import Project
-from payment_sandbox.storage.registry import Registry
+from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web.errors import RequestRefused
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}

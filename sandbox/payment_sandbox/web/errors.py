@@ -7,16 +7,16 @@ from typing import Any, Final
 from flask import Flask, Response, current_app, g, json
 from werkzeug.exceptions import HTTPException
 
-from payment_sandbox.operations.wait import WaitedInVain
+from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 
-STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitedInVain: 408}
+STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408}
 CONFLICT: Final = 409
 TYPE_OF: Final = {
     refusals.Unknown: "NotFound",
     refusals.Stale: "PreconditionFailed",
-    WaitedInVain: "RequestTimeout",
+    WaitTimedOut: "RequestTimeout",
 }
 TYPE_OF_STATUS: Final = {
     400: "BadRequest",
@@ -102,7 +102,7 @@ def _on_refusal(refusal: Refusal) -> Response:
     g.rule = refusal.rule
     status = status_of(kind)
     body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
-    if isinstance(refusal, WaitedInVain):
+    if isinstance(refusal, WaitTimedOut):
         body["error"]["now"] = dict(refusal.now)
     return _answer(body)
 

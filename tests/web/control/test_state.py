@@ -148,7 +148,7 @@ def put(*path: Any) -> Change:
         (put("rule_uses", [[1]]), "state.rule_uses[0]"),
         (put("rule_uses", [[99, 1]]), "state.rule_uses"),
         (put("sequence", 0), "state.agenda[0].sequence"),
-        (put("resets", -1), "state.resets"),
+        (put("epoch", -1), "state.epoch"),
         (put("id_counts", "transaction", 0), "state.id_counts"),
         (put("id_counts", "event", 0), "state.id_counts"),
         (put("id_counts", "delivery", 0), "state.id_counts"),

@@ -17,19 +17,24 @@ def clock_record(project: Project) -> dict[str, Any]:
     """The clock (CTL-12)."""
     return {
         "now": timestamp(project.now()),
-        "mode": project.clock.mode,
-        "rate": project.clock.rate,
+        "mode": project.epoch.state.clock.mode,
+        "rate": project.epoch.state.clock.rate,
     }
 
 
 def advance_record(advance: Advance) -> dict[str, Any]:
     """What an advance did (CTL-13, CTL-16)."""
-    shown: dict[str, Any] = {
+    return {
         "from": timestamp(advance.begun),
         "to": timestamp(advance.ended),
         "events": advance.events,
+        **stopped_record(advance),
     }
-    return {**shown, "stopped": True} if advance.stopped else shown
+
+
+def stopped_record(advance: Advance) -> dict[str, Any]:
+    """That a limit stopped an advance, and which webhooks nobody had answered then; else nothing."""
+    return {"stopped": True, "under_way": advance.under_way} if advance.stopped else {}
 
 
 def project_record(project: Project) -> dict[str, Any]:
@@ -39,7 +44,7 @@ def project_record(project: Project) -> dict[str, Any]:
         "merchant_id": project.merchant_id,
         "settings": project.settings.as_mapping(),
         "clock": clock_record(project),
-        "scenario": project.scenario.name,
+        "scenario": project.epoch.state.scenario.name,
     }
 
 
@@ -60,7 +65,7 @@ def _attempt_record(attempt: Attempt) -> dict[str, Any]:
         "number": attempt.number,
         "at": timestamp(attempt.at),
         "real_at": timestamp(attempt.real_at),
-        "request": {"headers": dict(attempt.parcel.headers), "body": attempt.parcel.body.decode()},
+        "request": {"headers": dict(attempt.request.headers), "body": attempt.request.body.decode()},
         "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
         "error": reply.error,
         "warning": reply.warning,

@@ -5,7 +5,8 @@ from typing import Any
 from flask import Response, g, request
 
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.project import IfMatch, Project
+from payment_sandbox.projects.edit import IfMatch
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.records import order_record
 from payment_sandbox.web.bodies import line
 
@@ -29,12 +30,12 @@ def order_answer(project: Project, order: Order, status: int = 200) -> Response:
 
 def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
     """The ETag and the body of an order's version."""
-    etag = project.etag(order)
-    kept = project.answers.get(order.id)
+    etag = project.epoch.etag(order)
+    kept = project.epoch.answers.get(order.id)
     if kept is not None and kept[0] == etag:
         return kept
     answer = etag, line(order_record(project, order)).encode()
-    project.answers[order.id] = answer
+    project.epoch.answers[order.id] = answer
     return answer
 
 
@@ -45,4 +46,5 @@ def if_match() -> IfMatch | None:
 
 def is_known(project: Project, order: Order) -> bool:
     """Whether the client has this version already (SET-34)."""
-    return "If-None-Match" in request.headers and request.if_none_match.contains_weak(project.etag(order))
+    etag = project.epoch.etag(order)
+    return "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag)

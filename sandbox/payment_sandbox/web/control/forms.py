@@ -71,7 +71,11 @@ class AdvanceForm(Form):
     by = PeriodText(zero=True, about="How far.")
     to = Moment(about="Up to when.")
     until = Choice(("next", "idle"), about="Up to the next event, or until nothing is due any more.")
-    max_events = Whole(low=1, high=10_000_000, about="After so many events it stops; 10000 by default.")
+    max_events = Whole(low=1, high=10_000_000, about="It stops after so many events; 10000 by default.")
+    timeout = Number(
+        validate=validate.Range(0, 600, min_inclusive=False, error="must be above 0, at most 600 seconds"),
+        about="It stops after so many real seconds; 60 by default.",
+    )
 
     @validates_schema(skip_on_field_errors=True)
     def one_aim(self, data: Mapping[str, Any], **options: Any) -> None:

@@ -12,27 +12,26 @@ JOURNAL_FILTERS: Final = ("method", "path", "status", "order_id")
 
 def webhooks(project: Project, order_id: str | None, state: str | None) -> tuple[list[dict[str, Any]], int]:
     """Webhooks with their attempts, oldest first, and how many were dropped."""
-    with project.state_lock:
-        items = [
-            delivery_record(delivery)
-            for delivery in project.store.deliveries()
-            if order_id in (None, delivery.order_id) and state in (None, delivery.state)
-        ]
-    return items, project.store.deliveries_dropped
+    items = [
+        delivery_record(delivery)
+        for delivery in project.epoch.store.deliveries()
+        if order_id in (None, delivery.order_id) and state in (None, delivery.state)
+    ]
+    return items, project.epoch.store.deliveries_dropped
 
 
 def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
     """Requests and their answers, oldest first, and how many were dropped."""
     wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
-    decisions = project.journal.decisions
+    decisions = project.epoch.journal.decisions
     records = (
         journal_record(entry, decisions.get(entry.transaction_id or ""))
-        for entry in list(project.journal.entries)
+        for entry in list(project.epoch.journal.entries)
     )
     items = [
         shown for shown in records if all(_same(key, str(shown[key]), value) for key, value in wanted.items())
     ]
-    return items, project.journal.dropped
+    return items, project.epoch.journal.dropped
 
 
 def _same(key: str, shown: str, wanted: str) -> bool:
@@ -51,7 +50,7 @@ def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
             "at": timestamp(reached.at),
             "real_at": timestamp(reached.real_at),
         }
-        for reached in list(project.journal.statuses)
+        for reached in list(project.epoch.journal.statuses)
         if order_id in (None, reached.order_id)
     ]
 
@@ -60,6 +59,6 @@ def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Customers who were sent back to the shop, oldest first."""
     return [
         {"order_id": visit.order_id, "at": timestamp(visit.at), "real_at": timestamp(visit.real_at)}
-        for visit in list(project.journal.returns)
+        for visit in list(project.epoch.journal.returns)
         if order_id in (None, visit.order_id)
     ]

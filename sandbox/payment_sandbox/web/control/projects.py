@@ -5,7 +5,7 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, request
 
-from payment_sandbox.storage.registry import Registry
+from payment_sandbox.projects.registry import Registry
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.bodies import json_answer, list_answer
 from payment_sandbox.web.answers.control import project_record

@@ -8,11 +8,10 @@ from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.forms import read
 from payment_sandbox.operations import clock as clocks
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.advance import EVENTS_MAX, agenda
+from payment_sandbox.operations.advance import Limits, agenda
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
 from payment_sandbox.operations.clock import catch_up
-from payment_sandbox.operations.perform import PERFORMER
 from payment_sandbox.operations.redeliver import redeliver
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.scenarios.default import default_scenario
@@ -24,6 +23,7 @@ from payment_sandbox.web.answers.control import (
     clock_record,
     delivery_record,
     project_record,
+    stopped_record,
 )
 from payment_sandbox.web.answers.orders import order_answer
 from payment_sandbox.web.auth import project, registry, require_project
@@ -95,35 +95,36 @@ def get_clock() -> Response:
 @control.patch("/clock/")
 def patch_clock() -> Response:
     """Freeze it, let it run at a rate, or put it forward (CTL-12)."""
-    clocks.change_clock(project(), **read(CLOCK, json_body()))
-    return json_answer(clock_record(project()))
+    done = clocks.change_clock(project(), **read(CLOCK, json_body()))
+    return json_answer({**clock_record(project()), **stopped_record(done)})
 
 
 @control.post("/clock/advance/")
 def post_advance() -> Response:
     """Advance it, event by event (CTL-13)."""
     aim = read(ADVANCE, json_body())
-    events_max = aim.pop("max_events", EVENTS_MAX)
-    return json_answer(advance_record(clocks.advance_clock(project(), aim, events_max)))
+    asked = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
+    limits = Limits(**{name: limit for name, limit in asked.items() if limit is not None})
+    return json_answer(advance_record(clocks.advance_clock(project(), aim, limits)))
 
 
 @control.get("/agenda/")
 def get_agenda() -> Response:
     """Show what is due (CTL-17)."""
-    return list_answer(agenda(project(), PERFORMER))
+    return list_answer(agenda(project().epoch))
 
 
 @control.get("/scenario/")
 def get_scenario() -> Response:
     """Show the active scenario."""
-    return json_answer(project().scenario.document)
+    return json_answer(project().epoch.state.scenario.document)
 
 
 @control.put("/scenario/")
 def put_scenario() -> Response:
     """Switch to a known scenario or to the one that is sent (CTL-19)."""
     choose_scenario(project(), document_body(), registry().catalogue)
-    return json_answer(project().scenario.document)
+    return json_answer(project().epoch.state.scenario.document)
 
 
 @control.get("/scenarios/")
@@ -142,28 +143,28 @@ def get_scenario_schema() -> Response:
 @control.get("/faults/")
 def get_faults() -> Response:
     """Show the faults that were put beside the scenario."""
-    return json_answer(project().faults.document)
+    return json_answer(project().epoch.state.faults.document)
 
 
 @control.put("/faults/")
 def put_faults() -> Response:
     """Let requests and webhooks go wrong, besides what the scenario says (CTL-23, CTL-24)."""
     project().put_faults(json_body())
-    return json_answer(project().faults.document)
+    return json_answer(project().epoch.state.faults.document)
 
 
 @control.delete("/faults/")
 def delete_faults() -> Response:
     """Let nothing go wrong but what the scenario says."""
     project().put_faults({})
-    return json_answer(project().faults.document)
+    return json_answer(project().epoch.state.faults.document)
 
 
 @control.delete("/scenario/")
 def delete_scenario() -> Response:
     """Go back to the default."""
     project().activate(default_scenario())
-    return json_answer(project().scenario.document)
+    return json_answer(project().epoch.state.scenario.document)
 
 
 @control.post("/orders/<order_id>/act/")

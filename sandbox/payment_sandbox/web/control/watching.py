@@ -62,13 +62,13 @@ def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
 
 
 def _stream(watched: Project) -> Iterator[str]:
-    feed = watched.feed
-    with feed.watched() as begun:
+    events = watched.events
+    with events.watched() as begun:
         number = begun
         yield ": watching\n\n"
-        while not feed.is_ended:
-            if not feed.wait_beyond(number, HEARTBEAT_SECONDS):
+        while not events.is_ended:
+            if not events.wait_beyond(number, HEARTBEAT_SECONDS):
                 yield ": still here\n\n"
-            for event in feed.beyond(number):
+            for event in events.beyond(number):
                 number = event.number
                 yield f"id: {number}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"

@@ -21,7 +21,7 @@ def begin() -> Response | None:
     """Find the project; what only reads owes no webhooks."""
     require_project()
     catch_up(g.project)
-    g.real_at = g.project.real.wall_now()
+    g.real_at = g.project.services.real.wall_now()
     if request.method != "GET":
         hold_webhooks()
     return strike_before(g.project)
@@ -38,7 +38,7 @@ def finish(response: Response) -> Response:
         explain(response, project)
     if project is not None:
         _keep(project, response, kept)
-        if project.feed.watchers:
+        if project.events.watchers:
             _tell(project, response.status_code)
     return release_webhooks(response)
 
@@ -55,7 +55,7 @@ def stray(response: Response) -> None:
 
 def _keep(project: Project, response: Response, kept: Any) -> None:
     answer = b"" if response.is_streamed else response.get_data()
-    project.journal.add(
+    project.epoch.journal.add(
         JournalEntry(
             at=project.now(),
             method=request.method,
@@ -67,7 +67,7 @@ def _keep(project: Project, response: Response, kept: Any) -> None:
             ignored=kept.get("ignored", ()),
             rule=kept.get("rule"),
             fault=kept.get("fault"),
-            real_at=kept.get("real_at") or project.real.wall_now(),
+            real_at=kept.get("real_at") or project.services.real.wall_now(),
             transaction_id=kept.get("transaction_id"),
             order_id=kept.get("order_id") or (request.view_args or {}).get("order_id"),
         )
@@ -86,4 +86,4 @@ def _request_body(data: Any) -> bytes:
 
 
 def _tell(project: Project, status: int) -> None:
-    project.feed.publish("request", method=request.method, path=request.path, status=status)
+    project.events.publish("request", method=request.method, path=request.path, status=status)

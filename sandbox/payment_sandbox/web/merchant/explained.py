@@ -158,8 +158,8 @@ def _possible_with_order(project: Project) -> str:
     order_id = (request.view_args or {}).get("order_id")
     if order_id is None:
         return "another request"
-    order = project.store.order(order_id)
+    order = project.epoch.store.order(order_id)
     if order is None:
-        newest = project.store.newest_order_id
+        newest = project.epoch.store.newest_order_id
         return f"read {newest}, the newest order here" if newest is not None else "create an order"
-    return f"{', '.join(possible_now(order))}; its ETag is {project.etag(order)}"
+    return f"{', '.join(possible_now(order))}; its ETag is {project.epoch.etag(order)}"

@@ -15,15 +15,14 @@ AFTER: Final = "after"
 
 def strike_before(project: Project) -> Response | None:
     """Find this request's fault, and let it strike if it comes before the work is done."""
-    if not project.faults and not project.scenario_faults:
+    state = project.epoch.state
+    if not state.faults.faults and not state.scenario_faults.faults:
         return None
-    with project.state_lock:
-        struck = [
-            faults.strike(request.method, request.path, project.now())
-            for faults in (project.faults, project.scenario_faults)
-        ]
-        project.keep()
-    fault: Mapping[str, Any] = next(filter(None, struck), {})
+    with project.edit() as edit:
+        own, faults = edit.state.faults.strike(request.method, request.path, edit.now)
+        scenario, scenario_faults = edit.state.scenario_faults.strike(request.method, request.path, edit.now)
+        edit.state = edit.state._replace(faults=faults, scenario_faults=scenario_faults)
+    fault: Mapping[str, Any] = own or scenario
     if not fault:
         return None
     g.fault = dict(fault)

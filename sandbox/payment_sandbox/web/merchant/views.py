@@ -67,7 +67,7 @@ def get_order(order_id: str) -> Response:
     here = project()
     order = here.find_order(order_id)
     if is_known(here, order):
-        return Response(status=304, headers={"ETag": f'"{here.etag(order)}"'})
+        return Response(status=304, headers={"ETag": f'"{here.epoch.etag(order)}"'})
     answer = order_answer(here, order)
     if blocks:
         answer.set_data(_with_blocks(order, blocks))

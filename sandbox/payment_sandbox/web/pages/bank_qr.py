@@ -2,7 +2,6 @@
 
 import hmac
 import re
-from collections import OrderedDict
 from decimal import Decimal
 from secrets import token_urlsafe
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 from flask import Response, current_app, render_template, request, url_for
 
 from payment_sandbox.methods.banking import ISSUERS
-from payment_sandbox.operations.bank_qr import find_qr_request, scan
+from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
@@ -24,7 +23,6 @@ from payment_sandbox.web.pages.language import Language
 from payment_sandbox.web.pages.qr_image import qr_png
 from payment_sandbox.web.pages.visit import TOKEN, Visit, chosen_language, find_project, go
 
-FORMS_KEPT_MAX: Final = 1000
 TYPED: Final = re.compile(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
 BAD_REQUEST: Final = 400
 QR: Final = "/qr/<project_id>/<qr_id>"
@@ -34,7 +32,7 @@ QR: Final = "/qr/<project_id>/<qr_id>"
 def get_qr_image(project_id: str, qr_id: str) -> Response:
     """The image of a QR request (QR-26)."""
     project = find_project(project_id)
-    asked = find_qr_request(project, qr_id)
+    asked = project.epoch.find_qr_request(qr_id)
     return Response(qr_png(qr_page_url(project, asked), asked.size_pixels), mimetype="image/png")
 
 
@@ -42,25 +40,22 @@ def get_qr_image(project_id: str, qr_id: str) -> Response:
 def get_qr_page(project_id: str, qr_id: str) -> Response:
     """Let the payer enter an amount, if he may, and choose his bank (QR-27)."""
     project = find_project(project_id)
-    return _shown(project, find_qr_request(project, qr_id))
+    return _shown(project, project.epoch.find_qr_request(qr_id))
 
 
 @pages.post(f"{QR}/")
 def post_qr_page(project_id: str, qr_id: str) -> Response:
     """Make the order, once for each form, and go on to the bank."""
     project = find_project(project_id)
-    asked = find_qr_request(project, qr_id)
+    asked = project.epoch.find_qr_request(qr_id)
     form_id, _, sign = request.form.get(TOKEN, "").partition(".")
     if not hmac.compare_digest(sign.encode(), _sign(asked, form_id).encode()):
         page = url_for("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
         return go(f"{base_path()}{page}")
-    made: OrderedDict[str, str] = current_app.extensions["scans"]
-    if form_id in made:
-        return go(made[form_id])
     try:
         amount_cents = _typed_cents(asked)
         hold_webhooks()
-        order = scan(project, qr_id, amount_cents, request.form.get("issuer_id"))
+        order = scan(project, qr_id, amount_cents, request.form.get("issuer_id"), form_id)
     except (QrAmountRefused, ValueError):
         return _shown(project, asked, "amount")
     except Invalid as invalid:
@@ -68,17 +63,8 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
             raise  # the merchant cannot be paid in this way any more
         return _shown(project, asked, "bank")
     except (QrExpired, QrUsed):
-        return _shown(project, find_qr_request(project, qr_id))
-    address = Visit(project, order, order.transactions[0], chosen_language(order)).onward_url
-    return go(_remembered(made, form_id, address))
-
-
-def _remembered(made: "OrderedDict[str, str]", form_id: str, address: str) -> str:
-    """A form that is sent twice leads to the order that it made."""
-    made[form_id] = address
-    while len(made) > FORMS_KEPT_MAX:
-        made.popitem(last=False)
-    return address
+        return _shown(project, project.epoch.find_qr_request(qr_id))
+    return go(Visit(project, order, order.transactions[0], chosen_language(order)).onward_url)
 
 
 def _sign(asked: QrRequest, form_id: str) -> str:

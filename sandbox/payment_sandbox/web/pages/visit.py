@@ -52,7 +52,7 @@ class Visit(NamedTuple):
         """The names of what can be done to the attempt now."""
         if self.attempt is None:
             return ()
-        terms = self.project.terms(self.project.now())
+        terms = self.project.epoch.terms(self.project.now())
         return tuple(behaviour_of(self.attempt).actions(self.attempt, terms))
 
     @property
@@ -128,7 +128,7 @@ def arrive(project_id: str, order_id: str, transaction_id: str | None = None) ->
         Unknown: there is no such order, or no such attempt with a page.
     """
     project = find_project(project_id)
-    order = project.store.order(order_id)
+    order = project.epoch.store.order(order_id)
     if order is None or order.is_refund or (transaction_id is None and not order.has_page):
         raise Unknown("there is nothing at this address")
     attempt = order.transaction(transaction_id) if transaction_id is not None else None
@@ -183,8 +183,8 @@ def go_on(visit: Visit) -> Response:
     """Lead the payer on from where he is, and note when that is back to the shop."""
     address, project = visit.onward_url, visit.project
     if address == visit.shop_url:
-        returned = ReturnVisit(visit.order.id, project.now(), project.real.wall_now())
-        project.journal.returns.append(returned)
+        returned = ReturnVisit(visit.order.id, project.now(), project.services.real.wall_now())
+        project.epoch.journal.returns.append(returned)
     return go(address)
 
 

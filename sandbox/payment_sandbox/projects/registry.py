@@ -1,0 +1,150 @@
+"""All projects of a server, found by API key or by identifier."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Final, Protocol
+
+from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
+from payment_sandbox.projects.locks import REGISTRY, ranked_lock
+from payment_sandbox.projects.project import Identity, Project
+from payment_sandbox.projects.services import Services
+from payment_sandbox.projects.settings import Settings, read_settings
+from payment_sandbox.projects.store import Storage
+from payment_sandbox.scenarios.catalogue import Catalogue
+
+FIRST_API_KEY: Final = "sandbox-key"
+
+
+class Storages(Protocol):
+    """Where the projects of a server are kept."""
+
+    def storage(self, identity: Identity, real: RealTime) -> Storage:
+        """Where the stores of one project come from."""
+        ...
+
+    def put_server(self, name: str, body: Any) -> None:
+        """Keep something of the server as a whole."""
+        ...
+
+    def remove(self, project_id: str) -> None:
+        """Drop a project and all that it holds."""
+        ...
+
+
+@lru_cache(maxsize=1024)
+def digest(api_key: str) -> str:
+    """What a key is known by; clients send the same one again and again."""
+    return sha256(api_key.encode(errors="surrogateescape")).hexdigest()
+
+
+class Registry:
+    """Makes, finds and deletes projects."""
+
+    def __init__(
+        self,
+        services: Services,
+        storages: Storages,
+        catalogue: Catalogue,
+        *,
+        ids: Ids | None = None,
+        clock: str = RUNNING,
+        deleted_keys: frozenset[str] = frozenset(),
+    ) -> None:
+        """``ids`` draws the identifiers of projects; ``deleted_keys`` are digests that nobody gets again."""
+        self.catalogue = catalogue
+        self.services = services
+        self.storages = storages
+        self._clock = clock
+        self._lock = ranked_lock(REGISTRY)
+        self._by_digest: dict[str, Project] = {}
+        self._by_id: dict[str, Project] = {}
+        self._deleted_keys = set(deleted_keys)
+        self._ids = ids or Ids(fresh_seed())
+
+    def create(self, data: Any, api_key: str | None = None) -> tuple[Project, str]:
+        """Make a project from its settings (CTL-06); its API key is told here and never again.
+
+        Raises:
+            Invalid: lists every wrong setting; nothing is made.
+        """
+        given = dict(data) if isinstance(data, dict) else data
+        clock = given.pop("clock", self._clock) if isinstance(data, dict) else self._clock
+        start, settings = _both(lambda: ClockStart.parse(clock), lambda: read_settings(given, Settings()))
+        if start.mode == FROZEN and start.at is None:
+            start = ClockStart(FROZEN, self.services.real.wall_now())  # a reset begins at the same time
+        with self._lock:
+            ids = self._ids.copied()
+            if not isinstance(data, dict) or "seed" not in data:
+                settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
+            project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
+            key = api_key or ids.token("key")
+            identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None)
+            self.storages.put_server("ids", {"seed": ids.seed, "counts": ids.counts})
+            self._ids = ids
+            project = Project(
+                identity, settings, self.services, self.storages.storage(identity, self.services.real)
+            )
+            project.begin()
+            self._add(project)
+        self.services.wake(project)
+        return project, key
+
+    def add(self, project: Project) -> None:
+        """Know a project that was made before, such as one of a state file."""
+        with self._lock:
+            self._add(project)
+
+    def find(self, api_key: str) -> Project | None:
+        """The project of an API key."""
+        return self._by_digest.get(digest(api_key))
+
+    def is_known(self, api_key: str) -> bool:
+        """Whether a project has this API key, or had it and was deleted: a restart does not bring it back."""
+        found = digest(api_key)
+        return found in self._by_digest or found in self._deleted_keys
+
+    def find_by_id(self, project_id: str) -> Project | None:
+        """The project of an identifier, for pages that carry one in their address."""
+        return self._by_id.get(project_id)
+
+    def all(self) -> list[Project]:
+        """All projects, oldest first."""
+        return list(self._by_id.values())
+
+    def delete(self, project: Project) -> None:
+        """Forget a project: its key is refused from now on, its pending work dropped (CTL-07)."""
+        key_digest = project.identity.key_digest
+        with self._lock:
+            if project.identity.has_fixed_key:  # others are drawn, and never drawn again
+                self.storages.put_server("deleted", sorted({*self._deleted_keys, key_digest}))
+                self._deleted_keys.add(key_digest)
+            self.storages.remove(project.project_id)
+            self._by_digest.pop(key_digest, None)
+            self._by_id.pop(project.project_id, None)
+        project.end()
+
+    def _add(self, project: Project) -> None:
+        self._by_digest[project.identity.key_digest] = project
+        self._by_id[project.project_id] = project
+
+
+def _both(
+    read_start: Callable[[], ClockStart], read_rest: Callable[[], Settings]
+) -> tuple[ClockStart, Settings]:
+    violations = []
+    start, settings = ClockStart(RUNNING), Settings()
+    try:
+        start = read_start()
+    except Invalid as invalid:
+        violations += invalid.violations
+    try:
+        settings = read_rest()
+    except Invalid as invalid:
+        violations += invalid.violations
+    if violations:
+        raise Invalid(violations)
+    return start, settings

@@ -1,0 +1,105 @@
+"""Records in memory: what every store reads from."""
+
+from typing import Any, Final
+
+from payment_sandbox.orders.deliveries import Delivery, DeliveryState
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.orders.vault import Credential
+from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.project import Identity
+from payment_sandbox.projects.store import ChangeSet
+
+DELIVERIES_KEPT_MAX: Final = 10_000
+DELIVERIES_DROPPED_AT_ONCE: Final = 1000
+
+
+class MemoryStorage:
+    """Projects and stores that are gone with the process."""
+
+    def storage(self, identity: Identity, real: RealTime) -> "MemoryStorage":
+        """The same for every project."""
+        return self
+
+    def store(self) -> "MemoryStore":
+        """An empty store."""
+        return MemoryStore()
+
+    def put_server(self, name: str, body: Any) -> None:
+        """Nothing is kept beyond the process."""
+
+    def remove(self, project_id: str) -> None:
+        """Nothing is kept beyond the project."""
+
+
+class MemoryStore:
+    """Keeps everything in memory; old webhooks that are over make room for new ones."""
+
+    is_durable = False
+    is_new = False
+
+    def __init__(self) -> None:
+        self._orders: dict[str, Order] = {}
+        self._credentials: dict[str, Credential] = {}
+        self._qr_requests: dict[str, QrRequest] = {}
+        self._deliveries: dict[str, Delivery] = {}
+        self.deliveries_dropped = 0
+        self.order = self._orders.get
+        self.credential = self._credentials.get
+        self.qr_request = self._qr_requests.get
+        self.delivery = self._deliveries.get
+
+    def commit(self, change: ChangeSet) -> None:
+        """Swap in the new versions, and drop what there is no room for."""
+        self.take(change, self.surplus(change))
+
+    def load(self, change: ChangeSet) -> None:
+        """The same: there is nowhere else that it could be kept."""
+        self.commit(change)
+
+    def take(self, change: ChangeSet, surplus: list[str]) -> None:
+        """Swap in the new versions, without the surplus webhooks."""
+        self._orders.update(change.orders)
+        for credential in change.credentials:
+            self._credentials[credential.vault_token] = credential
+        for request in change.qr_requests:
+            self._qr_requests[request.id] = request
+        for delivery in change.deliveries:
+            self._deliveries[delivery.id] = delivery
+        for delivery_id in surplus:
+            del self._deliveries[delivery_id]
+        self.deliveries_dropped += len(surplus)
+
+    def surplus(self, change: ChangeSet) -> list[str]:
+        """The webhooks that a change leaves no room for.
+
+        What is over goes first, oldest first; if all are still owed, the oldest of them go.
+        """
+        known = self._deliveries
+        if len(known) + len(change.deliveries) <= DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE:
+            return []
+        changed = {delivery.id for delivery in change.deliveries}
+        free = [delivery for delivery in known.values() if delivery.id not in changed]
+        free.sort(key=lambda delivery: delivery.state is DeliveryState.PENDING)
+        return [delivery.id for delivery in free[:DELIVERIES_DROPPED_AT_ONCE]]
+
+    def order_ids(self) -> list[str]:
+        """The identifiers of all orders and refunds, oldest first."""
+        return list(self._orders)
+
+    @property
+    def newest_order_id(self) -> str | None:
+        """The identifier of the newest order or refund, if there is one."""
+        return next(reversed(self._orders), None)
+
+    def deliveries(self) -> list[Delivery]:
+        """All webhooks, oldest first."""
+        return list(self._deliveries.values())
+
+    def credentials(self) -> list[Credential]:
+        """All stored cards."""
+        return list(self._credentials.values())
+
+    def qr_requests(self) -> list[QrRequest]:
+        """All QR requests."""
+        return list(self._qr_requests.values())

@@ -1,0 +1,38 @@
+"""Projects and registries without a server."""
+
+from datetime import datetime
+from typing import Any
+
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.methods import NAMES
+from payment_sandbox.projects.clock import RUNNING, ClockStart, RealTime
+from payment_sandbox.projects.project import Identity, Project
+from payment_sandbox.projects.registry import Registry
+from payment_sandbox.projects.services import Services, Unattended
+from payment_sandbox.projects.settings import Settings, check_scenario_settings
+from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.serving.services import REAL_TIME
+from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.storage.resuming import resumed_registry
+from payment_sandbox.storage.sqlite import StateFile
+
+
+def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:
+    """A project on a clock that is frozen at a time; without services nothing is delivered."""
+    identity = Identity("p", "m", "key", ClockStart("frozen", at))
+    project = Project(identity, Settings(**settings), services or Unattended(REAL_TIME), MemoryStorage())
+    project.begin()
+    return project
+
+
+def made_registry(seed: int | None = None, clock: str = RUNNING) -> Registry:
+    """A registry whose projects nobody runs."""
+    catalogue = Catalogue(NAMES, check_scenario_settings)
+    ids = Ids(seed) if seed is not None else None
+    return Registry(Unattended(REAL_TIME), MemoryStorage(), catalogue, ids=ids, clock=clock)
+
+
+def stored_registry(file: StateFile, at: datetime) -> Registry:
+    """The registry of a state file, whose projects nobody runs, at a time that stands still."""
+    services = Unattended(RealTime(lambda: at, lambda: 0.0))
+    return resumed_registry(services, file, Catalogue(NAMES, check_scenario_settings), ids=Ids(1))
