@@ -50,20 +50,6 @@ def test_texts_can_change_whatever_became_of_the_method(sandbox: Sandbox) -> Non
     assert "not enabled" in str(violations(sandbox.put(path, {"amount": 7})))
 
 
-def test_a_late_credit_finds_an_order_paid_otherwise(live: Sandbox) -> None:
-    """The transfer completes, the order stays completed, and both sums can go back."""
-    live.scenario({"when": {"payment_method": "bank-transfer"}, "then": {"credit": {"after": "P40D"}}})
-    order = live.place(expiration_period="P60D")
-    live.acted(order, "customer choose", payment_method="bank-transfer")
-    live.advance("P35D")
-    live.acted(order, "customer choose", payment_method="credit-card")
-    live.pay(order)
-    live.advance("P10D")
-    found = live.read(order)
-    assert (found["status"], [t["status"] for t in found["transactions"]]) == ("completed", ["completed"] * 2)
-    assert live.post(f"/v1/orders/{order['id']}/refunds/", {}).json()["amount"] == 2000
-
-
 @pytest.mark.parametrize("answer", ["declined", "error", "passed"])
 def test_a_hosted_order_ends_when_its_page_is_over(sandbox: Sandbox, answer: str) -> None:
     """Whatever the screening says after the page has closed, the order does not stay open for ever."""

@@ -23,20 +23,38 @@ SOCK = {"merchant_order_line_id": "socks", "quantity": 1}
 
 @pytest.mark.rule("END-10", "SET-48", "SET-07")
 def test_a_refund_is_an_order_like_record(sandbox: Sandbox) -> None:
-    """With an id of its own, readable, and settled a minute later."""
+    """With an id of its own, readable, and settled at once."""
     order = paid(sandbox)
     answer = refund(sandbox, order, amount=400, description="Too small")
     assert (answer.status_code, answer.headers["ETag"][0]) == (201, '"')
     record = answer.json()
-    assert (record["amount"], record["status"], record["description"]) == (400, "processing", "Too small")
+    assert (record["amount"], record["status"], record["description"]) == (400, "completed", "Too small")
     assert record["refund_of_order_id"] == order["id"] != record["id"]
     assert "is-refund" in record["flags"]
     assert record["transactions"][0]["credit_debit"] == "debit"
     assert sandbox.read(record) == record
     assert "has-refunds" in sandbox.read(order)["flags"]
-    sandbox.advance("PT1M")
     assert sandbox.status(record) == ("completed", "completed")
     assert sandbox.read(order)["status"] == "completed"
+
+
+def test_a_refund_settles_when_the_scenario_says_so(sandbox: Sandbox) -> None:
+    """Until then it is processing, and its sum is spoken for."""
+    order = paid(sandbox)
+    sandbox.scenario({"when": {"refund": True}, "then": {"processor": "settles", "after": "P1D"}})
+    record = refund(sandbox, order, amount=400).json()
+    assert record["status"] == "processing"
+    refused(refund(sandbox, order, amount=601), 409, "RefundExceedsCaptured")
+    sandbox.advance("P1D")
+    assert sandbox.status(record) == ("completed", "completed")
+
+
+def test_a_refund_can_fail_at_once(sandbox: Sandbox) -> None:
+    """Where the scenario names no time; the sum can be refunded again."""
+    order = paid(sandbox)
+    sandbox.scenario({"when": {"refund": True}, "times": 1, "then": {"processor": "fails"}})
+    assert refund(sandbox, order).json()["status"] == "error"
+    assert refund(sandbox, order).json()["amount"] == 1000
 
 
 @pytest.mark.rule("SET-49")
@@ -65,11 +83,19 @@ def test_an_invoice_is_refunded_by_lines_after_capture(sandbox: Sandbox) -> None
     refused(refund(sandbox, order, order_lines=[SOCK]), 409, "NothingToRefund")
 
 
-def test_lines_and_amount_must_agree(sandbox: Sandbox) -> None:
-    """Both may stand together when they say the same."""
+@pytest.mark.rule("SET-49")
+def test_with_lines_and_an_amount_the_amount_decides(sandbox: Sandbox) -> None:
+    """Plugins send a part of the amount together with all lines; the difference is a warning."""
     order = sandbox.pay(sandbox.place_with_lines("credit-card"))
-    assert set(violations(refund(sandbox, order, order_lines=[SOCK], amount=499))) == {"amount"}
-    assert refund(sandbox, order, order_lines=[SOCK], amount=500).status_code == 201
+    everything = [{**SOCK, "quantity": 3}, {"merchant_order_line_id": "post", "quantity": 2}]
+    answer = refund(sandbox, order, order_lines=everything, amount=700)
+    assert (answer.status_code, answer.json()["amount"]) == (201, 700)
+    assert answer.headers["Sandbox-Warnings"] == "order_lines add up to 2000 cents; amount decides, 700 cents"
+    again = refund(sandbox, order, order_lines=everything, amount=300)
+    assert (again.status_code, again.json()["amount"]) == (201, 300)
+    refused(refund(sandbox, order, order_lines=everything, amount=1001), 409, "RefundExceedsCaptured")
+    equal = refund(sandbox, order, order_lines=[SOCK], amount=500)
+    assert (equal.status_code, "Sandbox-Warnings" in equal.headers) == (201, False)
     hat = {"merchant_order_line_id": "hat", "quantity": 1}
     assert set(violations(refund(sandbox, order, order_lines=[hat]))) == {
         "order_lines[0].merchant_order_line_id"
@@ -114,9 +140,19 @@ def test_a_refund_that_fails_leaves_its_sum_refundable(sandbox: Sandbox) -> None
     assert (again["amount"], sandbox.read(again)["status"]) == (1000, "completed")
 
 
+def test_a_method_that_refunds_by_lines_goes_by_the_lines(sandbox: Sandbox) -> None:
+    """The amount beside them is a warning where it differs."""
+    order = sandbox.place_with_lines("invoice-later-b")
+    sandbox.take(order, "captures")
+    answer = refund(sandbox, order, order_lines=[SOCK], amount=499)
+    assert (answer.status_code, answer.json()["amount"]) == (201, 500)
+    assert answer.headers["Sandbox-Warnings"] == "amount is 499 cents; order_lines decide, 500 cents"
+
+
 @pytest.mark.parametrize(("action", "status"), [("settle", "completed"), ("fail", "error")])
 def test_a_refund_can_be_settled_by_hand(sandbox: Sandbox, action: str, status: str) -> None:
     """The processor acts once."""
+    sandbox.scenario({"when": {"refund": True}, "then": {"processor": "settles", "after": "P1D"}})
     record = refund(sandbox, paid(sandbox)).json()
     assert sandbox.acted(record, f"processor {action}")["status"] == status
     refused(sandbox.act(record, f"processor {action}"), 409, "ActionNotPossible")

@@ -4,6 +4,7 @@ import itertools
 import os
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -20,7 +21,7 @@ from hypothesis.stateful import (
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations import authorizations
-from payment_sandbox.operations.act import act
+from payment_sandbox.operations.act import act, act_on_attempt
 from payment_sandbox.operations.advance import Limits
 from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.clock import advance_clock
@@ -35,9 +36,11 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
+from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.services import ServerServices
+from payment_sandbox.web.answers.records import amount_details
 from tests.support.projects import made_project
 
 EXAMPLES = int(os.environ.get("SANDBOX_EXAMPLES", "300"))
@@ -162,6 +165,38 @@ class Books(RuleBasedStateMachine):
             act(self.project, order.id, Action("customer", "pay"))
         return order.id
 
+    @rule(
+        target=orders,
+        days=st.sampled_from([1, 31]),
+        second=st.sampled_from(["credit-card", "pay-later-a"]),
+        is_paid=st.booleans(),
+    )
+    def transfer_late(self, days: int, second: str, is_paid: bool) -> Any:
+        """A hosted order whose customer chooses a transfer, and another method days later."""
+        body = {
+            "currency": "EUR",
+            "amount": 2000,
+            "client": {},
+            "customer": {"country": "NL"},
+            "order_lines": LINES,
+            "expiration_period": "P90D",
+        }
+        order = create_order(self.project, body).id
+        choose = Action("customer", "choose", payment_method="bank-transfer")
+        self.tried(lambda: act(self.project, order, choose))
+        advance_clock(self.project, {"by": f"P{days}D"}, Limits(1_000_000))
+        self.tried(lambda: act(self.project, order, choose._replace(payment_method=second)))
+        if is_paid:
+            self.tried(lambda: act(self.project, order, Action("customer", "pay")))
+        return order
+
+    @rule(order=orders, cents=st.none() | AMOUNTS)
+    def bank_credits_any_attempt(self, order: str, cents: int | None) -> None:
+        """Also one that is not the newest any more: money comes when it comes."""
+        credit = Action("bank", "credit", amount_cents=cents)
+        for attempt in self.project.find_order(order).transactions:
+            self.tried(partial(act_on_attempt, self.project, order, attempt.id, credit))
+
     @rule(order=orders, action=st.sampled_from(ACTS), method=st.sampled_from(NAMES), amount=AMOUNTS)
     def somebody_acts(self, order: str, action: Action, method: str, amount: int) -> None:
         """A customer, bank, screening or processor."""
@@ -182,7 +217,7 @@ class Books(RuleBasedStateMachine):
         body: dict[str, Any] = {"amount": amount} if amount is not None else {}
         if lines is not None:
             body["order_lines"] = [line._asdict() for line in lines]
-        record = self.tried(lambda: refund(self.project, order, body, None))
+        record = self.tried(lambda: refund(self.project, order, body, None).record)
         return record.id if record is not None else multiple()
 
     @rule(order=orders)
@@ -217,7 +252,12 @@ class Books(RuleBasedStateMachine):
             return
         Books.steps += 1
         for order in orders_of(self.project):
-            assert refundable_cents(order) >= 0
+            details = amount_details(order)
+            assert details["captured"] + details["voided"] + details["remaining"] == details["original"]
+            assert min(details.values()) >= 0
+            assert 0 <= refundable_cents(order) <= order.received_cents
+            if order.received_cents >= order.amount_cents:
+                assert not any(self._can_bring_money(attempt) for attempt in order.transactions)
             for attempt in order.transactions:
                 ledger = attempt.authorization
                 if ledger is not None:
@@ -225,6 +265,11 @@ class Books(RuleBasedStateMachine):
                     assert sum(parts) == ledger.original_cents == attempt.amount_cents
                     assert min(parts) >= 0
                     assert all(entry.amount_cents > 0 for entry in ledger.entries)
+
+    @staticmethod
+    def _can_bring_money(attempt: Transaction) -> bool:
+        """Whether a customer or the merchant could still make it pay; a bank always can."""
+        return attempt.is_open or attempt.is_capturable
 
     @invariant()
     def statuses_follow_the_tables(self) -> None:

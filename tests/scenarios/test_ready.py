@@ -222,6 +222,16 @@ def test_a_refund_fails_later(play: Play) -> None:
     assert sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).status_code == 201
 
 
+def test_a_refund_settles_later(play: Play) -> None:
+    """Two days after it was asked for."""
+    sandbox = play("refund-settles-later")
+    order = sandbox.pay(sandbox.place(card()))
+    record = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
+    assert record["status"] == "processing"
+    sandbox.advance("P2D")
+    assert sandbox.read(record)["status"] == "completed"
+
+
 def test_a_recurring_payment_is_declined(play: Play) -> None:
     """The first is paid by the customer, the next fails a day later."""
     sandbox = play("recurring-declined")

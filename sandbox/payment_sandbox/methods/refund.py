@@ -1,7 +1,6 @@
-"""How a refund plays out: the processor settles it, or it fails later."""
+"""How a refund plays out: the processor settles it at once or later, or it fails."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from payment_sandbox.methods.base import (
     PROCESSOR_KEYS,
@@ -21,8 +20,6 @@ from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
-SETTLES_AFTER: Final = "PT1M"  # A27
-
 
 class Refund:
     """No method of its own: it goes back by the order's method, whichever that was."""
@@ -39,11 +36,14 @@ class Refund:
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Hand it to the processor."""
-        action = "fail" if attempt.plan.get("processor") == "fails" else "settle"
-        after = planned_after(attempt, SETTLES_AFTER)
-        later = Later(after, Action(PROCESSOR, action, reason=attempt.plan.get("reason")))
-        return [Move(Trigger.START), later]
+        """Settle at once, or when the scenario says that the processor does (A27)."""
+        plan = attempt.plan
+        action = Action(
+            PROCESSOR, "fail" if plan.get("processor") == "fails" else "settle", reason=plan.get("reason")
+        )
+        if "after" not in plan:
+            return self.finish(attempt, action, terms)
+        return [Move(Trigger.START), Later(planned_after(attempt), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """A refund has no page."""

@@ -6,6 +6,7 @@ from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.methods.banking import ISSUERS
 from payment_sandbox.methods.base import CHOOSE, VISIT, AttemptDraft
 from payment_sandbox.operations.attempts import begin_attempt, offered
+from payment_sandbox.operations.refund import give_back_failed
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
 from payment_sandbox.orders.order import Order
@@ -16,7 +17,7 @@ from payment_sandbox.orders.refusals import (
     Unknown,
     Violation,
 )
-from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus, Trigger
+from payment_sandbox.orders.statuses import OrderStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
@@ -75,8 +76,8 @@ def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
         attempt.visited = True
     if action.name != VISIT:
         apply_steps(edit, order, attempt, behaviour.finish(attempt, action, edit.terms))
-    if order.is_refund and attempt.status == TransactionStatus.ERROR:
-        _give_back(edit, order)
+    if order.is_refund:
+        give_back_failed(edit, order)
 
 
 def possible_actions(edit: Edit, order: Order) -> list[str]:
@@ -144,12 +145,3 @@ def _choose(edit: Edit, order: Order, action: Action) -> None:
     )
     apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
     attempt.visited = True
-
-
-def _give_back(edit: Edit, refund: Order) -> None:
-    """A refund that failed leaves its sum refundable."""
-    assert refund.refund_of_order_id is not None, "only called for refunds"
-    order = edit.order(refund.refund_of_order_id)
-    order.refunds = tuple(
-        entry._replace(failed=True) if entry.refund_id == refund.id else entry for entry in order.refunds
-    )

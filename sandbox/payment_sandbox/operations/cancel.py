@@ -31,10 +31,10 @@ def why_not_cancellable(order: Order) -> str | None:
     if order.is_refund:
         return f"{order.id} is a refund, and refunds cannot be cancelled"
     credited_cents = sum(attempt.credited_cents for attempt in order.transactions)
-    if order.captured_cents:
+    if order.received_cents:
         return (
-            f"order {order.id} is {order.status} and {order.captured_cents} cents of it have moved: refund "
-            "them instead"
+            f"order {order.id} is {order.status} and {order.received_cents} cents have moved: refund them "
+            "instead"
         )
     if credited_cents:
         return (

@@ -46,9 +46,9 @@ def _takes(attempt: Transaction) -> Iterator[str]:
 
 def _refunds(order: Order) -> Iterator[str]:
     left_cents = refundable_cents(order)
-    if left_cents <= 0 or order.is_refund or order.last_transaction is None:
+    if left_cents <= 0 or order.is_refund or order.paying_transaction is None:
         return
-    if not BY_NAME[order.last_transaction.method].capabilities.refunds_by_lines:
+    if not BY_NAME[order.paying_transaction.method].capabilities.refunds_by_lines:
         yield f"refund up to {left_cents}"
     elif _fits(order.order_lines, refundable_quantities(order), left_cents):
         yield "refund by order lines"

@@ -14,6 +14,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.vault import Credential
 from payment_sandbox.projects.edit import Edit
 
+PAID_OTHERWISE: Final = "Another attempt has paid the order"
 SUCCESSES: Final = frozenset({Trigger.PAY, Trigger.AUTHORIZE, Trigger.ACCEPT})
 
 
@@ -63,6 +64,35 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
         edit.move_order(order, Trigger.EXPIRE)
     if trigger in (Trigger.AUTHORIZE, Trigger.ACCEPT):
         _authorize(edit, order, attempt)
+    if trigger in SUCCESSES:
+        _end_others(edit, order, attempt)
+
+
+def _end_others(edit: Edit, order: Order, paid: Transaction) -> None:
+    """An order is paid once: other attempts end, and what is left of their authorizations is voided (A45).
+
+    Only a bank transfer that comes late finds others under way.
+    """
+    for other in order.transactions:
+        if other is paid:
+            continue
+        if other.is_open:
+            edit.move_transaction(other, Trigger.CANCEL)
+            other.reason = PAID_OTHERWISE
+        elif other.authorization is not None and not other.authorization.is_over:
+            _void_rest(edit, other, other.authorization)
+
+
+def _void_rest(edit: Edit, attempt: Transaction, authorization: Authorization) -> None:
+    if not authorization.remaining_cents:
+        return
+    attempt.authorization = authorization.void_rest(now=edit.now)
+    attempt.modified = edit.now
+    attempt.reason = PAID_OTHERWISE
+    if not authorization.captured_cents:
+        edit.move_transaction(attempt, Trigger.CANCEL)
+    elif can_move(attempt, Trigger.FINISH):
+        edit.move_transaction(attempt, Trigger.FINISH)
 
 
 def _authorize(edit: Edit, order: Order, attempt: Transaction) -> None:

@@ -87,18 +87,35 @@ class Order:
         )
 
     @property
-    def captured_cents(self) -> Cents:
-        """Money that moved to the merchant, refunds not subtracted."""
+    def paying_transaction(self) -> Transaction | None:
+        """The newest attempt that brought money; the newest of all where none did."""
+        paid = [transaction for transaction in self.transactions if transaction.captured_cents]
+        return paid[-1] if paid else self.last_transaction
+
+    @property
+    def received_cents(self) -> Cents:
+        """Money that moved to the merchant, by whichever attempts, refunds not subtracted (A45)."""
         return sum(transaction.captured_cents for transaction in self.transactions)
 
     @property
+    def captured_cents(self) -> Cents:
+        """How much of the order's amount has moved to the merchant; money that came twice counts once."""
+        return min(self.received_cents, self.amount_cents)
+
+    @property
     def voided_cents(self) -> Cents:
-        """Reserved money that was given back."""
-        return sum(
+        """How much of the order's amount was reserved and given back."""
+        voided = sum(
             transaction.authorization.voided_cents
             for transaction in self.transactions
             if transaction.authorization is not None
         )
+        return min(voided, self.amount_cents - self.captured_cents)
+
+    @property
+    def remaining_cents(self) -> Cents:
+        """What was neither captured nor voided: captured + voided + remaining = amount."""
+        return self.amount_cents - self.captured_cents - self.voided_cents
 
     @property
     def flags(self) -> list[str]:

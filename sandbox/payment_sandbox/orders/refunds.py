@@ -1,6 +1,7 @@
 """How much of an order can still be refunded, and by which lines."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.authorization import Taken
@@ -18,7 +19,7 @@ from payment_sandbox.orders.refusals import Invalid, NothingToRefund, RefundExce
 
 def refundable_cents(order: Order) -> Cents:
     """What was captured or completed, less the refunds that did not fail."""
-    return order.captured_cents - sum(refund.amount_cents for refund in order.refunds if not refund.failed)
+    return order.received_cents - sum(refund.amount_cents for refund in order.refunds if not refund.failed)
 
 
 def refundable_quantities(order: Order) -> dict[int, int]:
@@ -31,7 +32,8 @@ def refundable_quantities(order: Order) -> dict[int, int]:
 
 def _captured_quantities(order: Order) -> dict[int, int]:
     """Lines captured; where no capture named lines, every line counts and the sum alone is the bound."""
-    authorization = order.last_transaction.authorization if order.last_transaction else None
+    paid = order.paying_transaction
+    authorization = paid.authorization if paid is not None else None
     if authorization is not None:
         captured = authorization.quantities(Taken.CAPTURED)
         if captured:
@@ -39,10 +41,24 @@ def _captured_quantities(order: Order) -> dict[int, int]:
     return {index: line.quantity for index, line in enumerate(order.order_lines)}
 
 
+class PlannedRefund(NamedTuple):
+    """What a refund takes; ``warning`` where its amount and its lines do not say the same."""
+
+    amount_cents: Cents
+    quantities: Quantities
+    warning: str | None = None
+
+
 def plan_refund(
-    order: Order, amount_cents: Cents | None, asked: Sequence[LineQuantity] | None
-) -> tuple[Cents, Quantities]:
+    order: Order,
+    amount_cents: Cents | None,
+    asked: Sequence[LineQuantity] | None,
+    *,
+    goes_by_lines: bool,
+) -> PlannedRefund:
     """Decide what a refund takes: an amount, lines, or all that is left (SET-49).
+
+    With both an amount and lines the amount decides, unless the method refunds by lines (A46).
 
     Raises:
         Invalid: a line that the order does not have, or lines that add up to nothing.
@@ -54,11 +70,30 @@ def plan_refund(
     left_cents = refundable_cents(order)
     if left_cents <= 0:
         raise NothingToRefund(
-            f"order {order.id} is {order.status} with {order.captured_cents} cents captured "
-            f"and {order.captured_cents - left_cents} refunded: nothing is left to refund"
+            f"order {order.id} is {order.status} with {order.received_cents} cents captured "
+            f"and {order.received_cents - left_cents} refunded: nothing is left to refund"
         )
     if asked is None:
-        return _bounded(left_cents if amount_cents is None else amount_cents, left_cents), ()
+        return PlannedRefund(_bounded(left_cents if amount_cents is None else amount_cents, left_cents), ())
+    asked_cents = _total_cents(order, asked)
+    if amount_cents is not None and amount_cents != asked_cents and not goes_by_lines:
+        differs = f"order_lines add up to {asked_cents} cents; amount decides, {amount_cents} cents"
+        return PlannedRefund(_bounded(amount_cents, left_cents), (), differs)
+    quantities, total_cents = _by_lines(order, asked)
+    warning: str | None = None
+    if amount_cents not in (None, total_cents):
+        warning = f"amount is {amount_cents} cents; order_lines decide, {total_cents} cents"
+    return PlannedRefund(_bounded(total_cents, left_cents), quantities, warning)
+
+
+def _total_cents(order: Order, asked: Sequence[LineQuantity]) -> Cents:
+    """What the asked lines add up to, whatever is left of them."""
+    everything = {index: sum(item.quantity for item in asked) for index in range(len(order.order_lines))}
+    quantities, _ = allocate(order.order_lines, everything, asked)
+    return quantities_total_cents(order.order_lines, quantities)
+
+
+def _by_lines(order: Order, asked: Sequence[LineQuantity]) -> tuple[Quantities, Cents]:
     quantities, short = allocate(order.order_lines, refundable_quantities(order), asked)
     if short:
         raise RefundExceedsCaptured("; ".join(short))
@@ -67,7 +102,7 @@ def plan_refund(
         raise Invalid(
             [Violation("order_lines", f"these lines add up to {total_cents} cents, expected at least 1")]
         )
-    return _bounded(total_cents, left_cents), quantities
+    return quantities, total_cents
 
 
 def _bounded(amount_cents: Cents, left_cents: Cents) -> Cents:

@@ -55,9 +55,14 @@ class Transaction:
 
     @property
     def captured_cents(self) -> Cents:
-        """Money that moved: what was captured, or all of a completed sale."""
+        """Money that moved: what was captured, or all of a completed sale.
+
+        A transfer that was given up, because another attempt paid the order, keeps what had come in (A45).
+        """
         if self.authorization is not None:
             return self.authorization.captured_cents
+        if self.status == TransactionStatus.CANCELLED:
+            return self.credited_cents
         return self.amount_cents if self.status == TransactionStatus.COMPLETED else 0
 
     @property

@@ -47,7 +47,7 @@ DOCUMENT: Final[dict[str, Any]] = {
         _by_amount(66604, ["credit-card"], {"processor": "fails", "reason": "Do not honour"}),
         {
             "when": {"refund": True, "amount": 66605},
-            "then": {"processor": "fails", "reason": "The account to refund to is closed"},
+            "then": {"processor": "fails", "after": "PT1M", "reason": "The account to refund to is closed"},
         },
     ],
 }

@@ -143,12 +143,11 @@ def _service_charge(order: Order, attempt: Transaction) -> Mapping[str, Any]:
 
 def amount_details(order: Order) -> dict[str, Cents]:
     """What became of the amount; a sale counts as captured once it is paid (ADET-01)."""
-    captured_cents, voided_cents = order.captured_cents, order.voided_cents
     return {
         "original": order.amount_cents,
-        "captured": captured_cents,
-        "voided": voided_cents,
-        "remaining": order.amount_cents - captured_cents - voided_cents,
+        "captured": order.captured_cents,
+        "voided": order.voided_cents,
+        "remaining": order.remaining_cents,
     }
 
 
@@ -172,7 +171,7 @@ def order_line_details(order: Order) -> list[dict[str, Any]]:
 
 
 def _quantities_by_status(order: Order) -> Iterator[tuple[str, dict[int, int]]]:
-    attempt = order.last_transaction
+    attempt = order.paying_transaction
     if attempt is None:
         return
     authorization = attempt.authorization

@@ -95,7 +95,10 @@ def delete_order(order_id: str) -> Response:
 def post_refund(order_id: str) -> Response:
     """Refund an order."""
     data = read_body(project(), REFUND, empty_is={})
-    return order_answer(project(), refund(project(), order_id, data, if_match()), 201)
+    done = refund(project(), order_id, data, if_match())
+    if done.warning is not None:
+        warn(done.warning)
+    return order_answer(project(), done.record, 201)
 
 
 @api.post(f"{TRANSACTION}/captures/")
