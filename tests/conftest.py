@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.projects.locks import check_order
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
 from tests.support.shop import Shop
 from tests.support.state_files import check_file
+
+check_order(on=True)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.commands import Serve, command
+from tests.support.commands import Serve, command, hearing
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
     def start(*arguments: str) -> tuple[subprocess.Popen[str], str]:
         process = subprocess.Popen(
-            command("serve", "--port", "0", *arguments),
+            hearing(command("serve", "--port", "0", *arguments)),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -40,9 +40,65 @@ def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
     with pytest.raises(Invalid) as refused:
         load_folder(tmp_path, NAMES, check_scenario_settings)
     assert [(Path(found.file or "").name, found.line) for found in refused.value.violations] == [
+        ("a.yaml", 1),
         ("a.yaml", 2),
         ("c.json", 1),
     ]
+
+
+MANY = """\
+name: y
+rulez: []
+settings: {mode: prod}
+rules:
+  - when: {payment_method: cash}
+    then: {after: soon}
+  - 5
+  - when: {payment_method: [credit-card, coins], amount: {above: 5}}
+    then: {customer: payz}
+webhooks:
+  - then: {answer: 42, drop: true}
+faults:
+  - then: {status: 5, reset: true}
+"""
+MISTAKES = [
+    ("1:1", "name"),
+    ("2:1", "rulez"),
+    ("3:12", "settings.mode"),
+    ("5:12", "rules[0].when.payment_method"),
+    ("6:5", "rules[0].then"),
+    ("6:12", "rules[0].then.after"),
+    ("7:5", "rules[1]"),
+    ("8:12", "rules[2].when.payment_method"),
+    ("8:59", "rules[2].when.amount.above"),
+    ("9:12", "rules[2].then.customer"),
+    ("11:5", "webhooks[0].then"),
+    ("11:12", "webhooks[0].then.answer"),
+    ("13:5", "faults[0].then"),
+    ("13:12", "faults[0].then.status"),
+]
+
+
+@pytest.mark.rule("SCN-01")
+def test_all_kinds_of_mistakes_come_in_one_pass(sandbox: Sandbox, tmp_path: Path) -> None:
+    """In the order of the file, whether it is checked or sent."""
+    file = tmp_path / "x.yaml"
+    file.write_text(MANY)
+    with pytest.raises(Invalid) as refused:
+        load_file(file, NAMES, check_scenario_settings)
+    assert [(f"{one.line}:{one.column}", one.path) for one in refused.value.violations] == MISTAKES
+    answer = sandbox.put("/control/scenario/", data=MANY, headers={"Content-Type": "application/yaml"})
+    sent = [(f"{one['line']}:{one['column']}", one["path"]) for one in answer.json()["error"]["violations"]]
+    assert sent == MISTAKES[1:], "a document that is sent may have any name"
+
+
+def test_more_than_a_hundred_mistakes_come_all(tmp_path: Path) -> None:
+    """A file is read by people, once."""
+    file = tmp_path / "x.yaml"
+    file.write_text("name: x\nrules:\n" + "  - then: {customer: payz}\n" * 150)
+    with pytest.raises(Invalid) as refused:
+        load_file(file, NAMES, check_scenario_settings)
+    assert len(refused.value.violations) == 150
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
 from payment_sandbox.storage.sqlite import StateFile
+from payment_sandbox.storage.sqlite_opening import read_copy
 from tests.support.driver import Sandbox, card, details
 from tests.support.projects import stored_registry
 from tests.support.shop import Shop
@@ -235,3 +236,13 @@ def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
             assert status(server, key, "DELETE") == 200
     with Server(state=state, project_files=[declared]) as server:
         assert [status(server, key) for key in ("shop-key", FIRST_API_KEY)] == [401, 401]
+
+
+def test_keys_that_were_drawn_leave_nothing_when_deleted(tmp_path: Path) -> None:
+    """Nobody can choose them again, so nothing has to remember them."""
+    state = tmp_path / "state.db"
+    with Server(state=state) as server:
+        for _ in range(3):
+            Sandbox(server).delete("/control/project/")
+        assert server.file is not None
+        assert "deleted" not in read_copy(state)[0]

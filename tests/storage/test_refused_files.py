@@ -9,6 +9,7 @@ import pytest
 
 from payment_sandbox.serving.http import PortTaken
 from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox.storage.sqlite_opening import StateRefused
 from tests.support.driver import Sandbox, by, card
 from tests.support.state_files import with_server
@@ -160,3 +161,15 @@ def test_what_is_no_file_is_refused_untouched(tmp_path: Path, kind: str) -> None
     with_server(link, lambda server: None)
     assert link.is_symlink()
     assert target.stat().st_size
+
+
+def test_a_refused_file_is_free_for_the_next_open(tmp_path: Path) -> None:
+    """Its lock went with the refusal: the message is the same again, not that another server holds it."""
+    state = tmp_path / "state.db"
+    a_file(state)
+    with sqlite3.connect(state) as database:
+        database.execute("PRAGMA user_version = 7")
+    database.close()
+    for _ in range(2):
+        with pytest.raises(StateRefused, match="another version"):
+            StateFile(state)

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 
@@ -10,6 +10,14 @@ Serve = Callable[..., tuple[subprocess.Popen[str], str]]
 def command(*arguments: str) -> list[str]:
     """The command line of ``payment-sandbox``."""
     return [sys.executable, "-m", "payment_sandbox", *arguments]
+
+
+def hearing(program: Sequence[str]) -> list[str]:
+    """The same program, which hears signals also where the shell told this process to ignore them."""
+    hear = (
+        "import os, signal, sys; [signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)]"
+    )
+    return [sys.executable, "-c", f"{hear}; os.execv(sys.argv[1], sys.argv[1:])", *program]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

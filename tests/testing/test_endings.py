@@ -17,6 +17,7 @@ import requests
 from payment_sandbox.client.client import SandboxClient, SandboxError
 from payment_sandbox.testing.project import PaymentSandboxServer
 from payment_sandbox.testing.receiver import WebhookReceiver
+from tests.support.commands import hearing
 from tests.support.suites import passed, suite
 
 ORDER = {"currency": "EUR", "amount": 1, "transactions": [{"payment_method": "wallet-web"}]}
@@ -73,7 +74,12 @@ def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
     ]
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
     with subprocess.Popen(
-        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        hearing(command),
+        cwd=tmp_path,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as running:
         ports: list[int] = []
         for _ in range(600):

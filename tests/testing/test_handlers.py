@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from payment_sandbox.testing import in_process
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import in_time, place, shop_that
+
+PENDING = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
 
 
 def errors(sandbox: PaymentSandbox) -> set[str]:
@@ -168,3 +171,14 @@ def test_processes_of_a_handler_hear_signals(payment_sandbox: PaymentSandbox) ->
     payment_sandbox.deliver_to(shop_that(start))
     payment_sandbox.act(place(payment_sandbox), action="visit")
     assert ended == [-15]
+
+
+def test_a_shop_that_never_rests_gets_its_answer(
+    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler that makes an order for each webhook: the call answers, and says what is under way."""
+    monkeypatch.setattr(in_process, "SETTLE_SECONDS", 0.2)
+    payment_sandbox.deliver_to(shop_that(lambda order_id: payment_sandbox.act(place(payment_sandbox)) and ""))
+    answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
+    assert answer.status_code == 201
+    assert answer.headers["Sandbox-Warnings"].startswith("webhooks are still under way after 0.2 seconds: ")

@@ -25,6 +25,10 @@ def timeline(client: SandboxClient) -> Iterator[str]:
         Moment(visit["real_at"], visit["at"], f"the customer of {visit['order_id']} is back in the shop")
         for visit in journal["returns"]
     ]
+    moments += [
+        Moment(failure["real_at"], failure["at"], f"{failure['label']} FAILED: {failure['error']}")
+        for failure in journal["failures"]
+    ]
     moments += [moment for webhook in client.webhooks() for moment in _attempts(webhook)]
     yield f"sandbox time is {client.clock.now.isoformat()}, scenario {client.project()['scenario']}"
     for moment in sorted(moments, key=lambda moment: moment.real_at):

@@ -61,13 +61,15 @@ class UnknownKey(NamedTuple):
         return Violation(self.path, f"is not a known key{did_you_mean(nearest)}", sorted(self.known), nearest)
 
 
-def load(form: Form, data: Any) -> tuple[dict[str, Any], list[Violation]]:
-    """Read what is right and list what is wrong; both at once."""
+def load(
+    form: Form, data: Any, *, most: int | None = VIOLATIONS_MAX
+) -> tuple[dict[str, Any], list[Violation]]:
+    """Read what is right and list what is wrong, at the most ``most`` of it; both at once."""
     try:
         loaded: dict[str, Any] = form.load(data)
     except ValidationError as error:
         valid = error.valid_data if isinstance(error.valid_data, dict) else {}
-        return valid, list(_violations(error.messages, ""))[:VIOLATIONS_MAX]
+        return valid, list(_violations(error.messages, ""))[:most]
     return loaded, []
 
 

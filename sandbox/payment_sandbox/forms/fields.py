@@ -253,13 +253,14 @@ class WebUrl(Text):
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         text = super()._deserialize(value, attr, data, **options)
-        problem = _url_problem(text)
+        problem = url_problem(text)
         if problem:
             raise ValidationError(f"must be a web address such as https://shop.example/paid: {problem}")
         return text
 
 
-def _url_problem(text: str) -> str | None:
+def url_problem(text: str) -> str | None:
+    """Why a text is not an http or https address; None when it is one."""
     if len(text) > URL_LENGTH_MAX:
         return f"it is longer than {URL_LENGTH_MAX} characters"
     if not text.isprintable() or " " in text or "\\" in text:

@@ -4,7 +4,7 @@ from typing import Any
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.documents import Document
 from payment_sandbox.scenarios.loader import load_scenario
@@ -24,7 +24,7 @@ def choose_scenario(project: Project, document: Document, catalogue: Catalogue) 
         if isinstance(data, dict) and data.keys() == {"name"}:
             scenario = catalogue.find(data["name"])
         else:
-            scenario = load_scenario(data, project.settings.method_names)
+            scenario = load_scenario(data, project.settings.method_names, check_scenario_settings)
         project.activate(scenario)
 
 

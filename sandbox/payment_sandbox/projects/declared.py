@@ -62,24 +62,39 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
 
 def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
     """The projects of a file; ``keys`` are those that were declared before."""
-    several = isinstance(data, dict) and "projects" in data
-    form = ProjectsForm() if several else ProjectForm()
-    loaded, violations = load(form, data)
-    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
-    found = []
-    for index, item in enumerate(loaded.get("projects", ()) if several else [loaded]):
-        path = f"projects[{index}]." if several else ""
-        key = item.get("api_key", "")
-        if key in keys:
-            violations.append(Violation(f"{path}api_key", "is the key of another declared project"))
-        keys.add(key)
-        scenario, more = _scenario(item, catalogue)
-        violations += [problem._replace(path=f"{path}{problem.path}") for problem in more]
-        settings = {name: value for name, value in item.items() if name not in BESIDES}
-        found.append(DeclaredProject(key, settings, scenario))
+    if not isinstance(data, dict) or "projects" not in data:
+        project, violations = _project(data, catalogue, keys)
+        found = [project]
+    else:
+        listed = data["projects"]
+        violations = [] if isinstance(listed, list) and listed else load(ProjectsForm(), data)[1]
+        others = {key: value for key, value in data.items() if key != "projects"}
+        violations += [unknown.violation() for unknown in unknown_keys(ProjectsForm(), others)]
+        found = []
+        for index, item in enumerate(listed if isinstance(listed, list) else ()):
+            project, more = _project(item, catalogue, keys)
+            violations += [_below(f"projects[{index}]", problem) for problem in more]
+            found.append(project)
     if violations:
         raise Invalid(violations)
     return found
+
+
+def _below(path: str, problem: Violation) -> Violation:
+    return problem._replace(path=f"{path}.{problem.path}" if problem.path else path)
+
+
+def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredProject, list[Violation]]:
+    """One project as far as it could be read, and all that is wrong with it."""
+    item, violations = load(ProjectForm(), data, most=None)
+    violations += [unknown.violation() for unknown in unknown_keys(ProjectForm(), data)]
+    key = item.get("api_key")
+    if key is not None and key in keys:
+        violations.append(Violation("api_key", "is the key of another declared project"))
+    keys |= {key} if key is not None else set()
+    scenario, more = _scenario(item, catalogue)
+    settings = {name: value for name, value in item.items() if name not in BESIDES}
+    return DeclaredProject(key or "", settings, scenario), violations + more
 
 
 def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:

@@ -31,8 +31,9 @@ class Document(NamedTuple):
         return self.places.get(path, Place(1, 1))
 
     def placed(self, found: Iterable[Violation], file: str | None) -> list[Violation]:
-        """The same with file, line and column."""
-        return [one._replace(file=file, **self.place_of(one.path)._asdict()) for one in found]
+        """The same with file, line and column, in the order of the text."""
+        placed = [one._replace(file=file, **self.place_of(one.path)._asdict()) for one in found]
+        return sorted(placed, key=lambda one: (one.line or 0, one.column or 0))
 
     @contextmanager
     def placing(self, file: str | None = None) -> Iterator[None]:

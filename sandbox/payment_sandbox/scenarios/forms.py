@@ -90,10 +90,10 @@ class ThenForm(Form):
     then = Choice(OUTCOMES, about="What a screening that needs time answers in the end.")
     processor = Choice(("settles", "fails"), about="How a one-click or recurring payment or a refund ends.")
 
-    @validates_schema(skip_on_field_errors=True)
-    def says_something(self, data: dict[str, Any], **options: Any) -> None:
+    @validates_schema(skip_on_field_errors=False, pass_original=True)
+    def says_something(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
         """An outcome needs an actor."""
-        if not any(actor in data for actor in ACTORS):
+        if isinstance(original, dict) and not any(actor in original for actor in ACTORS):
             raise ValidationError(Problem(f"must name one of: {', '.join(ACTORS)}", ACTORS))
 
 
@@ -128,10 +128,10 @@ class WebhookThenForm(Form):
     delay = PeriodText(about="Comes this much later.")
     swap = Yes(about="Comes after the next one of the project.")
 
-    @validates_schema(skip_on_field_errors=True)
-    def one_thing(self, data: dict[str, Any], **options: Any) -> None:
+    @validates_schema(skip_on_field_errors=False, pass_original=True)
+    def one_thing(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
         """One effect per rule."""
-        if len(data) != 1:
+        if isinstance(original, dict) and len(original.keys() & self.load_fields.keys()) != 1:
             known = list(self.load_fields)
             raise ValidationError(Problem(f"must hold exactly one of: {', '.join(known)}", known))
 
@@ -176,13 +176,14 @@ class FaultThenForm(Form):
         about="What is over this rate, by sandbox time, is answered 429 RateLimited.",
     )
 
-    @validates_schema(skip_on_field_errors=True)
-    def one_thing(self, data: dict[str, Any], **options: Any) -> None:
-        """One effect per rule; a latency may stand beside it."""
-        if sum(bool(data.get(effect)) for effect in EFFECTS) > 1 or not data.keys() - {"phase"}:
+    @validates_schema(skip_on_field_errors=False, pass_original=True)
+    def one_thing(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
+        """One effect per rule, and perhaps a latency beside it."""
+        named = set(original) & set(self.load_fields) if isinstance(original, dict) else set(data)
+        if isinstance(original, dict) and (len(named & set(EFFECTS)) > 1 or not named - {"phase"}):
             known = ("latency", *EFFECTS)
             raise ValidationError(Problem(f"must hold exactly one of: {', '.join(known)}", known))
-        if "phase" in data and not data.keys() & PHASED:
+        if "phase" in named and not named & PHASED:
             raise ValidationError(f"goes with one of: {', '.join(sorted(PHASED))}", "phase")
         if "rate_limit" in data:
             _refuse_no_period(data["rate_limit"])

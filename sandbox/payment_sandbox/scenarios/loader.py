@@ -1,10 +1,10 @@
 """From a document to a scenario, or to all that is wrong with it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from payment_sandbox.forms import read
+from payment_sandbox.forms import load, unknown_keys
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.documents import parse_yaml
@@ -17,15 +17,29 @@ CheckSettings = Callable[[Mapping[str, Any]], object]
 """Refuses settings that no project has; who knows them is above this room."""
 
 
-def load_scenario(document: Any, methods: Sequence[str]) -> Scenario:
+def load_scenario(
+    document: Any,
+    methods: Sequence[str],
+    check_settings: CheckSettings | None = None,
+    *,
+    file_name: str | None = None,
+) -> Scenario:
     """Read a scenario document; ``methods`` are the names it may use, aliases among them.
 
+    With ``file_name`` that has to be the scenario's name.
+
     Raises:
-        Invalid: lists all that is wrong (SCN-01).
+        Invalid: lists all that is wrong, of whatever kind (SCN-01).
     """
-    data = read(FORM, document)
-    own = data.get("settings", {}).get("aliases")
-    _refuse_unknown_methods(data, [*methods, *own] if isinstance(own, dict) else methods)
+    data, violations = load(FORM, document, most=None)
+    violations += [unknown.violation() for unknown in unknown_keys(FORM, document)]
+    if isinstance(document, dict):
+        violations += _wrong_words(document, methods)
+        violations += _wrong_settings(document.get("settings"), check_settings)
+        if file_name is not None and data.get("name", file_name) != file_name:
+            violations.append(Violation("name", f"must be the file's name, {file_name!r}"))
+    if violations:
+        raise Invalid(violations)
     return Scenario(
         name=data["name"],
         document=document,
@@ -35,6 +49,16 @@ def load_scenario(document: Any, methods: Sequence[str]) -> Scenario:
         webhooks=webhook_rules(data),
         faults=fault_rules(data),
     )
+
+
+def _wrong_settings(settings: Any, check_settings: CheckSettings | None) -> list[Violation]:
+    if check_settings is None or not isinstance(settings, dict):
+        return []
+    try:
+        check_settings(settings)
+    except Invalid as invalid:
+        return invalid.violations
+    return []
 
 
 def webhook_rules(data: Mapping[str, Any]) -> tuple[WebhookRule, ...]:
@@ -65,11 +89,8 @@ def load_text(
     """
     document = parse_yaml(text, file)
     with document.placing(file):
-        scenario = load_scenario(document.data, methods)
-        check_settings(scenario.settings)
-        if file is not None and scenario.name != Path(file).stem:
-            raise Invalid([Violation("name", f"must be the file's name, {Path(file).stem!r}")])
-    return scenario
+        file_name = Path(file).stem if file is not None else None
+        return load_scenario(document.data, methods, check_settings, file_name=file_name)
 
 
 def _rule(data: Mapping[str, Any]) -> Rule:
@@ -89,16 +110,19 @@ def _rule(data: Mapping[str, Any]) -> Rule:
 
 def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
     nearest = nearest_word(name, methods)
-    message = f"{name!r} is no payment method here{did_you_mean(nearest)}"
+    message = f"{name!r} is not a payment method here{did_you_mean(nearest)}"
     return Violation(path, message, methods, nearest)
 
 
-def _refuse_unknown_methods(data: Mapping[str, Any], methods: Sequence[str]) -> None:
-    violations = [
-        _unknown_method(f"rules[{index}].when.payment_method", name, methods)
-        for index, rule in enumerate(data.get("rules", ()))
-        for name in rule["when"].get("payment_method", ())
-        if name not in methods
-    ]
-    if violations:
-        raise Invalid(violations)
+def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
+    """Names of methods that nobody knows, in whatever else is wrong."""
+    settings = document.get("settings")
+    own = settings.get("aliases") if isinstance(settings, dict) else None
+    known = [*methods, *own] if isinstance(own, dict) else methods
+    rules = document.get("rules")
+    for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+        when = rule.get("when") if isinstance(rule, dict) else None
+        named = when.get("payment_method") if isinstance(when, dict) else None
+        for name in named if isinstance(named, list) else [named]:
+            if isinstance(name, str) and name not in known:
+                yield _unknown_method(f"rules[{index}].when.payment_method", name, known)

@@ -109,7 +109,7 @@ class Server:
         scenario = catalogue.find(name) if name is not None else None
         declared = read_all(start.get("project_files", ()), catalogue)
         for project in (*declared, DeclaredProject(FIRST_API_KEY, {"name": "sandbox"}, scenario)):
-            if project.api_key is None or not registry.is_known(project.api_key):
+            if not registry.is_known(project.api_key):
                 made, _ = registry.create(project.settings, api_key=project.api_key)
                 is_first = project.api_key == FIRST_API_KEY
                 made.activate(project.scenario or (scenario if is_first else None) or default_scenario())

@@ -88,14 +88,13 @@ def _value(hint: Any, data: Any, path: str) -> Any:
     if hint in (int, str, bool, float):
         kind = (int, float) if hint is float else hint
         if isinstance(data, bool) and hint is not bool:
-            raise _wrong(path, "must be no flag")
+            raise _wrong(path, "must not be true or false")
         return _expect(data, kind, path)
     if hint is bytes:
         return str(_expect(data, str, path)).encode()
     try:
         if issubclass(hint, MOMENT[0]):
-            moment = datetime.fromisoformat(_expect(data, str, path))
-            return moment.astimezone(UTC)
+            return _moment(_expect(data, str, path))
         if hint is Period:
             return Period.parse(_expect(data, str, path))
         if issubclass(hint, StrEnum):
@@ -103,6 +102,14 @@ def _value(hint: Any, data: Any, path: str) -> Any:
     except (ValueError, PeriodError, OverflowError) as error:
         raise _wrong(path, str(error)) from None
     return _record(hint, data, path)
+
+
+def _moment(text: str) -> datetime:
+    """A time; one without an offset would mean another time on every host."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset such as +00:00")
+    return moment.astimezone(UTC)
 
 
 def _record(kind: Any, data: Any, path: str) -> Any:

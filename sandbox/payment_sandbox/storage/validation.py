@@ -1,13 +1,19 @@
-"""Whether a snapshot's books are right: types can be, and what they say still not hold together."""
+"""Whether a snapshot holds together: all parts can have the right type, and the whole still make no sense."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
+from payment_sandbox.forms.fields import url_problem
 from payment_sandbox.kernel.periods import Period, PeriodError
 from payment_sandbox.methods import NAMES
+from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import CURRENCY
+from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
+from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform
+from payment_sandbox.orders.lines import OrderLine, Quantities
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
@@ -16,6 +22,12 @@ from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 if TYPE_CHECKING:
     from payment_sandbox.storage.snapshot import Snapshot
 
+CAPTURE_MODES: Final = (None, "manual", "delayed")
+SIZE_PIXELS: Final = range(100, 2001)
+
+Problem = tuple[str, str]
+"""Where, below ``state``, and what is wrong there."""
+
 
 def refuse_inconsistent(snapshot: "Snapshot", rules: int) -> None:
     """Refuse a snapshot that no project could have given; ``rules`` are those of its scenario.
@@ -23,43 +35,38 @@ def refuse_inconsistent(snapshot: "Snapshot", rules: int) -> None:
     Raises:
         Invalid: lists all that does not hold together.
     """
-    found = [*_clock(snapshot), *_agenda(snapshot), *_counters(snapshot, rules), *_identities(snapshot)]
-    known = {order.id for order in snapshot.orders}
+    orders = {order.id: order for order in snapshot.orders}
+    problems: list[Problem] = [
+        *_clock(snapshot),
+        *_counters(snapshot, rules),
+        *_identities(snapshot),
+        *_agenda(snapshot, orders),
+        *_deliveries(snapshot, orders),
+    ]
     for index, order in enumerate(snapshot.orders):
-        found += [
-            Violation(f"state.orders[{index}].{part}", problem) for part, problem in _order(order, known)
-        ]
-    for index, delivery in enumerate(snapshot.deliveries):
-        if delivery.order_id not in known:
-            found.append(Violation(f"state.deliveries[{index}].order_id", "is of no order here"))
-        if urlsplit(delivery.url).scheme not in ("http", "https"):
-            found.append(Violation(f"state.deliveries[{index}].url", "is no http or https address"))
-    if found:
-        raise Invalid(found)
+        problems += _below(f"orders[{index}]", _order(order, orders))
+    for index, request in enumerate(snapshot.qr_requests):
+        problems += _below(f"qr_requests[{index}]", _qr_request(request))
+    if problems:
+        raise Invalid([Violation(f"state.{path}", problem) for path, problem in problems])
 
 
-def _clock(snapshot: "Snapshot") -> Iterator[Violation]:
-    if snapshot.clock_mode not in (RUNNING, FROZEN) or not 0 < snapshot.clock_rate <= RATE_MAX:
-        yield Violation("state.clock_mode", "is no clock's mode and rate", [RUNNING, FROZEN])
+def _below(path: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+    return ((f"{path}.{part}" if part else path, problem) for part, problem in problems)
 
 
-def _agenda(snapshot: "Snapshot") -> Iterator[Violation]:
-    known = {order.id for order in snapshot.orders}
-    seen: set[int] = set()
-    for index, entry in enumerate(snapshot.agenda):
-        path = f"state.agenda[{index}]"
-        if entry.sequence in seen or not 0 < entry.sequence <= snapshot.sequence:
-            yield Violation(f"{path}.sequence", "is taken twice, or beyond state.sequence")
-        seen.add(entry.sequence)
-        if entry.command.order_id not in known:
-            yield Violation(f"{path}.command.order_id", "is of no order here")
+def _clock(snapshot: "Snapshot") -> Iterator[Problem]:
+    if snapshot.clock_mode not in (RUNNING, FROZEN):
+        yield "clock_mode", f"must be {RUNNING} or {FROZEN}"
+    if not 0 < snapshot.clock_rate <= RATE_MAX:
+        yield "clock_rate", f"must be above 0 and at most {RATE_MAX:g}"
 
 
-def _counters(snapshot: "Snapshot", rules: int) -> Iterator[Violation]:
+def _counters(snapshot: "Snapshot", rules: int) -> Iterator[Problem]:
     if any(not 0 <= index < rules or used < 0 for index, used in snapshot.rule_uses):
-        yield Violation("state.rule_uses", "names a rule that the scenario does not have")
+        yield "rule_uses", "names a rule that the scenario does not have"
     if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
-        yield Violation("state.epoch", "must not be negative")
+        yield "epoch", "must not be negative"
     attempts = [attempt for order in snapshot.orders for attempt in order.transactions]
     given = {
         "order": len(snapshot.orders),
@@ -71,55 +78,150 @@ def _counters(snapshot: "Snapshot", rules: int) -> Iterator[Violation]:
     }
     counts = snapshot.id_counts
     if min(counts.values(), default=0) < 0 or any(counts.get(kind, 0) < n for kind, n in given.items()):
-        yield Violation("state.id_counts", "would give the identifiers of orders that there are")
+        yield "id_counts", "would draw identifiers that exist already"
 
 
-def _identities(snapshot: "Snapshot") -> Iterator[Violation]:
-    lists: dict[str, Iterable[Any]] = {
+def _identities(snapshot: "Snapshot") -> Iterator[Problem]:
+    lists: dict[str, Sequence[Any]] = {
         "orders": [order.id for order in snapshot.orders],
         "transactions": [attempt.id for order in snapshot.orders for attempt in order.transactions],
         "deliveries": [delivery.id for delivery in snapshot.deliveries],
         "credentials": [credential.vault_token for credential in snapshot.credentials],
         "qr_requests": [request.id for request in snapshot.qr_requests],
+        "swapped": snapshot.swapped,
     }
     for name, ids in lists.items():
-        listed = list(ids)
-        if len(set(listed)) != len(listed):
-            yield Violation(f"state.{name}", "holds one twice")
+        if len(set(ids)) != len(ids):
+            yield name, "holds an identifier twice"
 
 
-def _order(order: Order, known: set[str]) -> Iterator[tuple[str, str]]:
+def _agenda(snapshot: "Snapshot", orders: Mapping[str, Order]) -> Iterator[Problem]:
+    deliveries = {delivery.id for delivery in snapshot.deliveries}
+    seen: set[int] = set()
+    for index, entry in enumerate(snapshot.agenda):
+        path = f"agenda[{index}]"
+        if entry.sequence in seen or not 0 < entry.sequence <= snapshot.sequence:
+            yield f"{path}.sequence", "is taken twice, or beyond state.sequence"
+        seen.add(entry.sequence)
+        yield from _below(f"{path}.command", _command(entry.command, orders, deliveries))
+
+
+def _command(command: Command, orders: Mapping[str, Order], deliveries: set[str]) -> Iterator[Problem]:
+    order = orders.get(command.order_id)
+    if order is None:
+        yield "order_id", "names no order of this snapshot"
+        return
+    transaction_id = getattr(command, "transaction_id", None)
+    if transaction_id is not None and order.transaction(transaction_id) is None:
+        yield "transaction_id", "names no transaction of its order"
+    if isinstance(command, AttemptDelivery) and command.delivery_id not in deliveries:
+        yield "delivery_id", "names no webhook of this snapshot"
+    if isinstance(command, Perform):
+        yield from _below("action", _action(command.action))
+
+
+def _action(action: Action) -> Iterator[Problem]:
+    if action.action not in ACTIONS.get(action.actor, ()):
+        yield "", f"{action.name!r} is not something that can be done"
+    if action.card is not None and action.card not in (*CARDS, *NETWORKS):
+        yield "card", f"{action.card!r} is not a test card"
+    if action.authorization not in (None, *AUTHORIZATION_METHODS):
+        yield "authorization", f"{action.authorization!r} is not a way to authorize"
+    if action.amount_cents is not None and action.amount_cents < 1:
+        yield "amount_cents", "must be at least 1"
+
+
+def _deliveries(snapshot: "Snapshot", orders: Mapping[str, Order]) -> Iterator[Problem]:
+    for index, delivery in enumerate(snapshot.deliveries):
+        if delivery.order_id not in orders:
+            yield f"deliveries[{index}].order_id", "names no order of this snapshot"
+        yield from _url(f"deliveries[{index}].url", delivery.url)
+    known = {delivery.id for delivery in snapshot.deliveries}
+    for index, delivery_id in enumerate(snapshot.swapped):
+        if delivery_id not in known:
+            yield f"swapped[{index}]", "names no webhook of this snapshot"
+
+
+def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
     if order.status not in ORDER_TRANSITIONS:
-        yield "status", f"{order.status!r} is no status of an order"
+        yield "status", f"{order.status!r} is not a status of an order"
     if order.amount_cents < 1 or order.currency != CURRENCY:
         yield "amount_cents", f"must be at least 1, in {CURRENCY}"
-    if order.refund_of_order_id is not None and order.refund_of_order_id not in known:
-        yield "refund_of_order_id", "is of no order here"
-    periods = [order.expiration_period] if order.expiration_period is not None else []
-    if not _are_periods(periods):
-        yield "expiration_period", "is no duration"
+    if order.refund_of_order_id is not None:
+        yield from _refund(order, orders)
+    yield from _period("expiration_period", order.expiration_period)
+    yield from _url("return_url", order.return_url)
+    yield from _url("webhook_url", order.webhook_url)
+    for index, entry in enumerate(order.refunds):
+        if entry.refund_id not in orders:
+            yield f"refunds[{index}].refund_id", "names no refund of this snapshot"
+        yield from _quantities(f"refunds[{index}].quantities", entry.quantities, order.order_lines)
     for index, attempt in enumerate(order.transactions):
-        problem = _attempt(attempt)
-        if problem is not None:
-            yield f"transactions[{index}]", problem
+        yield from _below(f"transactions[{index}]", _attempt(attempt))
 
 
-def _attempt(attempt: Transaction) -> str | None:
+def _refund(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    if order.refund_of_order_id not in orders:
+        yield "refund_of_order_id", "names no order of this snapshot"
+    if len(order.transactions) != 1:
+        yield "transactions", "must hold exactly one, for it is a refund"
+
+
+def _attempt(attempt: Transaction) -> Iterator[Problem]:
     if attempt.status not in TRANSACTION_TRANSITIONS:
-        return f"{attempt.status!r} is no status of a transaction"
-    if attempt.authorization is not None and attempt.authorization.remaining_cents < 0:
-        return "more was taken than authorized"
+        yield "status", f"{attempt.status!r} is not a status of a transaction"
     if attempt.method not in NAMES:
-        return f"{attempt.method!r} is no payment method"
+        yield "method", f"{attempt.method!r} is not a payment method"
     if attempt.amount_cents < 1 or attempt.credited_cents < 0:
-        return "its amounts are below what is possible"
-    return None if _are_periods([attempt.expiration_period]) else "its expiration_period is no duration"
+        yield "amount_cents", "must be at least 1, and credited_cents must not be negative"
+    if attempt.capture_mode not in CAPTURE_MODES:
+        yield "capture_mode", f"{attempt.capture_mode!r} is not a capture mode"
+    yield from _free_values(attempt)
+    yield from _period("expiration_period", attempt.expiration_period)
+    if attempt.authorization is not None:
+        yield from _below("authorization", _authorization(attempt.authorization))
 
 
-def _are_periods(texts: Sequence[str]) -> bool:
+def _free_values(attempt: Transaction) -> Iterator[Problem]:
+    for name, values in (("asked", attempt.asked), ("plan", {**attempt.plan, "credit": ""})):
+        if not all(isinstance(value, str) for value in values.values()):
+            yield name, "must hold texts only"
+    if not isinstance(attempt.details.get("issuer_id", ""), str):
+        yield "details.issuer_id", "must be a text"
+
+
+def _authorization(authorization: Authorization) -> Iterator[Problem]:
+    if authorization.remaining_cents < 0 or any(entry.amount_cents < 1 for entry in authorization.entries):
+        yield "entries", "take more than was authorized, or nothing"
+    for index, entry in enumerate(authorization.entries):
+        yield from _quantities(f"entries[{index}].quantities", entry.quantities, authorization.lines)
+
+
+def _quantities(path: str, quantities: Quantities, lines: Sequence[OrderLine]) -> Iterator[Problem]:
+    for index, quantity in quantities:
+        if not 0 <= index < len(lines) or not 0 < quantity <= lines[index].quantity:
+            yield path, f"take {quantity} of line {index}, and there are {len(lines)} lines"
+
+
+def _qr_request(request: QrRequest) -> Iterator[Problem]:
+    if request.size_pixels not in SIZE_PIXELS:
+        yield "size_pixels", f"must be {SIZE_PIXELS.start} to {SIZE_PIXELS.stop - 1}"
+    if request.currency != CURRENCY or request.scans < 0:
+        yield "currency", f"must be {CURRENCY}, and scans must not be negative"
+    if min(request.amount_cents or 1, request.amount_min_cents or 1, request.amount_max_cents or 1) < 1:
+        yield "amount_cents", "must be at least 1"
+    yield from _url("return_url", request.return_url)
+    yield from _url("webhook_url", request.webhook_url)
+
+
+def _url(path: str, url: str | None) -> Iterator[Problem]:
+    problem = url_problem(url) if url is not None else None
+    if problem is not None:
+        yield path, f"is not a web address: {problem}"
+
+
+def _period(path: str, text: str | None) -> Iterator[Problem]:
     try:
-        for text in texts:
-            Period.parse(text)
+        Period.parse(text or "P1D")
     except PeriodError:
-        return False
-    return True
+        yield path, f"{text!r} is not a duration"

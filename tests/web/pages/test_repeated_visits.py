@@ -1,5 +1,8 @@
 """Double clicks, second tabs and late posts change nothing twice; looking changes nothing."""
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import requests
 
@@ -65,3 +68,20 @@ def test_looking_at_a_code_s_address_is_no_visit_either(live: Sandbox) -> None:
     order = placed(live, "wallet-qr")
     requests.head(f"http://{payment_page(order)}scan/", timeout=5)
     assert live.status(order) == ("new", "new")
+
+
+def test_a_qr_form_sent_twice_at_once_makes_one_order(sandbox: Sandbox) -> None:
+    """Whoever of the two comes first; both lead to the same page."""
+    made = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
+    address = made["qr_url"].removesuffix(".png") + "/"
+    for _ in range(10):
+        page = requests.get(address, timeout=10).text
+        (token,) = re.findall(r'name="token" value="([^"]+)"', page)
+        form = {"token": token, "issuer_id": "SBXANL2A"}
+
+        def send(_: int, form: dict[str, str] = form) -> str:
+            return requests.post(address, data=form, allow_redirects=False, timeout=10).headers["Location"]
+
+        with ThreadPoolExecutor(2) as threads:
+            first, second = threads.map(send, range(2))
+        assert first == second

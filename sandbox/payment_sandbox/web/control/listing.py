@@ -55,6 +55,15 @@ def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     ]
 
 
+def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
+    """What was due and could not be done, oldest first."""
+    return [
+        {**failure._asdict(), "at": timestamp(failure.at), "real_at": timestamp(failure.real_at)}
+        for failure in list(project.epoch.journal.failures)
+        if order_id in (None, failure.order_id)
+    ]
+
+
 def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Customers who were sent back to the shop, oldest first."""
     return [

@@ -207,8 +207,13 @@ def get_journal() -> Response:
     if request.args.get("count"):
         return json_answer({"count": len(items)})
     order_id = request.args.get("order_id")
-    returns, statuses = listing.returns(project(), order_id), listing.statuses(project(), order_id)
-    return list_answer(items, dropped, returns=returns, statuses=statuses)
+    return list_answer(
+        items,
+        dropped,
+        returns=listing.returns(project(), order_id),
+        statuses=listing.statuses(project(), order_id),
+        failures=listing.failures(project(), order_id),
+    )
 
 
 @control.get("/fidelity/")

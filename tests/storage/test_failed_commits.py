@@ -1,0 +1,106 @@
+"""A commit that fails leaves nothing behind: no agenda entry, no used rule, no identifier, no record."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.snapshot import take
+from tests.support.driver import Sandbox, by, card, details
+from tests.support.full_disk import full
+from tests.support.state_files import again
+
+RULES = {
+    "name": "of-the-test",
+    "rules": [{"when": {"payment_method": "credit-card"}, "times": 1, "then": {"customer": "fails"}}],
+    "faults": [{"when": {"method": "POST", "nth": 99}, "then": {"status": 503}}],
+}
+LONG = "x" * 9000
+
+WRITES: dict[str, Callable[[Sandbox, dict[str, Any]], requests.Response]] = {
+    "create": lambda sandbox, order: sandbox.create(card(), description=LONG),
+    "create hosted": lambda sandbox, order: sandbox.create(description=LONG),
+    "update": lambda sandbox, order: sandbox.put(f"/v1/orders/{order['id']}/", {"description": LONG}),
+    "choose": lambda sandbox, order: sandbox.act(order, "customer choose", payment_method="credit-card"),
+    "bank QR": lambda sandbox, order: sandbox.post("/v1/bankqr/", {"amount": 5, "description": LONG}),
+    "scenario": lambda sandbox, order: sandbox.put("/control/scenario/", {"name": "x", "description": LONG}),
+    "faults": lambda sandbox, order: sandbox.put(
+        "/control/faults/", {"faults": [{"when": {"path": "/" + LONG}, "then": {"status": 503}}]}
+    ),
+    "settings": lambda sandbox, order: sandbox.patch("/control/project/", {"name": LONG}),
+    "restore": lambda sandbox, order: sandbox.put(
+        "/control/state/",
+        json.loads(json.dumps(sandbox.get("/control/state/").json()).replace("short", LONG)),
+    ),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
+    """In memory all is as before, to the last counter; afterwards the same call gives what it would have given."""
+    state = tmp_path / "state.db"
+    with Server(state=state, seed=7) as server:
+        sandbox = Sandbox(server, webhook_url="http://127.0.0.1:9/", seed=11)
+        order = sandbox.place(description="short", customer={"country": "NL"}, expiration_period="P9D")
+        sandbox.put("/control/scenario/", RULES)
+        project = server.registry.find(sandbox.key)
+        assert project is not None
+        assert server.file is not None
+        project.settle()
+        before = take(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
+        with full(server.file):
+            answer = WRITES[write](sandbox, order)
+        assert answer.status_code == 500, answer.text
+        after = take(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
+        assert without_fault_counts(after[0]) == without_fault_counts(before[0])
+        assert after[1:] == before[1:]
+        assert WRITES[write](sandbox, order).status_code in (200, 201)
+    with Server(state=state) as server:
+        there = again(sandbox, server)
+        assert there.get("/control/project/").status_code == 200
+
+
+def without_fault_counts(state: dict[str, Any]) -> dict[str, Any]:
+    """A request that was made counts for faults, whatever became of it."""
+    return {key: value for key, value in state.items() if key not in ("scenario_faults", "fault_uses")}
+
+
+def test_a_stored_card_is_not_left_either(tmp_path: Path) -> None:
+    """Nor the webhook of the payment that would have stored it."""
+    with Server(state=tmp_path / "state.db") as server:
+        sandbox = Sandbox(server, webhook_url="http://127.0.0.1:9/")
+        order = sandbox.place(details(one_click_type="first"))
+        project = server.registry.find(sandbox.key)
+        assert project is not None
+        assert server.file is not None
+        with full(server.file):
+            assert sandbox.act(order, "customer pay").status_code == 500
+        assert sandbox.status(order) == ("new", "new")
+        assert (project.epoch.store.credentials(), sandbox.webhooks()) == ([], [])
+
+
+def test_a_scan_is_not_counted(tmp_path: Path) -> None:
+    """A code for one payment can still be used."""
+    with Server(state=tmp_path / "state.db") as server:
+        sandbox = Sandbox(server)
+        qr = sandbox.post("/v1/bankqr/", {"amount": 5}).json()
+        assert server.file is not None
+        with full(server.file):
+            assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 500
+        assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 201
+
+
+def test_a_project_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
+    """And the next one is made whole."""
+    with Server(state=tmp_path / "state.db") as server:
+        assert server.file is not None
+        before = len(server.registry.all())
+        with full(server.file):
+            made = requests.post(f"{server.url}/control/projects/", json={"name": LONG}, timeout=10)
+        assert made.status_code == 500
+        assert len(server.registry.all()) == before
+        Sandbox(server).place(by("bank-transfer"))
