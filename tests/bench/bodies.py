@@ -6,7 +6,7 @@ from flask import Flask
 
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.orders import order_bytes
+from payment_sandbox.web.answers.responses import order_bytes
 from payment_sandbox.web.app import make_app
 from tests.support.projects import made_registry
 

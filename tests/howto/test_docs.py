@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 
 from payment_sandbox.methods import NAMES as METHODS
 from payment_sandbox.projects.declared import read_all
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
@@ -72,7 +73,10 @@ def test_every_file_is_taken(block: Block, tmp_path: Path) -> None:
     elif "projects" in data:
         (tmp_path / "projects.yaml").write_text(block.text)
         assert len(
-            read_all([tmp_path / "projects.yaml"], Catalogue(METHODS, check_scenario_settings))
+            read_all(
+                [tmp_path / "projects.yaml"],
+                Catalogue(METHODS, check_scenario_settings, default=default_scenario()),
+            )
         ) == len(data["projects"])
     else:
         run_recipe(data, tmp_path)

@@ -13,17 +13,21 @@ from payment_sandbox.forms.schemas import json_schema
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import SettingsForm
-from payment_sandbox.scenarios.default import DOCUMENT
 from payment_sandbox.serving.server import Server
+from payment_sandbox.web.app import make_app
 from payment_sandbox.web.control.forms import ActForm, AdvanceForm, ClockForm, ScanForm
-from payment_sandbox.web.described import DESCRIBED
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.library import NAMES, written
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
+from payment_sandbox.web.routes import facts_of
 from tests.support.driver import Sandbox
+from tests.support.projects import made_registry
 
 DESCRIPTION = "/openapi.json"  # what the lists are made from
+APP = make_app(made_registry(), public_url="http://sandbox.example")
+FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None]
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +110,7 @@ def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
 @pytest.mark.parametrize(
     "form",
     [SettingsForm, ActForm, AdvanceForm, ClockForm, ScanForm]
-    + [route.request for route in DESCRIBED.values() if route.request is not None],
+    + [facts.reads for facts in FACTS if facts.reads is not None],
 )
 def test_every_field_says_what_it_is(form: type[Form]) -> None:
     """In the API's description and wherever it is shown."""
@@ -136,10 +140,10 @@ def test_every_trigger_value_is_documented(whole: str) -> None:
     """Customers, amounts and cards that the default scenario knows, and no other."""
     customers = {
         rule["when"]["customer"]["email_address"].removesuffix("@*")
-        for rule in DOCUMENT["rules"]
+        for rule in default_document()["rules"]
         if "customer" in rule["when"]
     }
-    amounts = {rule["when"]["amount"] for rule in DOCUMENT["rules"] if "amount" in rule["when"]}
+    amounts = {rule["when"]["amount"] for rule in default_document()["rules"] if "amount" in rule["when"]}
     assert set(re.findall(r"customer `([a-z-]+)@\.\.\.`", whole)) == customers
     assert {int(number) for number in re.findall(r"amount `(\d+)`", whole)} == amounts
     assert [name for name in CARDS if f"| `{name}` |" not in whole] == []

@@ -40,7 +40,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.services import ServerServices
-from payment_sandbox.web.answers.records import amount_details
+from payment_sandbox.web.answers.order import amount_details
 from tests.support.projects import made_project
 
 EXAMPLES = int(os.environ.get("SANDBOX_EXAMPLES", "300"))

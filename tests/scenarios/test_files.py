@@ -8,6 +8,7 @@ import pytest
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, load_file, load_folder
 from payment_sandbox.scenarios.documents import parse_yaml
@@ -112,7 +113,12 @@ def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
 def test_an_own_scenario_goes_before_a_ready_one(tmp_path: Path) -> None:
     """Of the same name."""
     (tmp_path / "webhook-lost.yaml").write_text("name: webhook-lost\ndescription: mine")
-    assert Catalogue(NAMES, check_scenario_settings, [tmp_path]).find("webhook-lost").description == "mine"
+    assert (
+        Catalogue(NAMES, check_scenario_settings, [tmp_path], default=default_scenario())
+        .find("webhook-lost")
+        .description
+        == "mine"
+    )
 
 
 def test_yaml_is_read_as_version_1_2() -> None:

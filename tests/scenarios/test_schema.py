@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import SCHEMA_SUFFIX, ready_folder, scenario_files
-from payment_sandbox.scenarios.default import DOCUMENT
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_scenario
 from tests.support.driver import Sandbox
@@ -91,7 +91,7 @@ def test_it_is_served(sandbox: Sandbox) -> None:
 def test_every_scenario_there_is_fits_it() -> None:
     """The ready ones, the default and one with every key."""
     ready = [parse_yaml(path.read_text()).data for path in scenario_files(ready_folder())]
-    for document in (*ready, DOCUMENT, EVERYTHING):
+    for document in (*ready, default_document(), EVERYTHING):
         VALIDATOR.validate(document)
         assert accepts(document)
 

@@ -20,7 +20,7 @@ CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts",
 def description() -> dict[str, Any]:
     """The description, its answers closed: a key that it does not name is a finding."""
     described: dict[str, Any] = json.loads(
-        document(make_app(made_registry(), public_url="http://sandbox.example"))
+        document(make_app(made_registry(), public_url="http://sandbox.example"), make_app)
     )
     for name in CLOSED:
         described["components"]["schemas"][name]["additionalProperties"] = False

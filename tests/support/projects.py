@@ -6,6 +6,7 @@ from typing import Any
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.clock import RUNNING, ClockStart, RealTime
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Identity, Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.services import Services, Unattended
@@ -27,7 +28,7 @@ def made_project(at: datetime, services: Services | None = None, **settings: Any
 
 def made_registry(seed: int | None = None, clock: str = RUNNING) -> Registry:
     """A registry whose projects nobody runs."""
-    catalogue = Catalogue(NAMES, check_scenario_settings)
+    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
     ids = Ids(seed) if seed is not None else None
     return Registry(Unattended(REAL_TIME), MemoryStorage(), catalogue, ids=ids, clock=clock)
 
@@ -35,4 +36,6 @@ def made_registry(seed: int | None = None, clock: str = RUNNING) -> Registry:
 def stored_registry(file: StateFile, at: datetime) -> Registry:
     """The registry of a state file, whose projects nobody runs, at a time that stands still."""
     services = Unattended(RealTime(lambda: at, lambda: 0.0))
-    return resumed_registry(services, file, Catalogue(NAMES, check_scenario_settings), ids=Ids(1))
+    return resumed_registry(
+        services, file, Catalogue(NAMES, check_scenario_settings, default=default_scenario()), ids=Ids(1)
+    )

@@ -1,11 +1,19 @@
 """What a server says of itself without a key: that it is well, and what it can do."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 import requests
+from jsonschema import Draft202012Validator
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.version import __version__
+from payment_sandbox.web.app import make_app
+from payment_sandbox.web.routes import RouteWithoutFacts, require_facts
+from tests.support.described import description
 from tests.support.driver import Sandbox
+from tests.support.projects import made_registry
 
 
 @pytest.mark.rule("CTL-05")
@@ -24,7 +32,7 @@ def test_the_description_is_served_and_valid(server: Server) -> None:
     assert described["openapi"].startswith("3.1")
     OpenAPIV31SpecValidator(described).validate()
     routes = {rule.rule.replace("<", "{").replace(">", "}") for rule in server.app.url_map.iter_rules()}
-    assert routes - described["paths"].keys() == {"/openapi.json"}
+    assert routes == described["paths"].keys()
 
 
 def test_every_example_of_the_description_is_valid(sandbox: Sandbox) -> None:
@@ -45,9 +53,60 @@ def test_every_example_of_the_description_is_valid(sandbox: Sandbox) -> None:
                 assert answer.status_code != 400, (path, answer.text)
 
 
-def test_the_keys_of_an_order_are_those_of_its_description() -> None:
-    """What an update takes as read-only is what the description promises, no more and no less."""
-    from payment_sandbox.web.answers.records import ORDER_KEYS
-    from payment_sandbox.web.merchant.shapes import OrderShape
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Every call that is described: its method, path and operation."""
+    for path, by_method in description()["paths"].items():
+        for method, operation in by_method.items():
+            yield method.upper(), path, operation
 
-    assert OrderShape().fields.keys() == ORDER_KEYS
+
+def test_every_json_answer_has_a_real_shape() -> None:
+    """No call answers just any object."""
+    for method, path, operation in operations():
+        for status, answer in operation["responses"].items():
+            if "application/json" in answer["content"]:
+                schema = answer["content"]["application/json"]["schema"]
+                assert "$ref" in schema or "$ref" in schema.get("items", {}), (method, path, status)
+
+
+def test_every_call_has_an_example_that_fits_its_shape() -> None:
+    """Of its answer where that is JSON, and of its body where it needs one."""
+    components = {"components": description()["components"]}
+    for method, path, operation in operations():
+        success = next(status for status in operation["responses"] if status < "400")
+        content = operation["responses"][success]["content"].get("application/json")
+        if content is not None and path.startswith(("/v1/", "/control/", "/health/")):
+            Draft202012Validator({**content["schema"], **components}).validate(content["example"])
+        body = operation.get("requestBody", {})
+        if body.get("required"):
+            assert "example" in body["content"]["application/json"], (method, path)
+
+
+def test_every_query_parameter_is_described() -> None:
+    """With what it means and what it may be."""
+    found = {}
+    for method, path, operation in operations():
+        for parameter in operation["parameters"]:
+            if parameter["in"] == "query":
+                assert parameter["description"], (method, path, parameter)
+                found[path, parameter["name"]] = parameter["schema"]
+    assert found["/v1/orders/{order_id}/", "fields[]"]["items"]["enum"] == [
+        "order_line_details",
+        "amount_details",
+    ]
+    assert "completed" in found["/control/wait/", "status"]["enum"]
+
+
+def test_it_says_where_the_server_is() -> None:
+    """So that tools can call it as it stands."""
+    with Server(public_url="http://pay.test:8443/sandbox") as server:
+        whole = requests.get(f"{server.local_url}/openapi.json", timeout=10).json()
+    assert whole["servers"][0]["url"] == "http://pay.test:8443/sandbox"
+
+
+def test_a_route_without_facts_does_not_start() -> None:
+    """Whoever adds one is told how to declare it."""
+    app = make_app(made_registry(), public_url="http://sandbox.example")
+    app.add_url_rule("/more/", view_func=lambda: "more")
+    with pytest.raises(RouteWithoutFacts, match="/more/ states no facts"):
+        require_facts(app)

@@ -11,9 +11,11 @@ from marshmallow import fields
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import Form
 from payment_sandbox.orders.refusals import Refusal, Violation
-from payment_sandbox.web.described import DESCRIBED
+from payment_sandbox.web.app import make_app
 from payment_sandbox.web.merchant import explained
+from payment_sandbox.web.routes import facts_of
 from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, details
+from tests.support.projects import made_registry
 
 
 def header(answer: requests.Response) -> tuple[str, str]:
@@ -237,23 +239,25 @@ def paths(form: Form, before: str = "") -> list[str]:
     return found
 
 
+APP = make_app(made_registry(), public_url="http://sandbox.example")
+FACTS = {name: facts for name in APP.view_functions if (facts := facts_of(APP, name)) is not None}
+
+
 @pytest.mark.parametrize(
-    "endpoint", [name for name, route in DESCRIBED.items() if name.startswith("api.") and route.request]
+    "endpoint", [name for name, facts in FACTS.items() if name.startswith("api.") and facts.reads is not None]
 )
 def test_every_key_that_can_be_refused_has_a_rule(endpoint: str) -> None:
     """Of its own or of what it is part of."""
-    request = DESCRIBED[endpoint].request
-    assert request is not None
-    form = request()
-    assert isinstance(form, Form)
-    for path in paths(form):
-        rule = explained.rule_of(endpoint, Violation(path, "is wrong"))
+    facts = FACTS[endpoint]
+    assert facts.reads is not None
+    for path in paths(facts.reads()):
+        rule = explained.rule_of(facts.rules, Violation(path, "is wrong"))
         assert rule != explained.MALFORMED, path
 
 
 def test_every_rule_named_is_in_the_ledger() -> None:
     """Those of refusals, of paths and of statuses."""
-    named = {rule for rules in explained.RULES_OF.values() for rule in rules.values()}
+    named = {rule for facts in FACTS.values() for rule in facts.rules.values()}
     named |= {kind.rule for kind in Refusal.__subclasses__() if kind.rule}
     named |= {*explained.RULE_OF_STATUS.values(), explained.FAULT, explained.UNKNOWN_KEY}
     assert named <= rule_texts().keys()

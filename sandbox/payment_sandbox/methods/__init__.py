@@ -6,7 +6,7 @@ from payment_sandbox.methods.bank_redirect_be import BankRedirectBe
 from payment_sandbox.methods.bank_redirect_de import BankRedirectDe
 from payment_sandbox.methods.bank_redirect_nl import BankRedirectNl
 from payment_sandbox.methods.bank_transfer import BankTransfer
-from payment_sandbox.methods.base import Method
+from payment_sandbox.methods.base import DetailField, Method
 from payment_sandbox.methods.credit_card import CreditCard
 from payment_sandbox.methods.invoice_later_b import InvoiceLaterB
 from payment_sandbox.methods.pay_later_a import PayLaterA
@@ -32,9 +32,13 @@ ALL: Final[tuple[Method, ...]] = (
 )
 BY_NAME: Final = {method.name: method for method in ALL}
 NAMES: Final = tuple(BY_NAME)
-WITH_ISSUERS: Final = BankRedirectNl.name
-SCANNED_BY: Final = BankRedirectNl.name  # a bank QR code is paid by online banking
+SCANNED_BY: Final = next(method.name for method in ALL if method.capabilities.pays_bank_qr)
 REFUND: Final[Method] = Refund()
+
+
+def details_fields() -> dict[str, DetailField]:
+    """The fields of ``payment_method_details`` that requests can give, of all methods, by name."""
+    return {field.name: field for method in ALL for field in method.capabilities.details}
 
 
 def behaviour_of(transaction: Transaction) -> Method:

@@ -1,11 +1,26 @@
 """Online banking, confirmed at the customer's bank."""
 
-from payment_sandbox.methods.base import Capabilities
-from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.methods.base import (
+    Capabilities,
+    Labels,
+)
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
 
 
 class BankRedirectBe(PageMethod):
     """Plays out in mode live only (BRB-01)."""
 
     name = "bank-redirect-be"
-    capabilities = Capabilities(default_expiration="PT60M", testable=False, brand="bank-redirect-be")
+    capabilities = Capabilities(
+        labels=Labels(
+            "Online banking, Belgium",
+            "Internetbankieren, België",
+            "Online-Banking, Belgien",
+            "Banque en ligne, Belgique",
+        ),
+        bank=Labels("your Belgian bank", "je Belgische bank", "deiner belgischen Bank", "votre banque belge"),
+        triggers=PAGE_TRIGGERS,
+        default_expiration="PT60M",
+        testable=False,
+        brand="bank-redirect-be",
+    )

@@ -1,11 +1,25 @@
 """Online banking by login and confirmation."""
 
-from payment_sandbox.methods.base import Capabilities
-from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.methods.base import (
+    Capabilities,
+    Labels,
+)
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
 
 
 class BankRedirectDe(PageMethod):
     """The customer logs in and confirms (BRD-01)."""
 
     name = "bank-redirect-de"
-    capabilities = Capabilities(default_expiration="PT60M", brand="bank-redirect-de")
+    capabilities = Capabilities(
+        labels=Labels(
+            "Online banking, Germany",
+            "Internetbankieren, Duitsland",
+            "Online-Banking, Deutschland",
+            "Banque en ligne, Allemagne",
+        ),
+        bank=Labels("your German bank", "je Duitse bank", "deiner deutschen Bank", "votre banque allemande"),
+        triggers=PAGE_TRIGGERS,
+        default_expiration="PT60M",
+        brand="bank-redirect-de",
+    )

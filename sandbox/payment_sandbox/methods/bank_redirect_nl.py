@@ -4,8 +4,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from payment_sandbox.methods.banking import ISSUERS, payer
-from payment_sandbox.methods.base import PAYMENT_PAGE, AttemptDraft, Capabilities, Move, Reveal, Step, Terms
-from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.methods.base import (
+    PAYMENT_PAGE,
+    AttemptDraft,
+    Capabilities,
+    DetailField,
+    Labels,
+    Move,
+    Reveal,
+    Step,
+    Terms,
+)
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.transaction import Transaction
@@ -15,7 +25,20 @@ class BankRedirectNl(PageMethod):
     """The customer confirms at the issuer that the merchant named (IDR-01)."""
 
     name = "bank-redirect-nl"
-    capabilities = Capabilities(default_expiration="PT60M", brand="bank-redirect-nl")
+    capabilities = Capabilities(
+        labels=Labels(
+            "Online banking, Netherlands",
+            "Internetbankieren, Nederland",
+            "Online-Banking, Niederlande",
+            "Banque en ligne, Pays-Bas",
+        ),
+        triggers=PAGE_TRIGGERS,
+        has_issuers=True,
+        pays_bank_qr=True,
+        details=(DetailField("issuer_id", "bank-redirect-nl: the bank, from the issuers list.", "IDR-06"),),
+        default_expiration="PT60M",
+        brand="bank-redirect-nl",
+    )
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
         """The issuer must be named, and be one of the list (IDR-01, IDR-06)."""

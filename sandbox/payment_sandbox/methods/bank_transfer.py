@@ -10,12 +10,14 @@ from payment_sandbox.methods.base import (
     AttemptDraft,
     Capabilities,
     Credit,
+    Labels,
     Later,
     Move,
     OpenPage,
     Reveal,
     Step,
     Terms,
+    TriggerValue,
 )
 from payment_sandbox.orders.actions import BANK, Action
 from payment_sandbox.orders.refusals import Violation
@@ -28,6 +30,8 @@ class BankTransfer:
 
     name = "bank-transfer"
     capabilities = Capabilities(
+        labels=Labels("Bank transfer", "Overschrijving", "Überweisung", "Virement bancaire"),
+        triggers=(TriggerValue({"credit": {"after": "P2D"}}, "transfers"),),
         default_expiration="P30D",
         completes_in_test=False,
         brand="sepa",

@@ -32,9 +32,42 @@ SETTLE: Final = f"{PROCESSOR} settle"
 REJECT: Final = f"{PROCESSOR} fail"
 
 
+class Labels(NamedTuple):
+    """What pages call something, in their languages."""
+
+    english: str
+    dutch: str
+    german: str
+    french: str
+
+    def __getitem__(self, tag: Any) -> Any:
+        """The label in the language of a tag such as ``nl``; English where there is none."""
+        return {"nl": self.dutch, "de": self.german, "fr": self.french}.get(str(tag)[:2], self.english)
+
+
+class DetailField(NamedTuple):
+    """A field of ``payment_method_details`` that a request can give; ``rule`` is what a wrong one breaks."""
+
+    name: str
+    about: str
+    rule: str
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    expected: str = ""
+
+
+class TriggerValue(NamedTuple):
+    """A value that makes something happen without a scenario: a customer's address, or an amount."""
+
+    then: Mapping[str, Any]
+    local_part: str | None = None  # of the customer's e-mail address
+    amount: Cents | None = None
+
+
 class Capabilities(NamedTuple):
     """The facts about a method that do not depend on an order."""
 
+    labels: Labels
     default_expiration: str
     brand: str
     testable: bool = True
@@ -48,6 +81,11 @@ class Capabilities(NamedTuple):
     outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
     screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
     page: str = "login"  # which kind of page its customers see
+    bank: Labels | None = None  # what its page calls the customer's bank
+    has_issuers: bool = False  # the customer chooses a bank beforehand
+    pays_bank_qr: bool = False
+    details: tuple[DetailField, ...] = ()
+    triggers: tuple[TriggerValue, ...] = ()
 
 
 class AttemptDraft(NamedTuple):

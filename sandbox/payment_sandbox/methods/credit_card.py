@@ -11,16 +11,19 @@ from payment_sandbox.methods.base import (
     SETTLE,
     AttemptDraft,
     Capabilities,
+    DetailField,
+    Labels,
     Later,
     Move,
     Reveal,
     Step,
     StoreCard,
     Terms,
+    TriggerValue,
     planned_after,
     succeeded,
 )
-from payment_sandbox.methods.page import CUSTOMER_MESSAGE, PageMethod
+from payment_sandbox.methods.page import CUSTOMER_MESSAGE, PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import PROCESSOR, Action
 from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS
 from payment_sandbox.orders.refusals import Violation
@@ -56,6 +59,38 @@ class CreditCard(PageMethod):
 
     name = "credit-card"
     capabilities = Capabilities(
+        labels=Labels("Card", "Kaart", "Karte", "Carte"),
+        triggers=(
+            *PAGE_TRIGGERS,
+            TriggerValue({"processor": "fails", "reason": "Do not honour"}, amount=66604),
+        ),
+        details=(
+            DetailField(
+                "dynamic_descriptor",
+                "credit-card: what the statement shows, where the merchant may.",
+                "CARD-05",
+            ),
+            DetailField(
+                "one_click_type",
+                "credit-card: first keeps the card, one-click uses it.",
+                "CARD-10",
+                (FIRST, ONE_CLICK),
+            ),
+            DetailField(
+                "recurring_type",
+                "credit-card: first begins a series, recurring continues it.",
+                "CARD-11",
+                (FIRST, RECURRING),
+            ),
+            DetailField("vault_token", "credit-card: the card stored by a first payment.", "CARD-12"),
+            DetailField(
+                "cvc",
+                "credit-card: required for one-click.",
+                "CARD-14",
+                pattern="[0-9]{3,4}",
+                expected="three or four digits",
+            ),
+        ),
         default_expiration="PT30M",
         authorizes=True,
         brand="card",

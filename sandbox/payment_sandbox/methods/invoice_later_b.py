@@ -2,8 +2,16 @@
 
 from collections.abc import Sequence
 
-from payment_sandbox.methods.base import AttemptDraft, Capabilities, Move, OpenPage, Step, Terms
-from payment_sandbox.methods.screening import declined
+from payment_sandbox.methods.base import (
+    AttemptDraft,
+    Capabilities,
+    Labels,
+    Move,
+    OpenPage,
+    Step,
+    Terms,
+)
+from payment_sandbox.methods.screening import DECLINES, declined
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import Trigger
@@ -15,6 +23,8 @@ class InvoiceLaterB:
 
     name = "invoice-later-b"
     capabilities = Capabilities(
+        labels=Labels("Pay by invoice", "Betalen op factuur", "Auf Rechnung bezahlen", "Payer sur facture"),
+        triggers=DECLINES,
         default_expiration="P30D",
         needs_order_lines=True,
         needs_customer=True,

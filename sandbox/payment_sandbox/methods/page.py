@@ -17,6 +17,7 @@ from payment_sandbox.methods.base import (
     Reveal,
     Step,
     Terms,
+    TriggerValue,
     planned_after,
     succeeded,
 )
@@ -27,6 +28,11 @@ from payment_sandbox.orders.transaction import Transaction
 
 CUSTOMER_MESSAGE: Final = "The payment failed. Please try again or choose another payment method."
 
+PAGE_TRIGGERS: Final = (
+    TriggerValue({"customer": "pays", "after": "PT10S"}, "pays"),
+    TriggerValue({"customer": "fails", "after": "PT10S", "reason": "Do not honour"}, "fails"),
+    TriggerValue({"customer": "cancels", "after": "PT10S"}, "cancels"),
+)
 PLANNED_ACTIONS: Final = {"pays": "pay", "fails": "fail", "cancels": "cancel", "abandons": "visit"}
 
 

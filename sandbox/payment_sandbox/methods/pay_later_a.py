@@ -11,15 +11,17 @@ from payment_sandbox.methods.base import (
     ERR,
     PAGE_KEYS,
     Capabilities,
+    Labels,
     Later,
     Move,
     OpenPage,
     Step,
     Terms,
+    TriggerValue,
     planned_after,
 )
-from payment_sandbox.methods.page import PageMethod
-from payment_sandbox.methods.screening import declined, erred
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.screening import DECLINES, declined, erred
 from payment_sandbox.orders.actions import SCREENING, Action
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
@@ -33,6 +35,16 @@ class PayLaterA(PageMethod):
 
     name = "pay-later-a"
     capabilities = Capabilities(
+        labels=Labels("Pay later", "Achteraf betalen", "Später bezahlen", "Payer plus tard"),
+        triggers=(
+            *DECLINES,
+            TriggerValue({"screening": "needs-time"}, "needs-time"),
+            TriggerValue({"screening": "needs-time", "then": "declined"}, "needs-time-declined"),
+            TriggerValue({"screening": "error"}, "error"),
+            TriggerValue({"screening": "needs-time"}, amount=66602),
+            TriggerValue({"screening": "error"}, amount=66603),
+            *PAGE_TRIGGERS,
+        ),
         default_expiration="PT48H",
         needs_order_lines=True,
         authorizes=True,

@@ -8,10 +8,12 @@ from payment_sandbox.methods.base import (
     SETTLE,
     AttemptDraft,
     Capabilities,
+    Labels,
     Later,
     Move,
     Step,
     Terms,
+    TriggerValue,
     planned_after,
     succeeded,
 )
@@ -25,7 +27,18 @@ class Refund:
     """No method of its own: it goes back by the order's method, whichever that was."""
 
     name = "refund"
-    capabilities = Capabilities(default_expiration="P30D", brand="refund", outcomes=(PROCESSOR_KEYS,))
+    capabilities = Capabilities(
+        labels=Labels("Refund", "Terugbetaling", "Erstattung", "Remboursement"),
+        default_expiration="P30D",
+        brand="refund",
+        outcomes=(PROCESSOR_KEYS,),
+        triggers=(
+            TriggerValue(
+                {"processor": "fails", "after": "PT1M", "reason": "The account to refund to is closed"},
+                amount=66605,
+            ),
+        ),
+    )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
         """The words of an outcome that mean something to this attempt."""

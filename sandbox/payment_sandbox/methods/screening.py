@@ -2,9 +2,13 @@
 
 from typing import Final
 
-from payment_sandbox.methods.base import Move
+from payment_sandbox.methods.base import Move, TriggerValue
 from payment_sandbox.orders.statuses import Trigger
 
+DECLINES: Final = (
+    TriggerValue({"screening": "declined"}, "declined"),
+    TriggerValue({"screening": "declined"}, amount=66601),
+)
 DECLINED: Final = "The screening declined this customer"
 ERROR: Final = "We could not check your details. Please correct your address and try again."
 

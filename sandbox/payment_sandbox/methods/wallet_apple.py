@@ -3,8 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from payment_sandbox.methods.base import Capabilities, Terms
-from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.methods.base import (
+    Capabilities,
+    Labels,
+    Terms,
+)
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.cards import CARDS, FRICTIONLESS
 from payment_sandbox.orders.transaction import Transaction
 
@@ -14,7 +18,17 @@ class WalletApple(PageMethod):
 
     name = "wallet-apple"
     capabilities = Capabilities(
-        default_expiration="PT30M", testable=False, brand="wallet-apple", page="sheet"
+        labels=Labels(
+            "Wallet on your phone (A)",
+            "Wallet op je telefoon (A)",
+            "Wallet auf deinem Telefon (A)",
+            "Portefeuille sur votre téléphone (A)",
+        ),
+        triggers=PAGE_TRIGGERS,
+        default_expiration="PT30M",
+        testable=False,
+        brand="wallet-apple",
+        page="sheet",
     )
 
     def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:

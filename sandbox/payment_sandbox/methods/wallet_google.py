@@ -2,8 +2,16 @@
 
 from collections.abc import Sequence
 
-from payment_sandbox.methods.base import PAGE_KEYS, Capabilities, Reveal, Step, Terms, succeeded
-from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.methods.base import (
+    PAGE_KEYS,
+    Capabilities,
+    Labels,
+    Reveal,
+    Step,
+    Terms,
+    succeeded,
+)
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import (
     AUTHORIZATION_METHODS,
@@ -21,6 +29,13 @@ class WalletGoogle(PageMethod):
 
     name = "wallet-google"
     capabilities = Capabilities(
+        labels=Labels(
+            "Wallet on your phone (G)",
+            "Wallet op je telefoon (G)",
+            "Wallet auf deinem Telefon (G)",
+            "Portefeuille sur votre téléphone (G)",
+        ),
+        triggers=PAGE_TRIGGERS,
         default_expiration="PT30M",
         brand="wallet-google",
         page="sheet",

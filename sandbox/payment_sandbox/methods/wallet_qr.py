@@ -1,11 +1,25 @@
 """A wallet app that scans the code on the payment page."""
 
-from payment_sandbox.methods.base import Capabilities
-from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.methods.base import (
+    Capabilities,
+    Labels,
+)
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
 
 
 class WalletQr(PageMethod):
     """The scan opens the confirmation in the app (WQR-01)."""
 
     name = "wallet-qr"
-    capabilities = Capabilities(default_expiration="PT30M", brand="wallet-qr", page="scan")
+    capabilities = Capabilities(
+        labels=Labels(
+            "Wallet app, by scanning a code",
+            "Wallet-app, door een code te scannen",
+            "Wallet-App, durch Scannen eines Codes",
+            "Application portefeuille, en scannant un code",
+        ),
+        triggers=PAGE_TRIGGERS,
+        default_expiration="PT30M",
+        brand="wallet-qr",
+        page="scan",
+    )

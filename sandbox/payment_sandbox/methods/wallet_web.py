@@ -1,11 +1,19 @@
 """A web wallet: login and confirmation."""
 
-from payment_sandbox.methods.base import Capabilities
-from payment_sandbox.methods.page import PageMethod
+from payment_sandbox.methods.base import (
+    Capabilities,
+    Labels,
+)
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
 
 
 class WalletWeb(PageMethod):
     """The customer logs in and confirms (WWEB-01)."""
 
     name = "wallet-web"
-    capabilities = Capabilities(default_expiration="PT30M", brand="wallet-web")
+    capabilities = Capabilities(
+        labels=Labels("Web wallet", "Webwallet", "Web-Wallet", "Portefeuille en ligne"),
+        triggers=PAGE_TRIGGERS,
+        default_expiration="PT30M",
+        brand="wallet-web",
+    )

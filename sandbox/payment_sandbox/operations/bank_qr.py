@@ -16,6 +16,7 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 
 SIZE_PIXELS_DEFAULT: Final = 200
+HANDED_ON: Final = ("description", "merchant_order_id", "return_url", "webhook_url")
 EXPIRATION_DEFAULT: Final = Period.parse("P1Y")
 
 
@@ -127,9 +128,6 @@ def _order(edit: Edit, request: QrRequest, amount_cents: Cents) -> Order:
         modified=edit.now,
         client={"user_agent": "bank app"},
         is_test=edit.settings.is_test,
-        description=request.description,
-        merchant_order_id=request.merchant_order_id,
-        return_url=request.return_url,
-        webhook_url=request.webhook_url,
+        sent={name: getattr(request, name) for name in HANDED_ON if getattr(request, name) is not None},
         bankqr_id=request.id,
     )

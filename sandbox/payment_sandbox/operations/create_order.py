@@ -14,15 +14,10 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 
 HOSTED_PAGE_PERIOD: Final = "P1D"  # SET-69
-COPIED: Final = (
-    "description",
-    "merchant_order_id",
-    "return_url",
-    "webhook_url",
-    "expiration_period",
-    "customer",
-    "extra",
+UNDERSTOOD: Final = frozenset(
+    {"amount", "currency", "client", "order_lines", "payment_methods", "transactions"}
 )
+"""What creating an order looks at; everything else is stored as it was sent."""
 
 
 def create_order(project: Project, data: Mapping[str, Any], found: Sequence[Violation] = ()) -> Order:
@@ -58,7 +53,7 @@ def _order(edit: Edit, data: Mapping[str, Any]) -> Order:
         is_test=edit.settings.is_test,
         order_lines=lines(data.get("order_lines", ())),
         payment_methods=tuple(methods) if methods is not None else None,
-        **{name: data[name] for name in COPIED if name in data},
+        sent={name: value for name, value in data.items() if name not in UNDERSTOOD},
     )
 
 

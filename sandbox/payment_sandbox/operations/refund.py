@@ -1,7 +1,7 @@
 """Sending money back: a refund is an order-like record of its own."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.periods import Period
 from payment_sandbox.methods import BY_NAME, REFUND
@@ -14,6 +14,8 @@ from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
+
+HANDED_ON: Final = ("merchant_order_id", "webhook_url", "customer")
 
 
 class Refunded(NamedTuple):
@@ -76,6 +78,7 @@ def _record(
         brand=paid.brand,
         credit_debit="debit",
     )
+    kept = {name: order.sent[name] for name in HANDED_ON if name in order.sent}
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=planned.amount_cents,
@@ -85,10 +88,7 @@ def _record(
         client=order.client,
         is_test=order.is_test,
         last_transaction_added=edit.now,
-        description=description,
-        merchant_order_id=order.merchant_order_id,
-        webhook_url=order.webhook_url,
-        customer=order.customer,
+        sent={**kept, **({"description": description} if description is not None else {})},
         order_lines=tuple(
             order.order_lines[index]._replace(quantity=quantity) for index, quantity in planned.quantities
         ),

@@ -12,7 +12,8 @@ from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
 
 ALWAYS: Final = ("description", "merchant_order_id", "return_url", "webhook_url", "customer", "extra")
-PAYABILITY: Final = ("amount_cents", "order_lines", "customer")
+SUM: Final = frozenset({"amount", "order_lines"})
+PAYABILITY: Final = SUM | {"customer"}
 
 
 def update(
@@ -36,24 +37,30 @@ def update(
         violations = [*found, *_check(edit, order, changed, found)]
         if violations:
             raise Invalid(violations)
-        if "amount_cents" in changed or "order_lines" in changed:
+        if not changed.keys().isdisjoint(SUM):
             _refuse_acted(order)
-        for name, value in changed.items():
-            setattr(order, name, value)
-        for attempt in order.transactions:
-            attempt.amount_cents = order.amount_cents if attempt.is_open else attempt.amount_cents
+        _apply(order, changed)
     return project.find_order(order_id)
 
 
+def _apply(order: Order, changed: Mapping[str, Any]) -> None:
+    order.amount_cents = changed.get("amount", order.amount_cents)
+    order.order_lines = changed.get("order_lines", order.order_lines)
+    texts = {name: value for name, value in changed.items() if name not in SUM}
+    order.sent = {**order.sent, **texts} if texts else order.sent
+    for attempt in order.transactions:
+        attempt.amount_cents = order.amount_cents if attempt.is_open else attempt.amount_cents
+
+
 def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -> dict[str, Any]:
-    wanted = {name: data[name] for name in ALWAYS if name in data}
-    if "amount" in data:
-        wanted["amount_cents"] = data["amount"]
+    """What differs from the order as it is."""
+    now = {**order.sent, "amount": order.amount_cents, "order_lines": order.order_lines}
+    wanted = dict(data)
     if "order_lines" in data:
         wanted["order_lines"] = lines(data["order_lines"])
     if reduced_customer and order.customer is not None and wanted.get("customer") == reduced(order.customer):
         del wanted["customer"]  # it came back as it was shown, which is no wish to lose the rest
-    return {name: value for name, value in wanted.items() if value != getattr(order, name)}
+    return {name: value for name, value in wanted.items() if value != now.get(name)}
 
 
 def _check(
@@ -64,7 +71,7 @@ def _check(
     if order.is_refund or changed.keys().isdisjoint(PAYABILITY):
         return []
     data: dict[str, Any] = {
-        "amount": changed.get("amount_cents", order.amount_cents),
+        "amount": changed.get("amount", order.amount_cents),
         "order_lines": changed.get("order_lines", order.order_lines),
         "customer": changed.get("customer", order.customer),
     }

@@ -1,7 +1,7 @@
 """An order: what is to be paid, and the attempts to pay it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, NamedTuple
 
@@ -41,22 +41,51 @@ class Order:
     status: str = OrderStatus.NEW.value
     completed: datetime | None = None
     last_transaction_added: datetime | None = None
-    description: str | None = None
-    merchant_order_id: str | None = None
-    return_url: str | None = None
-    webhook_url: str | None = None
-    expiration_period: str | None = None
     expires_at: datetime | None = None
     payment_methods: tuple[str, ...] | None = None
-    customer: dict[str, Any] | None = None
+    sent: Mapping[str, Any] = field(default_factory=dict)  # what the merchant sent, stored as it came
     order_lines: tuple[OrderLine, ...] = ()
     transactions: tuple[Transaction, ...] = ()
-    extra: dict[str, Any] | None = None  # the merchant's own
     bankqr_id: str | None = None  # the QR request whose scan made it
     reason: str | None = None
     page_visited: bool = False
     refunds: tuple[RefundEntry, ...] = ()
     refund_of_order_id: str | None = None
+
+    @property
+    def description(self) -> str | None:
+        """The merchant's words for it."""
+        return self.sent.get("description")
+
+    @property
+    def merchant_order_id(self) -> str | None:
+        """The merchant's own number for it."""
+        return self.sent.get("merchant_order_id")
+
+    @property
+    def return_url(self) -> str | None:
+        """Where the customer goes after the payment."""
+        return self.sent.get("return_url")
+
+    @property
+    def webhook_url(self) -> str | None:
+        """Where its webhooks go; None: to the project's address."""
+        return self.sent.get("webhook_url")
+
+    @property
+    def expiration_period(self) -> str | None:
+        """How long its hosted page is open, as it was spelled."""
+        return self.sent.get("expiration_period")
+
+    @property
+    def customer(self) -> dict[str, Any] | None:
+        """The customer who pays."""
+        return self.sent.get("customer")
+
+    @property
+    def extra(self) -> dict[str, Any] | None:
+        """What the merchant keeps with it."""
+        return self.sent.get("extra")
 
     @property
     def last_transaction(self) -> Transaction | None:

@@ -13,6 +13,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.clock import Clock
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import NO_FAULTS, Faults
 from payment_sandbox.projects.journal import Journal
@@ -20,7 +21,6 @@ from payment_sandbox.projects.locks import ADVANCE, ranked_lock
 from payment_sandbox.projects.outbox import Outbox
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.store import Chosen, Counters, Store
-from payment_sandbox.scenarios.default import default_scenario
 from payment_sandbox.scenarios.model import Scenario
 
 TIDY_AT_LEAST: Final = 1000

@@ -7,7 +7,6 @@ from typing import Final
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.scenarios.default import default_scenario
 from payment_sandbox.scenarios.loader import CheckSettings, load_text
 from payment_sandbox.scenarios.model import Scenario
 
@@ -74,8 +73,14 @@ class Catalogue:
     """Scenarios by name; a user's own goes before a ready one of the same name."""
 
     def __init__(
-        self, methods: Sequence[str], check_settings: CheckSettings, folders: Sequence[Path] = ()
+        self,
+        methods: Sequence[str],
+        check_settings: CheckSettings,
+        folders: Sequence[Path] = (),
+        *,
+        default: Scenario,
     ) -> None:
+        self._default = default
         self._methods = methods
         self._check_settings = check_settings
         self._own: dict[str, Scenario] = {}
@@ -89,8 +94,7 @@ class Catalogue:
     @property
     def scenarios(self) -> dict[str, Scenario]:
         """All scenarios by name."""
-        default = default_scenario()
-        return {default.name: default, **self._ready, **self._own}
+        return {self._default.name: self._default, **self._ready, **self._own}
 
     def find(self, name: object) -> Scenario:
         """The scenario of a name.

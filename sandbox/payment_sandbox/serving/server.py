@@ -8,11 +8,11 @@ from payment_sandbox.kernel.ids import Ids, fresh_seed
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.declared import DeclaredProject, read_all
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.services import Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.scenarios.default import default_scenario
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.services import REAL_TIME, ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
@@ -96,7 +96,9 @@ class Server:
 
     def _make_projects(self, start: "Start") -> None:
         """Those of the state file, those declared, and the one that is always there (CTL-04)."""
-        catalogue = Catalogue(NAMES, check_scenario_settings, start.get("scenario_folders", ()))
+        catalogue = Catalogue(
+            NAMES, check_scenario_settings, start.get("scenario_folders", ()), default=default_scenario()
+        )
         seed = start.get("seed")
         ids = Ids(fresh_seed() if seed is None else seed)
         clock = start.get("clock", RUNNING)
@@ -119,16 +121,20 @@ class Server:
             self.file.close()
 
 
+def _catalogue(folders: Sequence[Path] = ()) -> Catalogue:
+    return Catalogue(NAMES, check_scenario_settings, folders, default=default_scenario())
+
+
 def unattended_registry() -> Registry:
     """A registry without a server, for who only needs the application's routes."""
-    return Registry(Unattended(REAL_TIME), MemoryStorage(), Catalogue(NAMES, check_scenario_settings))
+    return Registry(Unattended(REAL_TIME), MemoryStorage(), _catalogue())
 
 
 def description() -> str:
     """The description of both APIs, OpenAPI 3.1 as JSON text."""
     from payment_sandbox.web.openapi import document  # here, because starting up is faster without it
 
-    return document(make_app(unattended_registry(), public_url="http://127.0.0.1:8080"))
+    return document(make_app(unattended_registry(), public_url="http://127.0.0.1:8080"), make_app)
 
 
 def _resumed(

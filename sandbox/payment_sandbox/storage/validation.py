@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from payment_sandbox.storage.snapshot import Snapshot
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
+SENT: Final[Mapping[str, type]] = {
+    "description": str,
+    "merchant_order_id": str,
+    "return_url": str,
+    "webhook_url": str,
+    "expiration_period": str,
+    "customer": dict,
+    "extra": dict,
+}
 SIZE_PIXELS: Final = range(100, 2001)
 
 Problem = tuple[str, str]
@@ -149,15 +158,24 @@ def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
         yield "amount_cents", f"must be at least 1, in {CURRENCY}"
     if order.refund_of_order_id is not None:
         yield from _refund(order, orders)
-    yield from _period("expiration_period", order.expiration_period)
-    yield from _url("return_url", order.return_url)
-    yield from _url("webhook_url", order.webhook_url)
+    yield from _below("sent", _sent(order.sent))
     for index, entry in enumerate(order.refunds):
         if entry.refund_id not in orders:
             yield f"refunds[{index}].refund_id", "names no refund of this snapshot"
         yield from _quantities(f"refunds[{index}].quantities", entry.quantities, order.order_lines)
     for index, attempt in enumerate(order.transactions):
         yield from _below(f"transactions[{index}]", _attempt(attempt))
+
+
+def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
+    """What the merchant sent; of that, what something is done with."""
+    for name, kind in SENT.items():
+        if not isinstance(sent.get(name, kind()), kind):
+            yield name, "must be an object" if kind is dict else "must be a text"
+        elif name in sent and name == "expiration_period":
+            yield from _period(name, sent[name])
+        elif name in sent and name.endswith("_url"):
+            yield from _url(name, sent[name])
 
 
 def _refund(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:

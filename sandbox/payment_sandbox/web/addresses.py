@@ -2,18 +2,16 @@
 
 from urllib.parse import urlsplit
 
-from flask import current_app
-
 from payment_sandbox.methods.base import PAYMENT_PAGE
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.project import Project
+from payment_sandbox.web.carried import application
 
 
 def _public_url() -> str:
-    address: str = current_app.extensions["public_url"]
-    return address
+    return application().public_url
 
 
 def base_path() -> str:

@@ -1,22 +1,26 @@
 """The WSGI application: every face of the sandbox on one server."""
 
 from collections.abc import Iterable
-from secrets import token_bytes
 
-from flask import Flask, Response, current_app
+from flask import Blueprint, Flask, Response
 
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
+from payment_sandbox.web.answers.shapes import OpenApiShape
+from payment_sandbox.web.carried import Application
+from payment_sandbox.web.control import clock, history, outcomes, project  # noqa: F401 (they add their routes)
+from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.projects import health, projects
-from payment_sandbox.web.control.views import control
 from payment_sandbox.web.control.watching import watching
 from payment_sandbox.web.docs.views import docs
 from payment_sandbox.web.guard import known_hosts
 from payment_sandbox.web.late_rules import LateRule
-from payment_sandbox.web.merchant.exchange import stray
-from payment_sandbox.web.merchant.views import api
+from payment_sandbox.web.merchant import authorizations, orders  # noqa: F401 (they add their routes)
+from payment_sandbox.web.merchant.blueprint import api
+from payment_sandbox.web.merchant.exchange import keep_unrouted
 from payment_sandbox.web.pages import bank_qr, views  # noqa: F401 (they add their routes to the blueprint)
 from payment_sandbox.web.pages.blueprint import pages
+from payment_sandbox.web.routes import require_facts, route
 
 
 def make_app(
@@ -38,14 +42,9 @@ def make_app(
     # Every path works with and without its final slash, answered directly (SET-01).
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
-    app.extensions["registry"] = registry
-    app.extensions["public_url"] = public_url
-    app.extensions["control_token"] = control_token
-    app.extensions["hosts"] = known_hosts(public_url, allow_hosts)
-    app.extensions["forgery_secret"] = token_bytes(32)
-    app.extensions["stray"] = stray
-    app.extensions["docs"] = {}
-    errors.install(app)
+    hosts = known_hosts(public_url, allow_hosts)
+    Application(registry, public_url, control_token, hosts, make_app).attach(app)
+    errors.install(app, keep_unrouted)
     app.register_blueprint(api)
     app.register_blueprint(control)
     app.register_blueprint(watching)
@@ -53,12 +52,17 @@ def make_app(
     app.register_blueprint(health)
     app.register_blueprint(pages)
     app.register_blueprint(docs)
-    app.add_url_rule("/openapi.json", view_func=_openapi)
+    app.register_blueprint(description)
+    require_facts(app)
     return app
 
 
-def _openapi() -> Response:
-    """The description of both APIs, made once it is asked for."""
+description = Blueprint("description", __name__)
+
+
+@route(description, "GET", "/openapi.json", answers=OpenApiShape, errors=())
+def get_openapi() -> Response:
+    """Describe both APIs, as OpenAPI 3.1."""
     from payment_sandbox.web.openapi import described  # here, because starting up is faster without it
 
-    return Response(described(current_app), mimetype="application/json")
+    return Response(described(), mimetype="application/json")

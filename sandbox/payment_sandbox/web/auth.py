@@ -2,11 +2,12 @@
 
 from functools import lru_cache
 
-from flask import current_app, g, request
+from flask import request
 from werkzeug.datastructures import Authorization
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.web.carried import application, exchange
 from payment_sandbox.web.errors import RequestRefused
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}
@@ -14,13 +15,13 @@ CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset=
 
 def registry() -> Registry:
     """All projects of this server."""
-    found: Registry = current_app.extensions["registry"]
-    return found
+    return application().registry
 
 
 def project() -> Project:
     """The project of this request; ``require_project`` has found it."""
-    found: Project = g.project
+    found = exchange().project
+    assert found is not None, "the request's project was not looked for"
     return found
 
 
@@ -40,7 +41,7 @@ def known_project() -> Project | None:
     return registry().find(_api_key(request.headers.get("Authorization")) or "")
 
 
-def require_project() -> None:
+def require_project() -> Project:
     """Find the request's project by its API key, the user name of HTTP Basic (AUTH-01, AUTH-02).
 
     Raises:
@@ -52,4 +53,10 @@ def require_project() -> None:
     found = registry().find(api_key)
     if found is None:
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
-    g.project = found
+    exchange().project = found
+    return found
+
+
+def select_project() -> None:
+    """The same, before a request of a blueprint."""
+    require_project()

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from math import isinf
 from typing import Any, Final
 
-from flask import g, request
+from flask import request
 
 from payment_sandbox.scenarios.documents import Document, parse_yaml
+from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.errors import RequestRefused
 
 BODY_BYTES_MAX: Final = 1 << 20  # SET-09
@@ -32,9 +33,10 @@ def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
     if request.mimetype != "application/json":
         sent = request.mimetype or "nothing"
         raise RequestRefused(415, f"Content-Type must be application/json, and this request says {sent}")
-    if "body" not in g:
-        g.body = parse(body)
-    return g.body
+    here = exchange()
+    if not here.has_body:
+        here.body, here.has_body = parse(body), True
+    return here.body
 
 
 def document_body() -> Document:

@@ -1,18 +1,20 @@
 """One shape for every 4xx and 5xx, and which status each refusal has."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from flask import Flask, Response, current_app, g, json
+from flask import Flask, Response, json, request
 from werkzeug.exceptions import HTTPException
 
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.web.carried import exchange
 
 STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408}
 CONFLICT: Final = 409
+MERCHANT_API: Final = "/v1"
 TYPE_OF: Final = {
     refusals.Unknown: "NotFound",
     refusals.Stale: "PreconditionFailed",
@@ -85,7 +87,7 @@ def _answer(body: dict[str, Any], headers: dict[str, str] | None = None) -> Resp
 
 
 def _on_invalid(invalid: Invalid) -> Response:
-    g.violations = invalid.violations
+    exchange().violations = invalid.violations
     shown = "; ".join(f"{found.path or 'the request'} {found.message}" for found in invalid.violations[:3])
     more = len(invalid.violations) - 3
     value = f"{shown}; and {more} more" if more > 0 else shown
@@ -99,7 +101,7 @@ def status_of(kind: type[Refusal]) -> int:
 
 def _on_refusal(refusal: Refusal) -> Response:
     kind = type(refusal)
-    g.rule = refusal.rule
+    exchange().rule = refusal.rule
     status = status_of(kind)
     body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
     if isinstance(refusal, WaitTimedOut):
@@ -122,9 +124,7 @@ def _on_http(error: HTTPException) -> Response:
         value = "there is nothing at this path"
     elif status == 405:
         value = f"this path does not take that method; it takes {headers.get('Allow', 'others')}"
-    answer = _answer(error_body(status, kind, value), headers)
-    current_app.extensions["stray"](answer)
-    return answer
+    return _answer(error_body(status, kind, value), headers)
 
 
 def _on_crash(error: Exception) -> Response:
@@ -142,10 +142,17 @@ def answer_for(error: Exception) -> Response:
     return refused_answer(error)
 
 
-def install(app: Flask) -> None:
-    """Answer every error in the one shape."""
+def install(app: Flask, keep_unrouted: Callable[[Response], None]) -> None:
+    """Answer every error in the one shape; ``keep_unrouted`` is told of merchant calls that fit no route."""
+
+    def on_http(error: HTTPException) -> Response:
+        answer = _on_http(error)
+        if request.path.startswith(MERCHANT_API):
+            keep_unrouted(answer)
+        return answer
+
     app.register_error_handler(Invalid, _on_invalid)
     app.register_error_handler(Refusal, _on_refusal)
     app.register_error_handler(RequestRefused, refused_answer)
-    app.register_error_handler(HTTPException, _on_http)
+    app.register_error_handler(HTTPException, on_http)
     app.register_error_handler(Exception, _on_crash)

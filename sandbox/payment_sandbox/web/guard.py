@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
-from flask import current_app, request
+from flask import request
 
+from payment_sandbox.web.carried import application
 from payment_sandbox.web.errors import RequestRefused
 
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
@@ -23,14 +24,14 @@ def refuse_strangers() -> None:
     Raises:
         RequestRefused: 403.
     """
-    hosts: frozenset[str] = current_app.extensions["hosts"]
+    hosts = application().hosts
     host = _part("hostname", f"//{request.host}")
     if host not in hosts:
         raise RequestRefused(
             403, f"this server is not called {host!r}; if it is, start it with --allow-host {host or 'NAME'}"
         )
     origin = request.headers.get("Origin")
-    own = (request.host.lower(), _part("netloc", current_app.extensions["public_url"]).lower())
+    own = (request.host.lower(), _part("netloc", application().public_url).lower())
     if origin is not None and _part("netloc", origin).lower() not in own:
         raise RequestRefused(403, f"pages of {origin!r} may not drive this server")
 

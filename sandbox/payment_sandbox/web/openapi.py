@@ -1,26 +1,30 @@
-"""The description of both APIs, OpenAPI 3.1, made from the routes and the forms that validate."""
+"""The description of both APIs, OpenAPI 3.1, made from the facts that routes state."""
 
 import json
 import re
+from collections.abc import Iterator
 from inspect import getdoc
 from typing import Any, Final
 
 from apispec import APISpec
-from flask import Flask
+from flask import Flask, current_app
+from marshmallow import Schema
 from werkzeug.routing import Rule
 
 from payment_sandbox.forms.schemas import plugin, prepare
 from payment_sandbox.version import __version__
-from payment_sandbox.web.described import DESCRIBED, Described
+from payment_sandbox.web.answers.shapes import ErrorAnswerShape
+from payment_sandbox.web.carried import application
 from payment_sandbox.web.errors import error_body
-from payment_sandbox.web.merchant.shapes import ErrorAnswerShape
+from payment_sandbox.web.examples import MakeApp, Shop, played
+from payment_sandbox.web.routes import JSON, Facts, facts_of
 
 ERRORS: Final = {
     400: "Malformed, or it breaks rules: all violations are listed",
-    401: "No API key, or one that nobody has",
-    403: "Called under a foreign name, or by a page of another site",
+    401: "No API key, or one that no project has",
+    403: "Called under an unknown host name, or by a page of another site",
     404: "Unknown here",
-    408: "The time is over, and something else is true",
+    408: "Not so in time: now says what is true instead",
     409: "A rule refuses it in this state",
     412: "If-Match does not hold",
     413: "Over 1 MiB",
@@ -34,19 +38,26 @@ EXPLAINED: Final = {
         }
     }
 }
-TAGS: Final = {"api": "merchant API", "pages": "pages", "docs": "documentation", "health": "server"}
+TAGS: Final = {
+    "api": "merchant API",
+    "pages": "pages",
+    "docs": "documentation",
+    "health": "server",
+    "description": "server",
+}
+WITH_KEY: Final = ("api", "control", "watching")
 
 
-def described(app: Flask) -> str:
+def described() -> str:
     """The whole description as JSON text, made once it is asked for."""
-    kept: str | None = app.extensions.get("openapi")
-    if kept is None:
-        kept = app.extensions["openapi"] = document(app)
-    return kept
+    here = application()
+    if here.openapi is None:
+        here.openapi = document(current_app, here.make_app)
+    return here.openapi
 
 
-def document(app: Flask) -> str:
-    """The whole description as JSON text."""
+def document(app: Flask, make_app: MakeApp) -> str:
+    """The whole description as JSON text; examples are played out on an application of their own."""
     forms = plugin()
     spec = APISpec(
         title="Payment orders sandbox",
@@ -54,66 +65,77 @@ def document(app: Flask) -> str:
         openapi_version="3.1.0",
         plugins=[forms],
         info={"description": "The merchant API (/v1/) and the control API (/control/) of the sandbox."},
+        servers=[{"url": application(app).public_url, "description": "This sandbox"}],
     )
     prepare(forms)
     spec.components.security_scheme(
         "apiKey", {"type": "http", "scheme": "basic", "description": "The API key as user name"}
     )
+    examples = played(make_app)
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
-        described = DESCRIBED.get(rule.endpoint)
-        if described is not None:
-            path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
-            spec.path(path=path, operations=_operations(app, rule, described))
+        facts = facts_of(app, rule.endpoint)
+        assert facts is not None, "an application with such a route is not made"
+        path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
+        operation = _operation(app, rule, facts, examples)
+        method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
+        spec.path(path=path, operations={method.lower(): operation})
     return json.dumps(spec.to_dict())
 
 
-def _operations(app: Flask, rule: Rule, described: Described) -> dict[str, Any]:
+def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str, Any]:
     summary = (getdoc(app.view_functions[rule.endpoint]) or "").splitlines()[0]
     room = rule.endpoint.partition(".")[0]
     operation: dict[str, Any] = {
         "operationId": rule.endpoint.replace(".", "_"),
         "summary": summary,
         "tags": [TAGS.get(room, "control API")],
-        "security": [{"apiKey": []}] if room in ("api", "control", "watching") else [],
-        "parameters": _parameters(rule, described),
-        "responses": {str(described.status): _answer(described, summary)},
+        "security": [{"apiKey": []}] if room in WITH_KEY else [],
+        "parameters": list(_parameters(rule, facts)),
+        "responses": {str(facts.status): _answer(facts, summary, examples.answers.get(rule.endpoint))},
     }
     guarded = (400, 403) if rule.rule.startswith("/control/") else ()
-    for status in (*described.errors, *guarded):
+    for status in (*facts.errors, *guarded):
         operation["responses"][str(status)] = _error(status) | (EXPLAINED if room == "api" else {})
-    if described.request is not None:
-        content = {"schema": described.request, "example": described.example}
-        operation["requestBody"] = {
-            "required": described.needs_body,
-            "content": {"application/json": content},
-        }
-    method = next(name for name in sorted(rule.methods or ()) if name != "HEAD")
-    return {method.lower(): operation}
+    if facts.reads is not None:
+        example = facts.example if facts.example is not None else examples.bodies.get(rule.endpoint)
+        content: dict[str, Any] = {"schema": facts.reads}
+        if example is not None:
+            content["example"] = example
+        operation["requestBody"] = {"required": facts.needs_body, "content": {JSON: content}}
+    return operation
 
 
-def _answer(described: Described, summary: str) -> dict[str, Any]:
-    schema: Any = described.response or {"type": "object"}
-    if described.is_list:
+def _answer(facts: Facts, summary: str, example: Any) -> dict[str, Any]:
+    schema: Any = facts.answers or {}
+    if facts.is_list:
         schema = {"type": "array", "items": schema}
-    if described.media_type != "application/json":
-        schema = {}
-    return {"description": summary, "content": {described.media_type: {"schema": schema}}}
+    content = {"schema": schema} if example is None else {"schema": schema, "example": example}
+    return {"description": summary, "content": {facts.media_type: content}}
 
 
 def _error(status: int) -> dict[str, Any]:
     example = error_body(status, "ValidationError" if status == 400 else "Refused", ERRORS[status])
     content = {"schema": ErrorAnswerShape, "example": example}
-    return {"description": ERRORS[status], "content": {"application/json": content}}
+    return {"description": ERRORS[status], "content": {JSON: content}}
 
 
-def _parameters(rule: Rule, described: Described) -> list[dict[str, Any]]:
+def _parameters(rule: Rule, facts: Facts) -> Iterator[dict[str, Any]]:
     text = {"type": "string"}
-    parameters: list[dict[str, Any]] = [
-        {"name": name, "in": "path", "required": True, "schema": text} for name in sorted(rule.arguments)
-    ]
-    for name in described.query:
-        schema = {"type": "array", "items": text} if name.endswith("[]") else text
-        parameters.append({"name": name, "in": "query", "schema": schema})
-    if described.if_match:
-        parameters.append({"name": "If-Match", "in": "header", "schema": text})
-    return parameters
+    for name in sorted(rule.arguments):
+        yield {"name": name, "in": "path", "required": True, "schema": text}
+    if facts.query is not None:
+        yield from _query(facts.query())
+    if facts.if_match:
+        about = "The ETag of the order as you read it; 412 where it has changed since."
+        yield {"name": "If-Match", "in": "header", "schema": text, "description": about}
+
+
+def _query(form: Schema) -> Iterator[dict[str, Any]]:
+    made = plugin()
+    APISpec(title="", version="", openapi_version="3.1.0", plugins=[made])
+    prepare(made)
+    assert made.converter is not None, "prepared above"
+    for name, field in form.fields.items():
+        schema = made.converter.field2property(field)
+        about = schema.pop("description", "")
+        yield {"name": name, "in": "query", "schema": schema, "description": about}

@@ -158,7 +158,7 @@ def put(*path: Any) -> Change:
         (put("deliveries", 0, "url", "file:///etc/passwd"), "state.deliveries[0].url"),
         (put("orders", 0, "amount_cents", -5), "state.orders[0].amount_cents"),
         (put("orders", 0, "currency", "USD"), "state.orders[0].amount_cents"),
-        (put("orders", 0, "expiration_period", "bad"), "state.orders[0].expiration_period"),
+        (put("orders", 0, "sent", {"expiration_period": "bad"}), "state.orders[0].sent.expiration_period"),
         (
             put("orders", 0, "transactions", 0, "expiration_period", "bad"),
             "state.orders[0].transactions[0].expiration_period",
@@ -175,7 +175,8 @@ def put(*path: Any) -> Change:
         (put("deliveries", 0, "url", "http://["), "state.deliveries[0].url"),
         (put("agenda", 0, "command", "transaction_id", "none"), "state.agenda[0].command.transaction_id"),
         (put("swapped", ["none"]), "state.swapped[0]"),
-        (put("orders", 0, "return_url", "http://["), "state.orders[0].return_url"),
+        (put("orders", 0, "sent", {"return_url": "http://["}), "state.orders[0].sent.return_url"),
+        (put("orders", 0, "sent", {"customer": "Jan"}), "state.orders[0].sent.customer"),
         (put("orders", 0, "refunds", [["none", 5, []]]), "state.orders[0].refunds[0]"),
         (
             put("orders", 0, "transactions", 0, "authorization", "entries", 0, "quantities", [[7, 1]]),
@@ -211,7 +212,7 @@ def test_a_snapshot_may_be_over_a_mebibyte(sandbox: Sandbox) -> None:
     """Up to 256 of them, while every other body ends at one."""
     order = sandbox.place(description="x" * 900_000)
     state = sandbox.get("/control/state/").json()
-    state["orders"][0]["description"] = "y" * 3_000_000
+    state["orders"][0]["sent"]["description"] = "y" * 3_000_000
     assert sandbox.put("/control/state/", state).status_code == 200
     assert len(sandbox.read(order)["description"]) == 3_000_000
     assert sandbox.put("/control/scenario/", data=json.dumps(state)).status_code == 413

@@ -9,6 +9,8 @@ from payment_sandbox.forms import Cents, Choice, Form, Moment, PeriodText, Probl
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
+from payment_sandbox.orders.deliveries import DeliveryState
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 
 
@@ -83,3 +85,38 @@ class AdvanceForm(Form):
         aims = ("by", "to", "until")
         if sum(aim in data for aim in aims) != 1:
             raise ValidationError(Problem(f"must hold exactly one of: {', '.join(aims)}", aims))
+
+
+class WebhooksQuery(Form):
+    """Which webhooks to list."""
+
+    order_id = Text(about="Of one order only.")
+    state = Choice([state.value for state in DeliveryState], about="In one state only.")
+
+
+class JournalQuery(Form):
+    """Which requests to list, or to count."""
+
+    method = Text(about="With this HTTP method.")
+    path = Text(about="At this path; the final slash does not matter.")
+    status = Text(pattern="[0-9]{1,9}", expected="a number such as 201", about="Answered with this status.")
+    order_id = Text(about="About one order.")
+    count = Choice(("1",), about="Answer how many there are, and nothing else.")
+
+
+class WaitQuery(Form):
+    """What to wait for, and how long."""
+
+    order_id = Text(about="Together with status: the order.")
+    status = Choice([status.value for status in OrderStatus], about="The status that it should have.")
+    webhook = Text(about="An order of which a webhook should have been answered.")
+    idle = Choice(("1",), about="Nothing is due now, and no webhook is under way.")
+    timeout = Text(
+        pattern=r"[0-9]{1,3}(\.[0-9]+)?",
+        expected="a number of seconds, at most 60",
+        about="How long to wait, in real seconds; 10 by default, 60 at most.",
+    )
+
+
+class StateForm(Form):
+    """A snapshot, as ``GET /control/state/`` answers it; it is checked as a whole."""

@@ -71,3 +71,12 @@ def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
         for visit in list(project.epoch.journal.returns)
         if order_id in (None, visit.order_id)
     ]
+
+
+def besides(project: Project, order_id: str | None) -> dict[str, list[dict[str, Any]]]:
+    """What happened besides requests: visits back to the shop, statuses, and what could not be done."""
+    return {
+        "returns": returns(project, order_id),
+        "statuses": statuses(project, order_id),
+        "failures": failures(project, order_id),
+    }

@@ -3,23 +3,27 @@
 from hmac import compare_digest
 from typing import Any
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Response, request
 
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.version import __version__
-from payment_sandbox.web.answers.bodies import json_answer, list_answer
 from payment_sandbox.web.answers.control import project_record
+from payment_sandbox.web.answers.control_shapes import HealthShape, NewProjectShape, ProjectsShape
+from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.carried import application
 from payment_sandbox.web.control.strict import refuse_unknown
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.guard import refuse_strangers
+from payment_sandbox.web.routes import route
 
 health = Blueprint("health", __name__)
 projects = Blueprint("projects", __name__, url_prefix="/control")
 
 
-@health.get("/health/")
+@route(health, "GET", "/health/", answers=HealthShape, errors=())
 def get_health() -> Response:
     """Say that all that was asked for at start is there (CTL-05)."""
     return json_answer({"status": "ok", "version": __version__})
@@ -31,7 +35,7 @@ projects.before_request(refuse_strangers)
 @projects.before_request
 def require_control_token() -> None:
     """Ask for the control token where one is set."""
-    token: str | None = current_app.extensions["control_token"]
+    token = application().control_token
     sent = request.headers.get("Authorization", "")
     if token is not None and not compare_digest(sent.encode(), f"Bearer {token}".encode()):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
@@ -41,7 +45,17 @@ def require_control_token() -> None:
 projects.before_request(refuse_unknown)
 
 
-@projects.post("/projects/")
+@route(
+    projects,
+    "POST",
+    "/projects/",
+    reads=SettingsForm,
+    answers=NewProjectShape,
+    status=201,
+    needs_body=False,
+    errors=(400, 401, 413, 415),
+    example={"mode": "live", "seed": 7},
+)
 def post_project() -> Response:
     """Make a project; the only answer that holds an API key (CTL-06)."""
     all_projects: Registry = registry()
@@ -50,7 +64,7 @@ def post_project() -> Response:
     return json_answer({"api_key": api_key, **project_record(made)}, 201)
 
 
-@projects.get("/projects/")
+@route(projects, "GET", "/projects/", answers=ProjectsShape)
 def get_projects() -> Response:
     """List the projects, without their keys."""
     return list_answer([project_record(found) for found in registry().all()])

@@ -1,7 +1,7 @@
 """The calls that take their time: waiting for a condition, and watching all that happens."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from flask import Blueprint, Response, request
@@ -10,10 +10,13 @@ from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.bodies import json_answer
-from payment_sandbox.web.auth import project, require_project
+from payment_sandbox.web.answers.control_shapes import WaitedShape
+from payment_sandbox.web.answers.responses import json_answer
+from payment_sandbox.web.auth import project, select_project
+from payment_sandbox.web.control.forms import WaitQuery
 from payment_sandbox.web.control.strict import refuse_unknown
 from payment_sandbox.web.guard import refuse_strangers
+from payment_sandbox.web.routes import route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
@@ -21,30 +24,42 @@ HEARTBEAT_SECONDS: Final = 15.0
 
 watching = Blueprint("watching", __name__, url_prefix="/control")
 watching.before_request(refuse_strangers)
-watching.before_request(require_project)
+watching.before_request(select_project)
 watching.before_request(refuse_unknown)
 
 
-@watching.get("/wait/")
+@route(
+    watching,
+    "GET",
+    "/wait/",
+    answers=WaitedShape,
+    query=WaitQuery,
+    errors=(400, 401, 404, 408),
+    waits=True,
+)
 def get_wait() -> Response:
     """Wait until all that is asked for holds (CTL-26)."""
     query = request.args.to_dict()
     timeout_seconds = float(query.get("timeout", TIMEOUT_SECONDS_DEFAULT))
     conditions = _conditions(query)
-    violations = (
-        [] if conditions else [Violation("", "names no condition: order_id and status, webhook, or idle")]
-    )
-    if ("order_id" in query) != ("status" in query):
-        violations.append(Violation("status", "stands together with order_id"))
-    if timeout_seconds > TIMEOUT_SECONDS_MAX:
-        violations.append(Violation("timeout", "must be at most 60 seconds"))
-    if violations:
-        raise Invalid(violations)
+    _refuse(query, conditions, timeout_seconds)
     catch_up(project())
     return json_answer(waiting.wait(project(), conditions, timeout_seconds))
 
 
-@watching.get("/events/")
+def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeout_seconds: float) -> None:
+    violations = (
+        [] if conditions else [Violation("", "names no condition: order_id and status, webhook, or idle")]
+    )
+    if ("order_id" in query) != ("status" in query):
+        violations.append(Violation("status", "is needed together with order_id"))
+    if timeout_seconds > TIMEOUT_SECONDS_MAX:
+        violations.append(Violation("timeout", "must be at most 60 seconds"))
+    if violations:
+        raise Invalid(violations)
+
+
+@route(watching, "GET", "/events/", media_type="text/event-stream", waits=True)
 def get_events() -> Response:
     """Stream all that happens in the project, as server-sent events (CTL-27)."""
     return Response(_stream(project()), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})

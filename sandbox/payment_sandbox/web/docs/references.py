@@ -9,9 +9,9 @@ from payment_sandbox.methods import ALL, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders import refusals as refused
 from payment_sandbox.orders.cards import CARDS
+from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import load_file, ready_folder, scenario_files
-from payment_sandbox.scenarios.default import DOCUMENT
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
 
@@ -96,7 +96,7 @@ def ready_scenarios() -> str:
 def trigger_values() -> str:
     """What makes things go wrong without a scenario, from the default scenario itself."""
     rows = []
-    for rule in DOCUMENT["rules"]:
+    for rule in default_document()["rules"]:
         when, then = rule["when"], rule["then"]
         by_customer = when.get("customer", {}).get("email_address")
         value = f"customer `{by_customer[:-1]}...`" if by_customer else f"amount `{when['amount']}`"

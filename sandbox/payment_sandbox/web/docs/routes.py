@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from flask import current_app
-
 from payment_sandbox.web.docs.tables import code, fields
 from payment_sandbox.web.openapi import described
 
@@ -28,7 +26,7 @@ def pages() -> str:
 
 
 def _calls(*tags: str) -> str:
-    whole = json.loads(described(current_app))
+    whole = json.loads(described())
     named = whole["components"]["schemas"]
     shown = [
         _call(method, path, operation, named)

@@ -3,13 +3,15 @@
 from importlib.resources import files
 from typing import Final
 
-from flask import Blueprint, Response, current_app, render_template
+from flask import Blueprint, Response, render_template
 from werkzeug.exceptions import NotFound
 
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.carried import application
 from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, title
+from payment_sandbox.web.routes import route
 
 STYLE: Final = "docs.css"
 HEADERS: Final = {
@@ -31,7 +33,7 @@ def secure(response: Response) -> Response:
     return response
 
 
-@docs.get("/")
+@route(docs, "GET", "/", media_type="text/html", errors=(404,))
 def get_root() -> Response:
     """Show a browser how to begin; for a program there is nothing here."""
     if not is_browser():
@@ -39,24 +41,24 @@ def get_root() -> Response:
     return get_page(FIRST)
 
 
-@docs.get("/docs/")
+@route(docs, "GET", "/docs/", media_type="text/html", errors=())
 def get_first_page() -> Response:
     """Show how to begin."""
     return get_page(FIRST)
 
 
-@docs.get("/docs/<name>/")
+@route(docs, "GET", "/docs/<name>/", media_type="text/html", errors=(404,))
 def get_page(name: str) -> Response:
     """Show a page of the documentation."""
     if name not in NAMES:
         raise Unknown(f"the documentation has no page {name!r}", NAMES)
-    made: dict[str, str] = current_app.extensions["docs"]
+    made = application().docs
     if name not in made:
         made[name] = _page(name)
     return Response(made[name], content_type=HTML)
 
 
-@docs.get(f"/docs/{STYLE}")
+@route(docs, "GET", f"/docs/{STYLE}", media_type="text/css", errors=())
 def get_style() -> Response:
     """Give the documentation its style."""
     text = files("payment_sandbox.web.docs").joinpath("assets", STYLE).read_bytes()
@@ -67,7 +69,7 @@ def _page(name: str) -> str:
     from payment_sandbox.web.docs.contents import page  # here, because starting up is faster without them
     from payment_sandbox.web.docs.rendering import render
 
-    shown = page(name, current_app.extensions["public_url"])
+    shown = page(name, application().public_url)
     here = f"{base_path()}/docs/"
     groups = {group: [(other, title(other)) for other in names] for group, names in GROUPS.items()}
     body = render(shown.text, here)

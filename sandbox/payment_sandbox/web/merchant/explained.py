@@ -4,14 +4,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from flask import Response, g, request
+from flask import Response, request
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms.fields import NO_TIME
 from payment_sandbox.operations.possible import possible_now
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
+from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.merchant.faulty import RATE_LIMITED
+from payment_sandbox.web.routes import current_facts
 
 EXPLAIN: Final = "Sandbox-Explain"
 LENGTH_MAX: Final = 2000
@@ -21,71 +23,15 @@ FAULT: Final = "CTL-23"
 RULE_OF_STATUS: Final = {401: "AUTH-01", 404: "SET-08", 405: "SET-08", 413: "SET-09", 415: "SET-09"}
 MALFORMED: Final = "SET-08"
 UNKNOWN_KEY: Final = "SET-13"
-ORDER_RULES: Final = {
-    "currency": "ORD-03",
-    "amount": "SET-11",
-    "description": "ORD-06",
-    "merchant_order_id": "ORD-07",
-    "return_url": "ORD-08",
-    "webhook_url": "ORD-10",
-    "expiration_period": "ORD-11",
-    "payment_methods": "ORD-13",
-    "customer": "ORD-15",
-    "order_lines.type": "LINE-01",
-    "order_lines.amount": "LINE-02",
-    "order_lines.currency": "LINE-03",
-    "order_lines.merchant_order_line_id": "LINE-04",
-    "order_lines.name": "LINE-05",
-    "order_lines.quantity": "LINE-06",
-    "order_lines.vat_percentage": "SET-30",
-    "order_lines": "ORD-16",
-    "transactions.payment_method": "GEN-02",
-    "transactions.expiration_period": "TRQ-03",
-    "transactions.capture_mode": "CAP-01",
-    "transactions.payment_method_details.dynamic_descriptor": "CARD-05",
-    "transactions.payment_method_details.one_click_type": "CARD-10",
-    "transactions.payment_method_details.recurring_type": "CARD-11",
-    "transactions.payment_method_details.cvc": "CARD-14",
-    "transactions.payment_method_details.vault_token": "CARD-12",
-    "transactions.payment_method_details.issuer_id": "IDR-06",
-    "transactions.payment_method_details": "TX-11",
-    "transactions": "SET-17",
-    "client": "SET-14",
-    "extra": "SET-14",
-}
-QR_RULES: Final = {
-    "amount": "QR-02",
-    "amount_changeable": "QR-03",
-    "amount_max": "QR-07",
-    "amount_min": "QR-09",
-    "currency": "QR-10",
-    "description": "QR-11",
-    "one_off": "QR-12",
-    "expiration": "QR-16",
-    "merchant_order_id": "QR-18",
-    "size": "QR-20",
-    "return_url": "QR-21",
-    "webhook_url": "QR-22",
-}
-RULES_OF: Final[Mapping[str, Mapping[str, str]]] = {
-    "api.post_order": ORDER_RULES,
-    "api.put_order": ORDER_RULES,
-    "api.post_qr": QR_RULES,
-    "api.get_order": {"fields[]": "END-04"},
-    "api.post_capture_amount": {"amount": "SET-11", "description": "END-14"},
-    "api.post_void_amount": {"amount": "SET-11", "description": "END-16"},
-    "api.post_capture_lines": {"order_lines": "END-13", "description": "END-13"},
-    "api.post_void_lines": {"order_lines": "END-15", "description": "END-15"},
-    "api.post_refund": {"amount": "SET-49", "order_lines": "END-08", "description": "END-10"},
-}
 
 
 def explain(response: Response, project: Project | None) -> None:
     """Name the rule and what is possible now, in one header line."""
-    violations: Sequence[Violation] = g.get("violations", ())
+    here = exchange()
+    violations = here.violations
     rules = _rules(response.status_code, violations)
-    if project is not None and g.get("rule") is None:
-        g.rule = rules[0]
+    if project is not None and here.rule is None:
+        here.rule = rules[0]
     texts = rule_texts()
     shown = "; ".join(f"{rule} {texts.get(rule, '')}" for rule in rules[:RULES_SHOWN_MAX])
     possible = _possible(response, violations, project)
@@ -94,7 +40,7 @@ def explain(response: Response, project: Project | None) -> None:
     response.headers[EXPLAIN] = plain if len(plain) <= LENGTH_MAX else f"{plain[:LENGTH_MAX]}..."
 
 
-def rule_of(endpoint: str | None, violation: Violation) -> str:
+def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
     """The rule that a violation breaks: its own, or its path's, or that of a part of its path."""
     if violation.rule is not None:
         return violation.rule
@@ -102,20 +48,21 @@ def rule_of(endpoint: str | None, violation: Violation) -> str:
         return UNKNOWN_KEY
     if violation.message == NO_TIME:
         return "SET-21"
-    known = RULES_OF.get(endpoint or "", {})
     path = re.sub(r"\[\d+\]", "", violation.path)
-    while path and path not in known:
+    while path and path not in rules:
         path = path.rpartition(".")[0]
-    return known.get(path, MALFORMED)
+    return rules.get(path, MALFORMED)
 
 
 def _rules(status: int, violations: Sequence[Violation]) -> list[str]:
     if _is_asked_for(status):
         return [FAULT]
-    refused: str | None = g.get("rule")
+    refused = exchange().rule
     if refused is not None:
         return [refused]
-    found = [rule_of(request.endpoint, violation) for violation in violations]
+    facts = current_facts()
+    rules = facts.rules if facts is not None else {}
+    found = [rule_of(rules, violation) for violation in violations]
     if status == 401 and request.headers.get("Authorization"):
         found = ["AUTH-02"]
     if status == 404 and not request.path.startswith("/v1/"):
@@ -125,7 +72,7 @@ def _rules(status: int, violations: Sequence[Violation]) -> list[str]:
 
 def _is_asked_for(status: int) -> bool:
     """Whether this refusal is a fault that somebody put there, not the service's own."""
-    fault: Mapping[str, object] = g.get("fault", {})
+    fault = exchange().fault
     return fault.get("status") == status or (status == RATE_LIMITED and "rate_limit" in fault)
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from threading import Event
 from typing import Any, Final
 
-from flask import Response, g, request
+from flask import Response, request
 
 from payment_sandbox.projects.project import Project
+from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.errors import RequestRefused, refused_answer
 
 RATE_LIMITED: Final = 429
@@ -25,7 +26,7 @@ def strike_before(project: Project) -> Response | None:
     fault: Mapping[str, Any] = own or scenario
     if not fault:
         return None
-    g.fault = dict(fault)
+    exchange().fault = dict(fault)
     if "latency" in fault:
         _pass_real_time(fault["latency"])
     if "rate_limit" in fault:
@@ -35,7 +36,7 @@ def strike_before(project: Project) -> Response | None:
 
 def strike_after(response: Response) -> Response:
     """Let a fault strike that comes when the work is done: its answer is lost."""
-    fault: Mapping[str, Any] = g.get("fault", {})
+    fault = exchange().fault
     if fault.get("truncate"):
         return _truncated(response)
     if fault.get("phase") == AFTER:
@@ -50,7 +51,7 @@ def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | N
     if "hang" in fault:
         _pass_real_time(fault["hang"])
     if "hang" in fault or fault.get("reset"):
-        g.cut_status = status
+        exchange().is_cut, exchange().cut_status = True, status
         return Response(_cut_off(request.environ["sandbox.cut_off"]))
     return None
 

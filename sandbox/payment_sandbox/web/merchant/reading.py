@@ -4,12 +4,13 @@ from collections.abc import Container, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from flask import Response, g
+from flask import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.carried import exchange
 
 IGNORED: Final = "Sandbox-Ignored-Fields"
 WARNINGS: Final = "Sandbox-Warnings"
@@ -48,12 +49,12 @@ def read_body(project: Project, form: Form, *, empty_is: Any = None) -> dict[str
 def note_ignored(*paths: str) -> None:
     """Remember keys that were dropped, for the header and the journal (SET-12)."""
     if paths:
-        g.ignored = (*g.get("ignored", ()), *paths)
+        exchange().ignored = (*exchange().ignored, *paths)
 
 
 def warn(sentence: str) -> None:
     """Remember something odd that was accepted (SET-31)."""
-    g.warnings = (*g.get("warnings", ()), sentence)
+    exchange().warnings = (*exchange().warnings, sentence)
 
 
 def name_ignored(response: Response, ignored: Sequence[str], warnings: Sequence[str]) -> None:

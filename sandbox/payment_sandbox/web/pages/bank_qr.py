@@ -6,7 +6,7 @@ from decimal import Decimal
 from secrets import token_urlsafe
 from typing import Final
 
-from flask import Response, current_app, render_template, request, url_for
+from flask import Response, render_template, request, url_for
 
 from payment_sandbox.methods.banking import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
@@ -17,18 +17,20 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import base_path, qr_page_url
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.browsers import HTML
+from payment_sandbox.web.carried import application
 from payment_sandbox.web.pages import language
-from payment_sandbox.web.pages.blueprint import pages
+from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.language import Language
 from payment_sandbox.web.pages.qr_image import qr_png
 from payment_sandbox.web.pages.visit import TOKEN, Visit, chosen_language, find_project, go
+from payment_sandbox.web.routes import route
 
 TYPED: Final = re.compile(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
 BAD_REQUEST: Final = 400
 QR: Final = "/qr/<project_id>/<qr_id>"
 
 
-@pages.get(f"{QR}.png")
+@route(pages, "GET", f"{QR}.png", media_type="image/png", errors=(404,))
 def get_qr_image(project_id: str, qr_id: str) -> Response:
     """The image of a QR request (QR-26)."""
     project = find_project(project_id)
@@ -36,14 +38,14 @@ def get_qr_image(project_id: str, qr_id: str) -> Response:
     return Response(qr_png(qr_page_url(project, asked), asked.size_pixels), mimetype="image/png")
 
 
-@pages.get(f"{QR}/")
+@route(pages, "GET", f"{QR}/", **PAGE)
 def get_qr_page(project_id: str, qr_id: str) -> Response:
     """Let the payer enter an amount, if he may, and choose his bank (QR-27)."""
     project = find_project(project_id)
     return _shown(project, project.epoch.find_qr_request(qr_id))
 
 
-@pages.post(f"{QR}/")
+@route(pages, "POST", f"{QR}/", **POSTED)
 def post_qr_page(project_id: str, qr_id: str) -> Response:
     """Make the order, once for each form, and go on to the bank."""
     project = find_project(project_id)
@@ -68,8 +70,7 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
 
 
 def _sign(asked: QrRequest, form_id: str) -> str:
-    secret: bytes = current_app.extensions["forgery_secret"]
-    return hmac.new(secret, f"{asked.id}/{form_id}".encode(), "sha256").hexdigest()
+    return hmac.new(application().forgery_secret, f"{asked.id}/{form_id}".encode(), "sha256").hexdigest()
 
 
 def _typed_cents(asked: QrRequest) -> Cents | None:

@@ -1,8 +1,9 @@
 """What all pages share: their headers, their style and script, and how they refuse."""
 
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from flask import Blueprint, Response, render_template, request
 
@@ -15,6 +16,7 @@ from payment_sandbox.web.errors import RequestRefused, answer_for
 from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.pages.language import NAMES
 from payment_sandbox.web.pages.visit import LANGUAGE_COOKIE, chosen_language
+from payment_sandbox.web.routes import route
 
 ASSETS: Final = {"pay.css": "text/css", "pay.js": "text/javascript"}
 ASSET_SECONDS: Final = 3600
@@ -31,6 +33,9 @@ HEADERS: Final = {
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+
+PAGE: Final[Mapping[str, Any]] = {"errors": (404,), "media_type": "text/html"}
+POSTED: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}
 
 pages = Blueprint("pages", __name__, template_folder="templates")
 
@@ -81,7 +86,7 @@ def refuse(error: Exception) -> Response:
 pages.after_request(release_webhooks)
 
 
-@pages.get("/assets/<name>")
+@route(pages, "GET", "/assets/<name>", media_type="text/css", errors=(404,))
 def get_asset(name: str) -> Response:
     """The stylesheet and the script."""
     if name not in ASSETS:

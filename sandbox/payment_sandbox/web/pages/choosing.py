@@ -4,17 +4,17 @@ from typing import NamedTuple
 
 from flask import request
 
-from payment_sandbox.methods import WITH_ISSUERS
+from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.banking import ISSUERS, Issuer
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.web.pages.visit import Visit
 
 
 class Choice(NamedTuple):
-    """A way to pay: the name that the merchant knows it by, its phrase, and the banks to choose from."""
+    """A way to pay: the name that the merchant knows it by, its label, and the banks to choose from."""
 
     name: str
-    phrase: str
+    label: str
     issuers: tuple[Issuer, ...]
 
 
@@ -23,8 +23,9 @@ def choices(visit: Visit) -> list[Choice]:
     settings = visit.project.settings
     found = []
     for name in offered(settings, visit.order):
-        identifier = settings.method(name) or name
-        found.append(Choice(name, identifier, ISSUERS if identifier == WITH_ISSUERS else ()))
+        able = BY_NAME[settings.method(name) or ""].capabilities
+        label = able.labels[visit.language.tag]
+        found.append(Choice(name, label, ISSUERS if able.has_issuers else ()))
     return found
 
 

@@ -108,10 +108,10 @@ def _pay_by_card(visit: Visit) -> Response | Action:
 def _login_facts(visit: Visit) -> dict[str, Any]:
     attempt = attempt_of(visit)
     names = {issuer.id: issuer.name for issuer in ISSUERS}
-    phrase = f"bank_of_{attempt.method}"
     bank = names.get(attempt.details.get("issuer_id", ""))
-    if bank is None and attempt.method.startswith("bank-"):
-        bank = visit.language.say(phrase)
+    labels = BY_NAME[attempt.method].capabilities.bank
+    if bank is None and labels is not None:
+        bank = labels[visit.language.tag]
     say = visit.language.say
     return {"title": say("bank_title", bank=bank) if bank is not None else say("wallet_title")}
 

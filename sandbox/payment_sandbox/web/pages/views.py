@@ -7,20 +7,22 @@ from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, Unknown
 from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.after import hold_webhooks
-from payment_sandbox.web.answers.orders import json_answer
+from payment_sandbox.web.answers.responses import json_answer
+from payment_sandbox.web.answers.shapes import StateVersionShape
 from payment_sandbox.web.pages import payment
-from payment_sandbox.web.pages.blueprint import pages
+from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.choosing import choices, is_repeated
 from payment_sandbox.web.pages.endings import BUTTONS, PAY, corner_buttons, secured, to_be_secured
 from payment_sandbox.web.pages.qr_image import qr_png
 from payment_sandbox.web.pages.results import ending
 from payment_sandbox.web.pages.visit import Visit, arrive, go, go_on, show
+from payment_sandbox.web.routes import route
 
 SCAN_PIXELS = 240
 ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
 
 
-@pages.get("/pay/<project_id>/<order_id>/")
+@route(pages, "GET", "/pay/<project_id>/<order_id>/", **PAGE)
 def get_order_page(project_id: str, order_id: str) -> Response:
     """Show the ways to pay an order, or how it ended (GEN-03)."""
     visit = arrive(project_id, order_id)
@@ -41,7 +43,7 @@ def _led_on(visit: Visit) -> Response:
     return show(visit, "result", ending=ending(visit), corner=())
 
 
-@pages.post("/pay/<project_id>/<order_id>/")
+@route(pages, "POST", "/pay/<project_id>/<order_id>/", **POSTED)
 def post_order_page(project_id: str, order_id: str) -> Response:
     """Choose a way to pay (SET-18)."""
     visit = arrive(project_id, order_id)
@@ -64,7 +66,7 @@ def _chosen(visit: Visit, chosen: str) -> Response:
     return go_on(visit.now()._replace(attempt=order.last_transaction))
 
 
-@pages.get(f"{ATTEMPT}/")
+@route(pages, "GET", f"{ATTEMPT}/", **PAGE)
 def get_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the page of an attempt; one that has ended leads on (GEN-06)."""
     visit = arrive(project_id, order_id, transaction_id)
@@ -73,7 +75,7 @@ def get_payment(project_id: str, order_id: str, transaction_id: str) -> Response
     return go_on(visit) if visit.is_over else payment.shown(visit)
 
 
-@pages.post(f"{ATTEMPT}/")
+@route(pages, "POST", f"{ATTEMPT}/", **POSTED)
 def post_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Let the customer, or the tester for somebody else, end the attempt."""
     visit = arrive(project_id, order_id, transaction_id)
@@ -93,7 +95,7 @@ def _stale(visit: Visit) -> Response:
     return go_on(visit) if visit.is_over else go(visit.url("get_payment", notice="stale"))
 
 
-@pages.get(f"{ATTEMPT}/secure/")
+@route(pages, "GET", f"{ATTEMPT}/secure/", **PAGE)
 def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
     visit = arrive(project_id, order_id, transaction_id)
@@ -105,7 +107,7 @@ def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     return show(visit, "secure", card=card, authorization=authorization, corner=corner, leave=leave)
 
 
-@pages.post(f"{ATTEMPT}/secure/")
+@route(pages, "POST", f"{ATTEMPT}/secure/", **POSTED)
 def post_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Let the bank answer."""
     visit = arrive(project_id, order_id, transaction_id)
@@ -116,7 +118,7 @@ def post_secure(project_id: str, order_id: str, transaction_id: str) -> Response
     return _acted(visit, action)
 
 
-@pages.get(f"{ATTEMPT}/scan/")
+@route(pages, "GET", f"{ATTEMPT}/scan/", **PAGE)
 def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show what a wallet app shows after the scan (WQR-01)."""
     visit = arrive(project_id, order_id, transaction_id)
@@ -128,7 +130,7 @@ def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
     return show(visit, "confirm", corner=corner_buttons(visit), leave=visit.url("get_left"))
 
 
-@pages.get(f"{ATTEMPT}/code.png")
+@route(pages, "GET", f"{ATTEMPT}/code.png", media_type="image/png", errors=(404,))
 def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
     """The code that a wallet app scans."""
     visit = arrive(project_id, order_id, transaction_id)
@@ -138,21 +140,21 @@ def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
     return Response(qr_png(address, SCAN_PIXELS), mimetype="image/png")
 
 
-@pages.get(f"{ATTEMPT}/state/")
+@route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersionShape, errors=(404,))
 def get_state(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Say how it stands, for a page that waits."""
     visit = arrive(project_id, order_id, transaction_id)
     return json_answer({"state": visit.order.version})
 
 
-@pages.get(f"{ATTEMPT}/left/")
+@route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
 def get_left(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show a payer who walks away that nothing has happened."""
     visit = arrive(project_id, order_id, transaction_id)
     return go_on(visit) if visit.is_over else show(visit, "left", corner=())
 
 
-@pages.get("/pay/<project_id>/<order_id>/result/")
+@route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
 def get_result(project_id: str, order_id: str) -> Response:
     """Show how a payment ended to a payer who has no shop to go back to (FLOW-16)."""
     visit = arrive(project_id, order_id)

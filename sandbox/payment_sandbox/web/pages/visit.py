@@ -4,7 +4,7 @@ import hmac
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from flask import Response, current_app, g, render_template, request, url_for
+from flask import Response, render_template, request, url_for
 from werkzeug.urls import iri_to_uri
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
@@ -19,6 +19,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import HTML
+from payment_sandbox.web.carried import application, exchange
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.language import Language
 
@@ -48,6 +49,13 @@ class Visit(NamedTuple):
         return self.project.settings.name or self.language.say("the_shop")
 
     @property
+    def method_label(self) -> str:
+        """What the attempt's method is called."""
+        assert self.attempt is not None, "only pages of attempts say it"
+        label: str = BY_NAME[self.attempt.method].capabilities.labels[self.language.tag]
+        return label
+
+    @property
     def actions(self) -> tuple[str, ...]:
         """The names of what can be done to the attempt now."""
         if self.attempt is None:
@@ -71,9 +79,8 @@ class Visit(NamedTuple):
     @property
     def token(self) -> str:
         """What a form of this page carries, so that no other site can post it."""
-        secret: bytes = current_app.extensions["forgery_secret"]
         of = f"{self.project.project_id}/{self.order.id}/{self.attempt.id if self.attempt else ''}"
-        return hmac.new(secret, of.encode(), "sha256").hexdigest()
+        return hmac.new(application().forgery_secret, of.encode(), "sha256").hexdigest()
 
     def is_own_post(self) -> bool:
         """Whether a post carries the token of its page."""
@@ -152,7 +159,7 @@ def find_project(project_id: str) -> Project:
     if project is None:
         raise Unknown("there is nothing at this address")
     catch_up(project)
-    g.project = project
+    exchange().project = project
     return project
 
 

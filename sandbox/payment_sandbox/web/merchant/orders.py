@@ -1,65 +1,89 @@
-"""The merchant API's routes: each loads, does one operation and answers."""
+"""Orders, refunds, banks and QR requests: each call loads, does one operation and answers."""
 
-from flask import Blueprint, Response, request
+from typing import Final
 
-from payment_sandbox.methods import BY_NAME, WITH_ISSUERS
+from flask import Response, request
+
+from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.banking import ISSUERS
-from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.bank_qr import create_qr_request
 from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
-from payment_sandbox.orders.lines import LineQuantity, total_cents
+from payment_sandbox.orders.lines import total_cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
-from payment_sandbox.web.answers.orders import if_match, is_known, json_answer, order_answer
-from payment_sandbox.web.answers.records import (
-    AMOUNTS,
-    DETAILS,
-    ORDER_KEYS,
-    amount_details,
-    order_line_details,
+from payment_sandbox.web.answers.order import (
+    COMPARED,
+    EXTRA_BLOCKS,
+    ORDER,
+    READ_ONLY,
+    RULES,
+    OrderForm,
+    UpdateForm,
     order_record,
-    qr_record,
-    transaction_record,
 )
+from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
+from payment_sandbox.web.answers.responses import if_match, is_known, json_answer, order_answer
+from payment_sandbox.web.answers.shapes import CurrenciesShape, IssuerShape
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.bodies import json_object, line
 from payment_sandbox.web.merchant import forms
-from payment_sandbox.web.merchant.exchange import begin, finish
+from payment_sandbox.web.merchant.blueprint import BODY_ERRORS, TAKING, api
 from payment_sandbox.web.merchant.reading import note_ignored, read_body, read_partly, warn
+from payment_sandbox.web.routes import route
 
-ORDER = forms.OrderForm()
-UPDATE = forms.UpdateForm()
-NOTHING = forms.NothingForm()
-BY_AMOUNT = forms.ByAmountForm()
-BY_LINES = forms.ByLinesForm()
-REFUND = forms.RefundForm()
-QR = forms.QrForm()
-EXTRA_BLOCKS = {DETAILS: order_line_details, AMOUNTS: amount_details}
-READ_ONLY = ORDER_KEYS - UPDATE.fields.keys()
-COMPARED = READ_ONLY - EXTRA_BLOCKS.keys()
+ORDER_FORM: Final = OrderForm()
+UPDATE: Final = UpdateForm()
+REFUND: Final = forms.RefundForm()
+QR_FORM: Final = QrForm()
+ORDER_EXAMPLE: Final = {
+    "currency": "EUR",
+    "amount": 1295,
+    "merchant_order_id": "shop-1001",
+    "description": "Two pairs of socks",
+    "return_url": "https://shop.example/thanks",
+    "webhook_url": "https://shop.example/webhook",
+    "customer": {"email_address": "jan@example.com", "country": "NL", "locale": "nl"},
+    "order_lines": [
+        {"merchant_order_line_id": "line-1", "name": "Socks", "amount": 500, "quantity": 2},
+        {"merchant_order_line_id": "line-2", "name": "Postage", "amount": 295, "quantity": 1},
+    ],
+    "transactions": [{"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}],
+}
 
-TRANSACTION = "/orders/<order_id>/transactions/<transaction_id>"
 
-api = Blueprint("api", __name__, url_prefix="/v1")
-api.before_request(begin)
-api.after_request(finish)
-
-
-@api.post("/orders/")
+@route(
+    api,
+    "POST",
+    "/orders/",
+    reads=OrderForm,
+    answers=ORDER.shape,
+    status=201,
+    errors=(*BODY_ERRORS, 409),
+    example=ORDER_EXAMPLE,
+    rules=RULES,
+)
 def post_order() -> Response:
     """Create an order."""
     here = project()
-    data, violations = read_partly(here, ORDER)
+    data, violations = read_partly(here, ORDER_FORM)
     data.setdefault("client", {}).setdefault("user_agent", request.headers.get("User-Agent", ""))
     order = create_order(here, data, violations)
     _warn_of_sum(order)
     return order_answer(here, order, 201)
 
 
-@api.get("/orders/<order_id>/")
+@route(
+    api,
+    "GET",
+    "/orders/<order_id>/",
+    answers=ORDER.shape,
+    query=forms.OrderQuery,
+    errors=(400, 401, 404),
+    rules={"fields[]": "END-04"},
+)
 def get_order(order_id: str) -> Response:
     """Read an order or refund, with extra blocks if asked for."""
     blocks = request.args.getlist("fields[]")
@@ -74,7 +98,17 @@ def get_order(order_id: str) -> Response:
     return answer
 
 
-@api.put("/orders/<order_id>/")
+@route(
+    api,
+    "PUT",
+    "/orders/<order_id>/",
+    reads=UpdateForm,
+    answers=ORDER.shape,
+    if_match=True,
+    errors=TAKING,
+    example={"description": "Two pairs of socks, blue"},
+    rules=RULES,
+)
 def put_order(order_id: str) -> Response:
     """Change an order; read-only keys that differ are ignored and named."""
     shown = order_record(project(), project().find_order(order_id))
@@ -85,13 +119,25 @@ def put_order(order_id: str) -> Response:
     return order_answer(project(), update(project(), order_id, data, violations, if_match()))
 
 
-@api.delete("/orders/<order_id>/")
+@route(api, "DELETE", "/orders/<order_id>/", answers=ORDER.shape, if_match=True, errors=(401, 404, 409, 412))
 def delete_order(order_id: str) -> Response:
     """Cancel an order."""
     return order_answer(project(), cancel(project(), order_id, if_match()))
 
 
-@api.post("/orders/<order_id>/refunds/")
+@route(
+    api,
+    "POST",
+    "/orders/<order_id>/refunds/",
+    reads=forms.RefundForm,
+    answers=ORDER.shape,
+    status=201,
+    needs_body=False,
+    if_match=True,
+    errors=TAKING,
+    example={"amount": 500, "description": "One pair came back"},
+    rules={"amount": "SET-49", "order_lines": "END-08", "description": "END-10"},
+)
 def post_refund(order_id: str) -> Response:
     """Refund an order."""
     data = read_body(project(), REFUND, empty_is={})
@@ -101,52 +147,16 @@ def post_refund(order_id: str) -> Response:
     return order_answer(project(), done.record, 201)
 
 
-@api.post(f"{TRANSACTION}/captures/")
-def post_capture(order_id: str, transaction_id: str) -> Response:
-    """Capture all that is left."""
-    read_body(project(), NOTHING, empty_is={})
-    return _take(order_id, transaction_id, authorizations.capture_rest())
-
-
-@api.post(f"{TRANSACTION}/captures/amount/")
-def post_capture_amount(order_id: str, transaction_id: str) -> Response:
-    """Capture an amount."""
-    data = read_body(project(), BY_AMOUNT)
-    entry = authorizations.capture_amount(data["amount"], data.get("description"))
-    return _take(order_id, transaction_id, entry)
-
-
-@api.post(f"{TRANSACTION}/captures/orderlines/")
-def post_capture_lines(order_id: str, transaction_id: str) -> Response:
-    """Capture lines."""
-    lines, description = _lines()
-    return _take(order_id, transaction_id, authorizations.capture_lines(lines, description))
-
-
-@api.post(f"{TRANSACTION}/voids/amount/")
-def post_void_amount(order_id: str, transaction_id: str) -> Response:
-    """Void an amount."""
-    data = read_body(project(), BY_AMOUNT)
-    entry = authorizations.void_amount(data["amount"], data.get("description"))
-    return _take(order_id, transaction_id, entry)
-
-
-@api.post(f"{TRANSACTION}/voids/orderlines/")
-def post_void_lines(order_id: str, transaction_id: str) -> Response:
-    """Void lines."""
-    lines, description = _lines()
-    return _take(order_id, transaction_id, authorizations.void_lines(lines, description))
-
-
-@api.get("/<method_name>/issuers/")
+@route(api, "GET", "/<method_name>/issuers/", answers=IssuerShape, is_list=True, errors=(401, 404))
 def get_issuers(method_name: str) -> Response:
     """List the banks of online banking, under the method's name or an alias (CTL-02)."""
-    if project().settings.method(method_name) != WITH_ISSUERS:
-        raise Unknown(f"{method_name!r} is no payment method with issuers")
+    method = BY_NAME.get(project().settings.method(method_name) or "")
+    if method is None or not method.capabilities.has_issuers:
+        raise Unknown(f"{method_name!r} is not a payment method with issuers")
     return json_answer([issuer._asdict() for issuer in ISSUERS])
 
 
-@api.get("/merchants/self/projects/self/currencies/")
+@route(api, "GET", "/merchants/self/projects/self/currencies/", answers=CurrenciesShape)
 def get_currencies() -> Response:
     """List the enabled methods and the currency of each."""
     enabled = project().settings.payment_methods
@@ -155,21 +165,21 @@ def get_currencies() -> Response:
     )
 
 
-@api.post("/bankqr/")
+@route(
+    api,
+    "POST",
+    "/bankqr/",
+    reads=QrForm,
+    answers=QR.shape,
+    status=201,
+    errors=BODY_ERRORS,
+    example={"amount": 1295, "description": "Coffee", "size": 300},
+    rules=QR.rules(),
+)
 def post_qr() -> Response:
     """Create a QR request."""
-    data, violations = read_partly(project(), QR)
+    data, violations = read_partly(project(), QR_FORM)
     return json_answer(qr_record(project(), create_qr_request(project(), data, violations)), 201)
-
-
-def _take(order_id: str, transaction_id: str, entry: authorizations.Take) -> Response:
-    order, transaction = authorizations.take(project(), order_id, transaction_id, entry, if_match())
-    return json_answer(transaction_record(project(), order, transaction))
-
-
-def _lines() -> tuple[list[LineQuantity], str | None]:
-    data = read_body(project(), BY_LINES)
-    return [LineQuantity(**line) for line in data["order_lines"]], data.get("description")
 
 
 def _refuse_unknown_blocks(blocks: list[str]) -> None:

@@ -1,29 +1,37 @@
-"""Answers that carry an order: dumped once per version, with its ETag."""
+"""How both APIs answer; orders are dumped once per version, with their ETag."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from flask import Response, g, request
+from flask import Response, request
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.edit import IfMatch
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.records import order_record
+from payment_sandbox.web.answers.order import order_record
 from payment_sandbox.web.bodies import line
+from payment_sandbox.web.carried import exchange
 
 JSON = "application/json"
 CREATED = 201
 
 
 def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Any other answer."""
+    """An answer in JSON."""
     return Response(line(data), status=status, mimetype=JSON, headers=headers)
+
+
+def list_answer(items: Sequence[Any], dropped: int = 0, **more: Any) -> Response:
+    """A list; ``dropped`` counts what was let go to make room."""
+    return json_answer({"items": list(items), "dropped": dropped, **more})
 
 
 def order_answer(project: Project, order: Order, status: int = 200) -> Response:
     """An order with its ETag; the bytes are kept for the reads of this version."""
-    g.order_id = order.id
+    here = exchange()
+    here.order_id = order.id
     if status == CREATED and order.transactions:
-        g.transaction_id = order.transactions[-1].id
+        here.transaction_id = order.transactions[-1].id
     etag, body = order_bytes(project, order)
     return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
 

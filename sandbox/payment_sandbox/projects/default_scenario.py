@@ -1,0 +1,45 @@
+"""The scenario of every project that chose none: people act, and trigger values make things go wrong."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from payment_sandbox.methods import ALL, NAMES, REFUND
+from payment_sandbox.methods.base import TriggerValue
+from payment_sandbox.scenarios.loader import load_scenario
+from payment_sandbox.scenarios.model import Scenario
+
+DEFAULT: Final = "default"
+
+
+def default_document() -> dict[str, Any]:
+    """The document, made from the trigger values that methods declare; equal ones share a rule."""
+    return {
+        "name": DEFAULT,
+        "description": "Customers and banks wait for you; these customers and amounts make things go wrong.",
+        "rules": [*_rules(), *(_rule(trigger, refund=True) for trigger in REFUND.capabilities.triggers)],
+    }
+
+
+@cache
+def default_scenario() -> Scenario:
+    """The built-in scenario, read once."""
+    return load_scenario(default_document(), NAMES)
+
+
+def _rules() -> Iterator[dict[str, Any]]:
+    methods_of: dict[str, tuple[TriggerValue, list[str]]] = {}
+    for method in ALL:
+        for trigger in method.capabilities.triggers:
+            methods_of.setdefault(repr(trigger), (trigger, []))[1].append(method.name)
+    by_value = sorted(methods_of.values(), key=lambda found: found[0].amount or 0)
+    for trigger, names in by_value:
+        yield _rule(trigger, payment_method=names)
+
+
+def _rule(trigger: TriggerValue, **when: Any) -> dict[str, Any]:
+    if trigger.local_part is not None:
+        when["customer"] = {"email_address": f"{trigger.local_part}@*"}
+    if trigger.amount is not None:
+        when["amount"] = trigger.amount
+    return {"when": when, "then": dict(trigger.then)}

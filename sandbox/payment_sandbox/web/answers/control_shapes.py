@@ -1,0 +1,298 @@
+"""The answers of the control API as they are documented; tests hold every answer against these."""
+
+from typing import Final
+
+from marshmallow import Schema, fields
+
+from payment_sandbox.orders.deliveries import DeliveryState
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.clock import FROZEN, RUNNING
+from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.web.answers.shapes import always, listed
+from payment_sandbox.web.answers.tables import moment, number, text
+
+
+class HealthShape(Schema):
+    """A server that is ready."""
+
+    status = always(text(enum=["ok"]))
+    version = always(text())
+
+
+class ClockShape(Schema):
+    """A project's clock."""
+
+    now = always(moment())
+    mode = always(text(enum=[RUNNING, FROZEN]))
+    rate = always(fields.Float(metadata={"description": "Sandbox seconds per real second."}))
+
+
+class UnderWayShape(Schema):
+    """A webhook that nobody has answered yet."""
+
+    delivery_id = always(text())
+    order_id = always(text())
+    url = always(text())
+
+
+class MovedClockShape(ClockShape):
+    """A project's clock, and whether a limit stopped it on its way."""
+
+    stopped = fields.Boolean(metadata={"enum": [True]})
+    under_way = fields.List(fields.Nested(UnderWayShape))
+
+
+class ProjectShape(Schema):
+    """A project, without its key."""
+
+    project_id = always(text())
+    merchant_id = always(text())
+    settings = always(fields.Nested(SettingsForm))
+    clock = always(fields.Nested(ClockShape))
+    scenario = always(text("The name of the active scenario."))
+
+
+class NewProjectShape(ProjectShape):
+    """A project with its key, which is told here and never again."""
+
+    api_key = always(text())
+
+
+class DeletedShape(Schema):
+    """The project that is gone."""
+
+    deleted = always(text("Its project_id."))
+
+
+class DueShape(Schema):
+    """Something due."""
+
+    at = always(moment())
+    kind = always(text())
+    order_id = always(text())
+    label = always(text())
+    failed = text("Why it could not be done; it was set aside then.")
+
+
+class HappenedShape(DueShape):
+    """Something that happened during an advance."""
+
+    delivery_id = text("Of a webhook.")
+
+
+AdvanceShape: Final = Schema.from_dict(
+    {
+        "from": always(moment()),
+        "to": always(moment("Where the clock is now.")),
+        "events": always(fields.List(fields.Nested(HappenedShape))),
+        "stopped": fields.Boolean(
+            metadata={"enum": [True], "description": "A limit stopped it; the next one goes on."}
+        ),
+        "under_way": fields.List(fields.Nested(UnderWayShape)),
+    },
+    name="AdvanceShape",
+)
+
+
+class ScenarioSummaryShape(Schema):
+    """A scenario that is there by name."""
+
+    name = always(text())
+    description = always(text())
+
+
+JsonSchemaShape: Final = Schema.from_dict(
+    {
+        "$schema": always(text()),
+        "title": always(text()),
+        "description": text(),
+        "type": always(text()),
+        "properties": always(fields.Dict()),
+        "required": fields.List(fields.String()),
+        "additionalProperties": fields.Boolean(),
+        "$defs": always(fields.Dict()),
+    },
+    name="JsonSchemaShape",
+)
+
+
+class SentShape(Schema):
+    """What an attempt sent."""
+
+    headers = always(fields.Dict(keys=fields.String(), values=fields.String()))
+    body = always(text())
+
+
+class AnsweredShape(Schema):
+    """What a merchant answered."""
+
+    status = always(number())
+    body = always(text("At most 4 KiB of it."))
+
+
+class AttemptShape(Schema):
+    """One attempt of a webhook."""
+
+    number = always(number())
+    at = always(moment("Sandbox time."))
+    real_at = always(moment())
+    request = always(fields.Nested(SentShape))
+    response = always(fields.Nested(AnsweredShape, allow_none=True))
+    error = always(fields.String(allow_none=True, metadata={"description": "Why there was no answer."}))
+    warning = always(fields.String(allow_none=True))
+    duration_ms = always(fields.Float())
+
+
+class DeliveryShape(Schema):
+    """A webhook with every attempt."""
+
+    id = always(text())
+    order_id = always(text())
+    url = always(text())
+    state = always(text(enum=[state.value for state in DeliveryState]))
+    attempts = always(fields.List(fields.Nested(AttemptShape)))
+
+
+class DifferenceShape(Schema):
+    """A condition of a rule that an attempt does not meet."""
+
+    condition = always(text())
+    expected = always(fields.Raw(allow_none=True))
+    actual = always(fields.Raw(allow_none=True))
+
+
+class NearestShape(Schema):
+    """The rule that came nearest."""
+
+    rule = always(number())
+    differs = always(fields.List(fields.Nested(DifferenceShape)))
+
+
+class DecisionShape(Schema):
+    """What a scenario decided for an attempt."""
+
+    scenario = always(text())
+    rule = always(fields.Integer(allow_none=True, metadata={"description": "The index of the rule."}))
+    nearest = fields.Nested(NearestShape, allow_none=True)
+
+
+class EntryShape(Schema):
+    """A request of the merchant API, and its answer."""
+
+    at = always(moment("Sandbox time."))
+    real_at = always(fields.String(allow_none=True, metadata={"format": "date-time"}))
+    method = always(text())
+    path = always(text())
+    query = always(text())
+    status = always(fields.Integer(allow_none=True))
+    request = always(fields.Raw(allow_none=True, metadata={"description": "The body."}))
+    response = always(fields.Raw(allow_none=True, metadata={"description": "The body."}))
+    ignored = always(fields.List(text("A path that was dropped.")))
+    rule = always(fields.String(allow_none=True, metadata={"description": "The rule that refused it."}))
+    fault = always(fields.Dict(allow_none=True))
+    decision = always(fields.Nested(DecisionShape, allow_none=True))
+    order_id = always(fields.String(allow_none=True))
+
+
+class ReturnShape(Schema):
+    """A customer who was sent back to the shop."""
+
+    order_id = always(text())
+    at = always(moment())
+    real_at = always(moment())
+
+
+class StatusShape(Schema):
+    """A status that an order has reached, or one of its attempts."""
+
+    order_id = always(text())
+    payment_method = always(fields.String(allow_none=True, metadata={"description": "Of an attempt."}))
+    status = always(text())
+    at = always(moment())
+    real_at = always(moment())
+
+
+class FailureShape(Schema):
+    """Something due that could not be done."""
+
+    order_id = always(text())
+    kind = always(text())
+    label = always(text())
+    error = always(text())
+    at = always(moment())
+    real_at = always(moment())
+
+
+class WaitedShape(Schema):
+    """What holds now."""
+
+    status = text(enum=[status.value for status in OrderStatus])
+    webhook_answers = fields.List(fields.Integer())
+    idle = fields.Boolean()
+
+
+class RuleShape(Schema):
+    """A rule of the fidelity ledger."""
+
+    id = always(text())
+    section = always(text())
+    source = always(text(enum=["spec", "inferred", "choice"]))
+    shown_by = always(text(enum=["call", "page"]))
+    text = always(fields.String())
+    tests = always(fields.List(fields.String()))
+
+
+class AssumptionShape(Schema):
+    """How a silent point is settled, and why."""
+
+    id = always(text())
+    source = always(text(enum=["inferred", "choice"]))
+    text = always(fields.String())
+    reason = always(fields.String())
+
+
+class SnapshotShape(Schema):
+    """A project's whole state; restore it as it is."""
+
+    format = always(text())
+    now = always(moment())
+    clock_mode = always(text(enum=[RUNNING, FROZEN]))
+    clock_rate = always(fields.Float())
+    settings = always(fields.Dict())
+    scenario = always(fields.Dict())
+    rule_uses = always(fields.List(fields.Raw()))
+    scenario_faults = always(fields.List(fields.Dict()))
+    faults = always(fields.Dict())
+    fault_uses = always(fields.List(fields.Dict()))
+    seed = always(number())
+    id_series = always(number())
+    id_counts = always(fields.Dict(values=fields.Integer()))
+    epoch = always(number())
+    sequence = always(number())
+    agenda = always(fields.List(fields.Dict()))
+    orders = always(fields.List(fields.Dict()))
+    credentials = always(fields.List(fields.Dict()))
+    qr_requests = always(fields.List(fields.Dict()))
+    deliveries = always(fields.List(fields.Dict()))
+    deliveries_dropped = always(number())
+    swapped = always(fields.List(fields.String()))
+
+
+ProjectsShape: Final = listed("Projects", ProjectShape)
+AgendaShape: Final = listed("Agenda", DueShape)
+ScenariosShape: Final = listed("Scenarios", ScenarioSummaryShape)
+WebhooksShape: Final = listed("Webhooks", DeliveryShape)
+JournalShape: Final = Schema.from_dict(
+    {
+        "items": fields.List(fields.Nested(EntryShape)),
+        "dropped": number("How many older ones made room."),
+        "returns": fields.List(fields.Nested(ReturnShape)),
+        "statuses": fields.List(fields.Nested(StatusShape)),
+        "failures": fields.List(fields.Nested(FailureShape)),
+        "count": number("With ?count=1: how many there are, and nothing else."),
+    },
+    name="JournalShape",
+)
+FidelityShape: Final = listed(
+    "Fidelity", RuleShape, assumptions=always(fields.List(fields.Nested(AssumptionShape)))
+)

@@ -1,0 +1,47 @@
+"""Who pays: read from requests, and shown as it was sent."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from marshmallow import pre_load
+
+from payment_sandbox.forms import Choice, Form, Items, Part, Text
+from payment_sandbox.forms.fields import Birthdate, NumberOrText, without_nulls
+from payment_sandbox.orders.customers import LOCALES
+
+COUNTRY: Final = {"pattern": "[A-Za-z]{2}", "expected": "a two-letter country code"}
+
+
+class AddressForm(Form):
+    """Another address of a customer."""
+
+    address = Text(about="Lines separated by newlines.")
+    address_type = Text(about="Such as customer or billing.")
+    country = Text(**COUNTRY, about="Two letters.")
+
+
+class CustomerForm(Form):
+    """The customer who pays."""
+
+    first_name = Text(about="Given name.")
+    last_name = Text(about="Family name.")
+    gender = Text(about="Such as male or female.")
+    birthdate = Birthdate(about="YYYY-MM-DD.")
+    email_address = Text(about="Some addresses trigger an outcome: see the test values.")
+    phone_numbers = Items(Text(), about="Any number of them.")
+    address = Text(about="Lines separated by newlines.")
+    address_type = Text(about="Such as customer or billing.")
+    additional_addresses = Items(Part(AddressForm), about="Other addresses.")
+    country = Text(**COUNTRY, about="Two letters.")
+    ip_address = Text(about="The customer's IP address.")
+    locale = Choice(LOCALES, about="The language of the payment page.")
+    postal_code = NumberOrText(about="Accepted and echoed.")
+    housenumber = NumberOrText(about="Accepted and echoed.")
+    merchant_customer_id = NumberOrText(about="The merchant's own number for the customer.")
+    user_agent = Text(about="The customer's browser.")
+    forwarded_ip = Text(about="The customer's address behind a proxy.")
+
+    @pre_load
+    def nulls_are_absent(self, data: Any, **options: Any) -> Any:
+        """A null says nothing (SET-15)."""
+        return without_nulls(data) if isinstance(data, Mapping) else data

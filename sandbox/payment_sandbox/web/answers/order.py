@@ -1,0 +1,205 @@
+"""Orders and refunds, which have one shape: how they are asked for, changed and shown."""
+
+from typing import Any, Final, NamedTuple
+
+from marshmallow import fields
+
+from payment_sandbox.forms import Cents, Choice, Items, Part, PeriodText, Text, WebUrl
+from payment_sandbox.forms.fields import Anything
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.orders.amounts import CURRENCY
+from payment_sandbox.orders.customers import reduced
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web import addresses
+from payment_sandbox.web.answers.customer import CustomerForm
+from payment_sandbox.web.answers.lines import DETAIL, LINE, OrderLineForm, order_line_details
+from payment_sandbox.web.answers.tables import CREATE, UPDATE, Row, Table, moment, number, text
+from payment_sandbox.web.answers.transactions import (
+    TRANSACTION,
+    TransactionForm,
+    request_rules,
+    transaction_record,
+)
+
+SENT: Final = (CREATE,)
+CHANGED: Final = (CREATE, UPDATE)
+DETAILS: Final = "order_line_details"
+AMOUNTS: Final = "amount_details"
+
+
+class Shown(NamedTuple):
+    """An order, and whose it is."""
+
+    project: Project
+    order: Order
+
+    @property
+    def customer(self) -> dict[str, Any] | None:
+        """The customer, in full or reduced, as the project wants it."""
+        customer = self.order.customer
+        if customer is not None and self.project.settings.reduced_customer:
+            return reduced(customer)
+        return customer
+
+    @property
+    def extra(self) -> dict[str, Any] | None:
+        """The merchant's own, and on QR orders the request's id."""
+        if self.order.bankqr_id is None:
+            return self.order.extra
+        return {**(self.order.extra or {}), "bankqr_id": self.order.bankqr_id}
+
+
+def echoed(name: str, reads: Any, rule: str | None = None, on: tuple[str, ...] = CHANGED) -> Row[Shown]:
+    """A field that is stored with the order and shown as it was sent."""
+    return Row(name, lambda shown: shown.order.sent.get(name), reads=reads, on=on, rule=rule)
+
+
+AMOUNTS_TABLE: Final[Table[Order]] = Table(
+    "Amounts",
+    "What became of the amount, in cents: captured + voided + remaining = original.",
+    (
+        Row("original", lambda order: order.amount_cents, number(), always=True),
+        Row("captured", lambda order: order.captured_cents, number(), always=True),
+        Row("voided", lambda order: order.voided_cents, number(), always=True),
+        Row("remaining", lambda order: order.remaining_cents, number(), always=True),
+    ),
+)
+
+ORDER: Final[Table[Shown]] = Table(
+    "Order",
+    "An order or a refund.",
+    (
+        Row("id", lambda shown: shown.order.id, text(), always=True),
+        Row("merchant_id", lambda shown: shown.project.merchant_id, text(), always=True),
+        Row("project_id", lambda shown: shown.project.project_id, text(), always=True),
+        Row(
+            "status",
+            lambda shown: shown.order.status,
+            text(enum=[status.value for status in OrderStatus]),
+            always=True,
+        ),
+        Row(
+            "currency",
+            lambda shown: shown.order.currency,
+            reads=Choice((CURRENCY,), required=True, about="EUR."),
+            on=SENT,
+            always=True,
+            rule="ORD-03",
+        ),
+        Row(
+            "amount",
+            lambda shown: shown.order.amount_cents,
+            number("Cents."),
+            Cents(required=True, about="Cents; it can change until the customer has acted."),
+            SENT,
+            always=True,
+            rule="SET-11",
+        ),
+        echoed("description", Text(about="Stored with the order."), "ORD-06"),
+        echoed("merchant_order_id", Text(about="The merchant's own number for it."), "ORD-07"),
+        echoed("return_url", WebUrl(about="Where the customer goes after the payment."), "ORD-08"),
+        echoed("webhook_url", WebUrl(about="Where this order's webhooks go."), "ORD-10"),
+        echoed("expiration_period", PeriodText(about="How long the hosted page is open."), "ORD-11", SENT),
+        Row(
+            "payment_methods",
+            lambda shown: None if shown.order.payment_methods is None else list(shown.order.payment_methods),
+            reads=Items(Text(), about="The methods that the hosted page may offer."),
+            on=SENT,
+            rule="ORD-13",
+        ),
+        Row(
+            "customer",
+            lambda shown: shown.customer,
+            reads=Part(CustomerForm, about="The customer who pays."),
+            on=CHANGED,
+            rule="ORD-15",
+        ),
+        Row(
+            "order_lines",
+            lambda shown: [LINE.record(line) for line in shown.order.order_lines] or None,
+            fields.List(fields.Nested(LINE.shape)),
+            Items(Part(OrderLineForm), about="What is bought; it can change until the customer has acted."),
+            CHANGED,
+            rule="ORD-16",
+        ),
+        Row(
+            "transactions",
+            lambda shown: [transaction_record(*shown, attempt) for attempt in shown.order.transactions],
+            fields.List(fields.Nested(TRANSACTION.shape)),
+            Items(Part(TransactionForm), most=1, about="None for the hosted page; one to choose the method."),
+            SENT,
+            always=True,
+            rule="SET-17",
+        ),
+        Row(
+            "client",
+            lambda shown: shown.order.client,
+            reads=Anything(about="Free-form, echoed."),
+            on=SENT,
+            always=True,
+            rule="SET-14",
+        ),
+        Row(
+            "extra",
+            lambda shown: shown.extra,
+            reads=Anything(about="Free-form, echoed."),
+            on=CHANGED,
+            rule="SET-14",
+        ),
+        Row("flags", lambda shown: shown.order.flags, fields.List(text()), always=True),
+        Row("reason", lambda shown: shown.order.reason, text("For the customer, when the status is error.")),
+        Row(
+            "order_url",
+            lambda shown: addresses.order_url(*shown) if shown.order.has_page else None,
+            text("The hosted payment page, without a scheme unless absolute_urls is set."),
+        ),
+        Row(
+            "refund_of_order_id",
+            lambda shown: shown.order.refund_of_order_id,
+            text("On refunds: the order that is refunded."),
+        ),
+        Row("created", lambda shown: timestamp(shown.order.created), moment(), always=True),
+        Row("modified", lambda shown: timestamp(shown.order.modified), moment(), always=True),
+        Row(
+            "completed",
+            lambda shown: None if shown.order.completed is None else timestamp(shown.order.completed),
+            moment(),
+        ),
+        Row(
+            "last_transaction_added",
+            lambda shown: (
+                None
+                if shown.order.last_transaction_added is None
+                else timestamp(shown.order.last_transaction_added)
+            ),
+            moment(),
+        ),
+        Row(DETAILS, lambda shown: None, fields.List(fields.Nested(DETAIL.shape))),
+        Row(AMOUNTS, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),
+    ),
+)
+EXTRA_BLOCKS: Final = {DETAILS: order_line_details, AMOUNTS: AMOUNTS_TABLE.record}
+"""What is only shown when ``fields[]`` asks for it."""
+
+OrderForm: Final = ORDER.form("OrderForm", "A new order.", CREATE)
+UpdateForm: Final = ORDER.form(
+    "UpdateForm",
+    "What of an order can change.",
+    UPDATE,
+    amount=Cents(about="Cents; it can change until the customer has acted."),
+)
+READ_ONLY: Final = ORDER.read_only(UPDATE) - {"amount"}
+COMPARED: Final = READ_ONLY - EXTRA_BLOCKS.keys()
+RULES: Final = {**ORDER.rules(), **LINE.rules("order_lines."), **request_rules()}
+
+
+def order_record(project: Project, order: Order) -> dict[str, Any]:
+    """An order or refund as answers show it."""
+    return ORDER.record(Shown(project, order))
+
+
+def amount_details(order: Order) -> dict[str, Any]:
+    """What became of the amount; a sale counts as captured once it is paid (ADET-01)."""
+    return AMOUNTS_TABLE.record(order)

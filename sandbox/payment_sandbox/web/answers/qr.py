@@ -1,0 +1,160 @@
+"""Bank QR requests: how they are asked for and shown."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from marshmallow import fields, pre_load
+
+from payment_sandbox.forms import Cents, Choice, Flag, Moment, Text, WebUrl, Whole
+from payment_sandbox.orders.amounts import CURRENCY, decimal_text
+from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web import addresses
+from payment_sandbox.web.answers.tables import CREATE, Row, Table, number, text
+
+SENT: Final = (CREATE,)
+BENEFICIARY: Final = "Sandbox Merchant"
+
+
+class Shown(NamedTuple):
+    """A QR request, and whose it is."""
+
+    project: Project
+    request: QrRequest
+
+
+def _euros(cents: int | None) -> str | None:
+    return decimal_text(cents) if cents is not None else None
+
+
+QR: Final[Table[Shown]] = Table(
+    "Qr",
+    "A QR request.",
+    (
+        Row("id", lambda shown: shown.request.id, text(), always=True),
+        Row("merchant_id", lambda shown: shown.project.merchant_id, text(), always=True),
+        Row("project_id", lambda shown: shown.project.project_id, text(), always=True),
+        Row("merchant_sub_id", lambda shown: 1, number(), always=True),
+        Row("beneficiary", lambda shown: shown.project.settings.name or BENEFICIARY, text(), always=True),
+        Row(
+            "amount",
+            lambda shown: _euros(shown.request.amount_cents),
+            text("Euros with two decimals."),
+            Cents(about="Cents; required when the payer may not change it."),
+            SENT,
+            rule="QR-02",
+        ),
+        Row(
+            "amount_changeable",
+            lambda shown: shown.request.amount_changeable,
+            fields.Boolean(),
+            Flag(about="Whether the payer may change the amount; false by default."),
+            SENT,
+            always=True,
+            rule="QR-03",
+        ),
+        Row(
+            "amount_min",
+            lambda shown: _euros(shown.request.amount_min_cents),
+            text(),
+            Cents(about="The least that the payer may pay, in cents."),
+            SENT,
+            rule="QR-09",
+        ),
+        Row(
+            "amount_max",
+            lambda shown: _euros(shown.request.amount_max_cents),
+            text(),
+            Cents(about="The most that the payer may pay, in cents."),
+            SENT,
+            rule="QR-07",
+        ),
+        Row(
+            "currency",
+            lambda shown: shown.request.currency,
+            reads=Choice((CURRENCY,), about="EUR."),
+            on=SENT,
+            always=True,
+            rule="QR-10",
+        ),
+        Row(
+            "description",
+            lambda shown: shown.request.description,
+            reads=Text(about="What the payer reads."),
+            on=SENT,
+            rule="QR-11",
+        ),
+        Row(
+            "one_off",
+            lambda shown: shown.request.one_off,
+            fields.Boolean(),
+            Flag(about="Whether the code is for one payment; true by default."),
+            SENT,
+            always=True,
+            rule="QR-12",
+        ),
+        Row(
+            "expiration",
+            lambda shown: f"{shown.request.expires_at:%Y-%m-%d %H:%M}",
+            text("YYYY-MM-DD HH:MM, UTC."),
+            Moment(about="Until when it can be scanned; a year by default."),
+            SENT,
+            always=True,
+            rule="QR-16",
+        ),
+        Row(
+            "merchant_order_id",
+            lambda shown: shown.request.merchant_order_id,
+            reads=Text(about="The merchant's own number for it."),
+            on=SENT,
+            rule="QR-18",
+        ),
+        Row(
+            "size",
+            lambda shown: shown.request.size_pixels,
+            number(),
+            Whole(low=100, high=2000, about="Pixels, 100 to 2000; 200 by default."),
+            SENT,
+            always=True,
+            rule="QR-20",
+        ),
+        Row(
+            "return_url",
+            lambda shown: shown.request.return_url,
+            reads=WebUrl(about="Where the payer goes after the payment."),
+            on=SENT,
+            rule="QR-21",
+        ),
+        Row(
+            "webhook_url",
+            lambda shown: shown.request.webhook_url,
+            reads=WebUrl(about="Where the webhooks of its orders go."),
+            on=SENT,
+            rule="QR-22",
+        ),
+        Row(
+            "qr_url",
+            lambda shown: addresses.qr_image_url(*shown),
+            text("The image.", format="uri"),
+            always=True,
+        ),
+    ),
+)
+
+
+@pre_load
+def zero_is_no_amount(self: Any, data: Any, **options: Any) -> Any:
+    """An amount of 0 that the payer may change says that there is none yet (A23)."""
+    if not isinstance(data, Mapping) or data.get("amount_changeable") is not True:
+        return data
+    amount = data.get("amount")
+    is_zero = isinstance(amount, int) and not isinstance(amount, bool) and amount == 0
+    return {key: value for key, value in data.items() if key != "amount"} if is_zero else data
+
+
+QrForm: Final = QR.form("QrForm", "A QR request.", CREATE, zero_is_no_amount=zero_is_no_amount)
+
+
+def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:
+    """A QR request as answers show it: its amount in decimals, its expiration to the minute, in UTC."""
+    return QR.record(Shown(project, request))

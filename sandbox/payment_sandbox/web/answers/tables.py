@@ -1,0 +1,88 @@
+"""One table per record: each field is one row, and reading, answering and describing are made from it."""
+
+from collections.abc import Callable, Iterable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from marshmallow import Schema, fields
+
+from payment_sandbox.forms import Form
+
+Subject = TypeVar("Subject")
+
+CREATE = "create"
+UPDATE = "update"
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[Subject]):
+    """One field of a record.
+
+    ``show`` takes it from the record's subject, and None leaves it out; ``shape`` describes it in answers, by
+    default as ``reads`` does, which reads it from a request. ``on`` says which requests give it: ``create``,
+    ``update``, both or none. ``always`` means that every answer has it. ``rule`` is what a wrong one breaks.
+    """
+
+    name: str
+    show: Callable[[Subject], Any]
+    shape: Any = None
+    reads: Any = None
+    on: tuple[str, ...] = ()
+    always: bool = False
+    rule: str | None = None
+
+
+class Table(Generic[Subject]):
+    """The fields of one kind of records."""
+
+    def __init__(self, name: str, about: str, rows: Iterable[Row[Subject]]) -> None:
+        self.name = name
+        self.rows = tuple(rows)
+        self._shown = tuple((row.name, row.show) for row in self.rows)
+        self.shape = self._shape(about)
+
+    def record(self, subject: Subject) -> dict[str, Any]:
+        """The record as answers show it; what is not there is left out."""
+        shown = {}
+        for name, show in self._shown:
+            value = show(subject)
+            if value is not None:
+                shown[name] = value
+        return shown
+
+    def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
+        """The form of the requests that give these fields; ``methods`` are its own checks."""
+        read = {row.name: row.reads for row in self.rows if on in row.on}
+        return type(name, (Form,), {"__doc__": about, "__module__": __name__, **read, **methods})
+
+    def read_only(self, on: str) -> frozenset[str]:
+        """The fields that answers show and these requests cannot change."""
+        return frozenset(row.name for row in self.rows if on not in row.on)
+
+    def rules(self, path: str = "") -> dict[str, str]:
+        """The rule that a wrong value breaks, by the field's path."""
+        return {f"{path}{row.name}": row.rule for row in self.rows if row.rule is not None}
+
+    def _shape(self, about: str) -> type[Schema]:
+        described = {}
+        for row in self.rows:
+            field = copy(row.shape if row.shape is not None else row.reads)
+            field.required = row.always
+            described[row.name] = field
+        return type(f"{self.name}Shape", (Schema,), {"__doc__": about, "__module__": __name__, **described})
+
+
+def text(about: str = "", **metadata: Any) -> fields.String:
+    """How an answer describes a text."""
+    return fields.String(metadata={"description": about, **metadata} if about else metadata)
+
+
+def number(about: str = "", **metadata: Any) -> fields.Integer:
+    """How an answer describes a whole number."""
+    return fields.Integer(metadata={"description": about, **metadata} if about else metadata)
+
+
+def moment(about: str = "") -> fields.String:
+    """How an answer describes a time."""
+    return text(about, format="date-time")

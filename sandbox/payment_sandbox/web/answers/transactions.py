@@ -1,0 +1,175 @@
+"""Transactions: how an attempt is asked for, and how it is shown."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from marshmallow import fields
+
+from payment_sandbox.forms import Choice, Form, Part, PeriodText, Text
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.methods import details_fields
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import TransactionStatus
+from payment_sandbox.orders.transaction import Transaction, TransactionEvent
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web import addresses
+from payment_sandbox.web.answers.tables import CREATE, Row, Table, moment, number, text
+
+SENT: Final = (CREATE,)
+STATUSES: Final = [status.value for status in TransactionStatus]
+MSC_RATE_PER_MILLE: Final = 18
+MSC_FIXED_CENTS: Final = 5
+
+DetailsForm: Final = type(
+    "DetailsForm",
+    (Form,),
+    {
+        "__doc__": "What some methods ask for.",
+        "__module__": __name__,
+        **{
+            name: Choice(field.choices, about=field.about)
+            if field.choices
+            else Text(pattern=field.pattern, expected=field.expected, about=field.about)
+            for name, field in details_fields().items()
+        },
+    },
+)
+
+
+class Shown(NamedTuple):
+    """A transaction, and whose it is."""
+
+    project: Project
+    order: Order
+    attempt: Transaction
+
+    @property
+    def charge_cents(self) -> int | None:
+        """What the service charges for a completed card payment (TX-17); the rate is invented (A26)."""
+        if "card_expiry" not in self.attempt.details or self.attempt.status != TransactionStatus.COMPLETED:
+            return None
+        return MSC_FIXED_CENTS + self.attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
+
+
+EVENT: Final[Table[TransactionEvent]] = Table(
+    "Event",
+    "A status that a transaction reached.",
+    (
+        Row("id", lambda event: event.id, text(), always=True),
+        Row("event", lambda event: event.event, text(enum=STATUSES), always=True),
+        Row("occurred", lambda event: timestamp(event.at), moment(), always=True),
+        Row("noticed", lambda event: timestamp(event.at), moment(), always=True),
+        Row("source", lambda event: "set_status", text(), always=True),
+    ),
+)
+
+TRANSACTION: Final[Table[Shown]] = Table(
+    "Transaction",
+    "One attempt to pay.",
+    (
+        Row("id", lambda shown: shown.attempt.id, text(), always=True),
+        Row("order_id", lambda shown: shown.order.id, text(), always=True),
+        Row("merchant_id", lambda shown: shown.project.merchant_id, text(), always=True),
+        Row("project_id", lambda shown: shown.project.project_id, text(), always=True),
+        Row("status", lambda shown: shown.attempt.status, text(enum=STATUSES), always=True),
+        Row(
+            "payment_method",
+            lambda shown: shown.attempt.payment_method,
+            reads=Text(required=True, about="A method's identifier, or the merchant's alias for it."),
+            on=SENT,
+            always=True,
+            rule="GEN-02",
+        ),
+        Row("payment_method_brand", lambda shown: shown.attempt.brand, text(), always=True),
+        Row(
+            "payment_method_details",
+            lambda shown: addresses.resolved(*shown),
+            fields.Dict(metadata={"description": "What the method tells."}),
+            Part(DetailsForm, about="What the method asks for."),
+            SENT,
+            always=True,
+            rule="TX-11",
+        ),
+        Row(
+            "payment_url",
+            lambda shown: addresses.payment_url(*shown) if shown.attempt.has_page else None,
+            text("Where the customer pays, without a scheme unless absolute_urls is set."),
+        ),
+        Row("product_type", lambda shown: "ecommerce", text(), always=True),
+        Row("channel", lambda shown: "ecom", text(), always=True),
+        Row("amount", lambda shown: shown.attempt.amount_cents, number("Cents."), always=True),
+        Row("currency", lambda shown: shown.order.currency, text(), always=True),
+        Row("description", lambda shown: shown.order.description, text()),
+        Row(
+            "balance",
+            lambda shown: "test" if shown.order.is_test else "internal",
+            text(enum=["test", "internal"]),
+            always=True,
+        ),
+        Row(
+            "credit_debit",
+            lambda shown: shown.attempt.credit_debit,
+            text(enum=["credit", "debit"]),
+            always=True,
+        ),
+        Row(
+            "capture_mode",
+            lambda shown: shown.attempt.capture_mode,
+            reads=Choice(
+                ("manual", "delayed"),
+                about="Authorize now; capture by a call, or by itself after expiration_period.",
+            ),
+            on=SENT,
+            rule="CAP-01",
+        ),
+        Row(
+            "expiration_period",
+            lambda shown: shown.attempt.expiration_period,
+            reads=PeriodText(about="How long the attempt, and then its authorization, lasts."),
+            on=SENT,
+            always=True,
+            rule="TRQ-03",
+        ),
+        Row("is_capturable", lambda shown: shown.attempt.is_capturable, fields.Boolean(), always=True),
+        Row(
+            "is_fully_captured", lambda shown: shown.attempt.is_fully_captured, fields.Boolean(), always=True
+        ),
+        Row("reason", lambda shown: shown.attempt.reason, text("Why it failed.")),
+        Row("customer_message", lambda shown: shown.attempt.customer_message, text("For the customer.")),
+        Row(
+            "events",
+            lambda shown: [EVENT.record(event) for event in shown.attempt.events],
+            fields.List(fields.Nested(EVENT.shape)),
+            always=True,
+        ),
+        Row("created", lambda shown: timestamp(shown.attempt.created), moment(), always=True),
+        Row("modified", lambda shown: timestamp(shown.attempt.modified), moment(), always=True),
+        Row(
+            "completed",
+            lambda shown: None if shown.attempt.completed is None else timestamp(shown.attempt.completed),
+            moment(),
+        ),
+        Row("msc_amount", lambda shown: shown.charge_cents, number("The service's charge, in cents.")),
+        Row("msc_calculation_type", lambda shown: None if shown.charge_cents is None else "blended", text()),
+        Row(
+            "msc_currency",
+            lambda shown: None if shown.charge_cents is None else shown.order.currency,
+            text(),
+        ),
+    ),
+)
+
+TransactionForm: Final = TRANSACTION.form("TransactionForm", "One attempt to pay.", CREATE)
+
+
+def transaction_record(project: Project, order: Order, attempt: Transaction) -> dict[str, Any]:
+    """A transaction as answers show it."""
+    return TRANSACTION.record(Shown(project, order, attempt))
+
+
+def request_rules() -> Mapping[str, str]:
+    """The rules that a wrong transaction breaks, by path."""
+    details = {
+        f"transactions.payment_method_details.{name}": field.rule for name, field in details_fields().items()
+    }
+    return {**TRANSACTION.rules("transactions."), **details}

@@ -1,0 +1,57 @@
+"""What happened: webhooks and requests; and the rules behind it."""
+
+from typing import Any
+
+from flask import Response, request
+
+from payment_sandbox.fidelity.ledger import assumptions, rules
+from payment_sandbox.operations.redeliver import redeliver
+from payment_sandbox.web.answers import control_shapes as shapes
+from payment_sandbox.web.answers.control import (
+    delivery_record,
+)
+from payment_sandbox.web.answers.responses import json_answer, list_answer
+from payment_sandbox.web.auth import project
+from payment_sandbox.web.control import listing
+from payment_sandbox.web.control.blueprint import control
+from payment_sandbox.web.control.forms import (
+    JournalQuery,
+    WebhooksQuery,
+)
+from payment_sandbox.web.routes import route
+
+
+@route(control, "GET", "/webhooks/", answers=shapes.WebhooksShape, query=WebhooksQuery, errors=(400, 401))
+def get_webhooks() -> Response:
+    """List webhooks with their attempts (CTL-21)."""
+    order_id, state = request.args.get("order_id"), request.args.get("state")
+    return list_answer(*listing.webhooks(project(), order_id, state))
+
+
+@route(
+    control,
+    "POST",
+    "/webhooks/<delivery_id>/redeliver/",
+    answers=shapes.DeliveryShape,
+    errors=(401, 404),
+    waits=True,
+)
+def post_redelivery(delivery_id: str) -> Response:
+    """Try a webhook once more, now (CTL-22)."""
+    return json_answer(delivery_record(redeliver(project(), delivery_id)))
+
+
+@route(control, "GET", "/journal/", answers=shapes.JournalShape, query=JournalQuery, errors=(400, 401))
+def get_journal() -> Response:
+    """List the requests of the merchant API."""
+    items, dropped = listing.journal(project(), request.args)
+    if request.args.get("count"):
+        return json_answer({"count": len(items)})
+    return list_answer(items, dropped, **listing.besides(project(), request.args.get("order_id")))
+
+
+@route(control, "GET", "/fidelity/", answers=shapes.FidelityShape)
+def get_fidelity() -> Response:
+    """List every rule with what proves it, and every assumption (SET-70)."""
+    shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]
+    return list_answer(shown, assumptions=[assumption._asdict() for assumption in assumptions()])

@@ -1,0 +1,150 @@
+"""What shall happen: scenarios, faults, and who acts."""
+
+from typing import Final
+
+from flask import Response
+
+from payment_sandbox.forms import read
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.bank_qr import scan
+from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
+from payment_sandbox.operations.clock import catch_up
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
+from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.answers import control_shapes as shapes
+from payment_sandbox.web.answers.order import ORDER
+from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
+from payment_sandbox.web.auth import project, registry
+from payment_sandbox.web.bodies import document_body, json_body
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
+from payment_sandbox.web.control.forms import (
+    ActForm,
+    ScanForm,
+)
+from payment_sandbox.web.routes import route
+
+ACT = ActForm()
+SCAN = ScanForm()
+SCENARIO_EXAMPLE: Final = {
+    "name": "second-try-works",
+    "rules": [
+        {
+            "when": {"payment_method": "credit-card", "attempt": 1},
+            "then": {"customer": "fails", "after": "PT20S"},
+        },
+        {"when": {"payment_method": "credit-card"}, "then": {"customer": "pays", "after": "PT1M"}},
+    ],
+}
+FAULTS_EXAMPLE: Final = {
+    "faults": [{"when": {"method": "POST", "path": "/v1/orders/", "nth": 2}, "then": {"status": 503}}],
+    "webhooks": [{"when": {"attempt": 1}, "then": {"answer": 503}}],
+}
+
+
+@route(control, "GET", "/scenario/", answers=ScenarioForm)
+def get_scenario() -> Response:
+    """Show the active scenario."""
+    return json_answer(project().epoch.state.scenario.document)
+
+
+@route(
+    control,
+    "PUT",
+    "/scenario/",
+    reads=ScenarioForm,
+    answers=ScenarioForm,
+    errors=BODY_ERRORS,
+    example=SCENARIO_EXAMPLE,
+)
+def put_scenario() -> Response:
+    """Switch to a known scenario or to the one that is sent (CTL-19)."""
+    choose_scenario(project(), document_body(), registry().catalogue)
+    return json_answer(project().epoch.state.scenario.document)
+
+
+@route(control, "DELETE", "/scenario/", answers=ScenarioForm)
+def delete_scenario() -> Response:
+    """Go back to the default."""
+    project().activate(default_scenario())
+    return json_answer(project().epoch.state.scenario.document)
+
+
+@route(control, "GET", "/scenarios/", answers=shapes.ScenariosShape)
+def get_scenarios() -> Response:
+    """List the scenarios that are there by name (CTL-18)."""
+    known = registry().catalogue.scenarios.values()
+    return list_answer([{"name": found.name, "description": found.description} for found in known])
+
+
+@route(control, "GET", "/scenarios/schema/", answers=shapes.JsonSchemaShape)
+def get_scenario_schema() -> Response:
+    """Describe scenario files, as JSON Schema for editors."""
+    return json_answer(file_schema())
+
+
+@route(control, "GET", "/faults/", answers=FaultsForm)
+def get_faults() -> Response:
+    """Show the faults that were put beside the scenario."""
+    return json_answer(project().epoch.state.faults.document)
+
+
+@route(
+    control,
+    "PUT",
+    "/faults/",
+    reads=FaultsForm,
+    answers=FaultsForm,
+    errors=BODY_ERRORS,
+    example=FAULTS_EXAMPLE,
+)
+def put_faults() -> Response:
+    """Let requests and webhooks go wrong, besides what the scenario says (CTL-23, CTL-24)."""
+    project().put_faults(json_body())
+    return json_answer(project().epoch.state.faults.document)
+
+
+@route(control, "DELETE", "/faults/", answers=FaultsForm)
+def delete_faults() -> Response:
+    """Let nothing go wrong but what the scenario says."""
+    project().put_faults({})
+    return json_answer(project().epoch.state.faults.document)
+
+
+@route(
+    control,
+    "POST",
+    "/orders/<order_id>/act/",
+    reads=ActForm,
+    answers=ORDER.shape,
+    errors=(*BODY_ERRORS, 404, 409),
+    example={"actor": "customer", "action": "pay", "card": "frictionless"},
+)
+def post_act(order_id: str) -> Response:
+    """Let somebody act on an order (CTL-20)."""
+    data = read(ACT, json_body())
+    catch_up(project())
+    hold_webhooks()
+    action = Action(amount_cents=data.pop("amount", None), **data)
+    return order_answer(project(), act(project(), order_id, action))
+
+
+@route(
+    control,
+    "POST",
+    "/bankqr/<qr_id>/scan/",
+    reads=ScanForm,
+    answers=ORDER.shape,
+    status=201,
+    needs_body=False,
+    errors=(*BODY_ERRORS, 404, 409),
+    example={"issuer_id": "SBXANL2A"},
+)
+def post_scan(qr_id: str) -> Response:
+    """Let a payer scan a QR code."""
+    data = read(SCAN, json_body(empty_is={}))
+    catch_up(project())
+    hold_webhooks()
+    order = scan(project(), qr_id, data.get("amount"), data.get("issuer_id"))
+    return order_answer(project(), order, 201)

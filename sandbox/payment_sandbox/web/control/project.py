@@ -1,0 +1,75 @@
+"""One project: its settings, its state, a fresh start."""
+
+from flask import Response
+
+from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.storage import snapshot
+from payment_sandbox.web.answers import control_shapes as shapes
+from payment_sandbox.web.answers.control import (
+    project_record,
+)
+from payment_sandbox.web.answers.responses import json_answer
+from payment_sandbox.web.auth import project, registry
+from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
+from payment_sandbox.web.control.forms import (
+    StateForm,
+)
+from payment_sandbox.web.routes import route
+
+STATE_BYTES_MAX = 256 << 20
+
+
+@route(control, "GET", "/project/", answers=shapes.ProjectShape)
+def get_project() -> Response:
+    """Show the project."""
+    return json_answer(project_record(project()))
+
+
+@route(
+    control,
+    "PATCH",
+    "/project/",
+    reads=SettingsForm,
+    answers=shapes.ProjectShape,
+    errors=BODY_ERRORS,
+    example={"mode": "live"},
+)
+def patch_project() -> Response:
+    """Change some settings (CTL-01, CTL-07)."""
+    project().change_settings(json_body())
+    return json_answer(project_record(project()))
+
+
+@route(control, "DELETE", "/project/", answers=shapes.DeletedShape)
+def delete_project() -> Response:
+    """Delete the project; its key is refused from now on."""
+    registry().delete(project())
+    return json_answer({"deleted": project().project_id})
+
+
+@route(control, "POST", "/reset/", answers=shapes.ProjectShape)
+def post_reset() -> Response:
+    """Be as at the start (CTL-09)."""
+    project().reset()
+    return json_answer(project_record(project()))
+
+
+@route(control, "GET", "/state/", answers=shapes.SnapshotShape)
+def get_state() -> Response:
+    """Take a snapshot of the whole project (CTL-10)."""
+    return json_answer(snapshot.take(project()))
+
+
+@route(
+    control,
+    "PUT",
+    "/state/",
+    reads=StateForm,
+    answers=shapes.ProjectShape,
+    errors=(*BODY_ERRORS, 409),
+)
+def put_state() -> Response:
+    """Go on from a snapshot, of this project or of another one's (CTL-10, CTL-11)."""
+    snapshot.restore(project(), json_body(bytes_max=STATE_BYTES_MAX))
+    return json_answer(project_record(project()))

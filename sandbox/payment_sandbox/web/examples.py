@@ -1,0 +1,146 @@
+"""An example answer of each call: what the sandbox answers to a small shop, played out on demand."""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, Protocol
+
+from flask import Flask
+
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.methods import NAMES
+from payment_sandbox.projects.clock import ClockStart, RealTime
+from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.registry import Registry
+from payment_sandbox.projects.services import Unattended
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.web.routes import JSON, facts_of
+
+START: Final = "frozen@2027-01-01T12:00:00Z"
+SHOWN_MOST: Final = 2  # items of a list, so that an example stays one
+CARD: Final = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
+LINES: Final = [
+    {"merchant_order_line_id": "line-1", "name": "Socks", "amount": 500, "quantity": 2},
+    {"merchant_order_line_id": "line-2", "name": "Postage", "amount": 295, "quantity": 1},
+]
+ORDER: Final = {
+    "currency": "EUR",
+    "amount": 1295,
+    "description": "Two pairs of socks",
+    "webhook_url": "https://shop.example/webhook",
+    "order_lines": LINES,
+    "transactions": [CARD],
+}
+
+
+class Shop:
+    """Calls the application, and keeps the answer of each route's last call."""
+
+    def __init__(self, app: Flask, api_key: str) -> None:
+        self._app = app
+        self._client = app.test_client()
+        self._headers = {"Authorization": f"Basic {b64encode(f'{api_key}:'.encode()).decode()}"}
+        self.answers: dict[str, Any] = {}
+        self.bodies: dict[str, Any] = {}
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One call; its answer is an example from now on where it is a success."""
+        answer = self._client.open(
+            path, method=method, json=body, headers=self._headers, base_url="http://127.0.0.1:8080"
+        )
+        data = answer.get_json(silent=True)
+        endpoint, _ = self._app.url_map.bind("127.0.0.1").match(path.partition("?")[0], method)
+        facts = facts_of(self._app, endpoint)
+        if facts is not None and facts.media_type == JSON and answer.status_code == facts.status:
+            self.answers[endpoint] = _short(data)
+            self.bodies[endpoint] = body
+        return data
+
+
+class Played(NamedTuple):
+    """The ids of what was made on the way."""
+
+    order_id: str
+    transaction_id: str
+
+
+class MakeApp(Protocol):
+    """Builds an application for a registry."""
+
+    def __call__(self, registry: Registry, *, public_url: str) -> Flask:
+        """Build it."""
+        ...
+
+
+def played(make_app: MakeApp) -> Shop:
+    """Examples of each route that answers JSON, by its endpoint: its answer, and the body of the call."""
+    moment = ClockStart.parse(START).at
+    assert moment is not None, "it is frozen at a time"
+    services = Unattended(RealTime(lambda: moment, lambda: 0.0))
+    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+    registry = Registry(services, MemoryStorage(), catalogue, ids=Ids(1), clock=START)
+    _, api_key = registry.create({"name": "Sock shop"})
+    shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
+    shop.call("PUT", "/control/state/", shop.call("GET", "/control/state/"))
+    _merchant(shop)
+    _control(shop)
+    return shop
+
+
+def _merchant(shop: Shop) -> None:
+    ids = list(_orders(shop))
+    capture, void = ids
+    path = f"/v1/orders/{capture.order_id}/transactions/{capture.transaction_id}"
+    shop.call("POST", f"{path}/captures/amount/", {"amount": 500, "description": "First parcel"})
+    shop.call("POST", f"{path}/voids/amount/", {"amount": 100, "description": "Out of stock"})
+    shop.call("POST", f"{path}/captures/")
+    shop.call("POST", f"/v1/orders/{capture.order_id}/refunds/", {"amount": 500, "description": "Came back"})
+    path = f"/v1/orders/{void.order_id}/transactions/{void.transaction_id}"
+    one = {"order_lines": [{"merchant_order_line_id": "line-1", "quantity": 1}]}
+    shop.call("POST", f"{path}/captures/orderlines/", {**one, "description": "First parcel"})
+    shop.call("POST", f"{path}/voids/orderlines/", {**one, "description": "Out of stock"})
+    hosted = shop.call("POST", "/v1/orders/", {"currency": "EUR", "amount": 500})
+    shop.call("PUT", f"/v1/orders/{hosted['id']}/", {"description": "Two pairs of socks, blue"})
+    shop.call("DELETE", f"/v1/orders/{hosted['id']}/")
+    shop.call("POST", "/v1/orders/", ORDER)
+    shop.call("GET", f"/v1/orders/{capture.order_id}/?fields[]=amount_details")
+    shop.call("GET", "/v1/bank-redirect-nl/issuers/")
+    shop.call("GET", "/v1/merchants/self/projects/self/currencies/")
+    code = shop.call("POST", "/v1/bankqr/", {"amount": 1295, "description": "Coffee", "size": 300})
+    shop.call("POST", f"/control/bankqr/{code['id']}/scan/")
+
+
+def _orders(shop: Shop) -> Iterator[Played]:
+    for _ in range(2):
+        made = shop.call("POST", "/v1/orders/", ORDER)
+        shop.call("POST", f"/control/orders/{made['id']}/act/", {"actor": "customer", "action": "pay"})
+        yield Played(made["id"], made["transactions"][0]["id"])
+
+
+def _control(shop: Shop) -> None:
+    for name in ("agenda", "journal", "webhooks", "fidelity", "scenarios", "scenarios/schema", "project"):
+        shop.call("GET", f"/control/{name}/")
+    for name in ("clock", "scenario", "faults", "projects"):
+        shop.call("GET", f"/control/{name}/")
+    (first, *_) = shop.call("GET", "/control/webhooks/")["items"]
+    shop.call("POST", f"/control/webhooks/{first['id']}/redeliver/")
+    shop.call("GET", "/control/wait/?" + f"order_id={first['order_id']}&status=completed&timeout=0")
+    shop.call("POST", "/control/clock/advance/", {"by": "PT30M"})
+    shop.call("PATCH", "/control/clock/", {"now": "2027-01-02T00:00:00Z"})
+    shop.call("PUT", "/control/scenario/", {"name": "webhook-twice"})
+    shop.call("DELETE", "/control/scenario/")
+    shop.call("PUT", "/control/faults/", {"faults": [{"when": {"nth": 2}, "then": {"status": 503}}]})
+    shop.call("DELETE", "/control/faults/")
+    shop.call("PATCH", "/control/project/", {"mode": "live"})
+    shop.call("POST", "/control/reset/")
+    shop.call("POST", "/control/projects/", {"mode": "live", "seed": 7})
+    shop.call("GET", "/health/")
+    shop.call("DELETE", "/control/project/")
+
+
+def _short(data: Any) -> Any:
+    """The same with long lists cut."""
+    if isinstance(data, dict):
+        return {key: _short(value) for key, value in data.items()}
+    return [_short(item) for item in data[:SHOWN_MOST]] if isinstance(data, list) else data

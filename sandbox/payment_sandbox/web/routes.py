@@ -1,0 +1,79 @@
+"""Routes state their facts where they are declared; strictness, description and documentation read them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from flask import Blueprint, Flask, Response, current_app, request
+from marshmallow import Schema
+
+from payment_sandbox.forms import Form
+
+JSON: Final = "application/json"
+HTML: Final = "text/html"
+
+View = TypeVar("View", bound=Callable[..., Response])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a route takes and answers.
+
+    ``answers`` is the shape of the success answer; ``is_list`` says that it is a list of them. ``reads`` and
+    ``query`` are the forms of body and query. ``rules`` say which rule a wrong field breaks, by its path.
+    ``waits`` says that the call may wait for something, such as time or a receiver.
+    """
+
+    answers: type[Schema] | None = None
+    is_list: bool = False
+    status: int = 200
+    reads: type[Form] | None = None
+    needs_body: bool = True
+    query: type[Form] | None = None
+    if_match: bool = False
+    errors: tuple[int, ...] = (401,)
+    example: Any = None
+    rules: Mapping[str, str] = field(default_factory=dict)
+    media_type: str = JSON
+    waits: bool = False
+
+
+class RouteWithoutFacts(Exception):
+    """A route that does not say what it takes and answers."""
+
+
+def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
+    """Declare a route and its ``Facts``."""
+    stated = Facts(**facts)
+
+    def declare(view: View) -> View:
+        view.facts = stated  # type: ignore[attr-defined]
+        blueprint.add_url_rule(path, view_func=view, methods=[method])
+        return view
+
+    return declare
+
+
+def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
+    """The facts of a route."""
+    found: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
+    return found
+
+
+def current_facts() -> Facts | None:
+    """The facts of this request's route; None where it fits none."""
+    return facts_of(current_app, request.endpoint)
+
+
+def require_facts(app: Flask) -> None:
+    """Refuse an application with a route that states none.
+
+    Raises:
+        RouteWithoutFacts: names it.
+    """
+    for rule in app.url_map.iter_rules():
+        facts = facts_of(app, rule.endpoint)
+        if facts is None:
+            raise RouteWithoutFacts(f"{rule.rule} states no facts: declare it with web.routes.route")
+        if facts.media_type == JSON and facts.answers is None:
+            raise RouteWithoutFacts(f"{rule.rule} answers JSON and states no shape")
