@@ -110,3 +110,17 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
         watching.terminate()
     assert f"status   {order['id']}  new  processing" in "".join(lines)
     assert any(line.startswith("webhook") and "answered 200" in line for line in lines)
+
+
+def test_all_mistakes_of_a_scenario_file_are_listed(run: Run, tmp_path: Path) -> None:
+    """By line and column, as check lists them."""
+    file = tmp_path / "x.yaml"
+    file.write_text("name: x\nrulez: []\nrules:\n  - then: {customer: payz}\n  - then: {customer: pays, after: soon}\n")
+    ran = run("scenario", str(file))
+    assert ran.returncode == 2
+    places = [line.split(" ")[1:3] for line in ran.stderr.splitlines()]
+    assert places == [
+        [f"{file}:2:1:", "rulez"],
+        [f"{file}:4:12:", "rules[0].then.customer"],
+        [f"{file}:5:28:", "rules[1].then.after"],
+    ]

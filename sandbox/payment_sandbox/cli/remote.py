@@ -6,81 +6,72 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from payment_sandbox.orders.actions import ACTIONS
 
+if TYPE_CHECKING:
+    from payment_sandbox.client.answers import Clock, Project, ScenarioSummary, Webhook
+    from payment_sandbox.client.client import SandboxClient
+    from payment_sandbox.client.clock import Advance
+    from payment_sandbox.client.errors import SandboxError
+
 URL_DEFAULT = "http://127.0.0.1:8080"
 KEY_DEFAULT = "sandbox-key"
+
+Found = TypeVar("Found")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
-def call(method: str, path: str, body: Any = None, mimetype: str = "application/json") -> Any:
-    """One call to the server at ``SANDBOX_URL`` with ``SANDBOX_API_KEY``; a refusal ends the command."""
-    with _opened(method, path, body, mimetype) as answer:
-        return json.load(answer)
-
-
 @contextmanager
-def _opened(
-    method: str, path: str, body: Any = None, mimetype: str = "application/json", timeout: int = 60
-) -> Iterator[Any]:
-    from http.client import HTTPException
-    from urllib.error import HTTPError, URLError
-    from urllib.request import ProxyHandler, Request, build_opener
+def client(file: Path | None = None) -> "Iterator[SandboxClient]":
+    """A client of the server at ``SANDBOX_URL`` with ``SANDBOX_API_KEY``; a refusal ends the command.
+
+    Mistakes in ``file`` are named by its line and column.
+    """
+    import requests
+
+    from payment_sandbox.client.client import SandboxClient, SandboxError
 
     url = os.environ.get("SANDBOX_URL", URL_DEFAULT).rstrip("/")
-    headers = {"Authorization": _authorization(path), "Content-Type": mimetype}
-    data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
-    try:
-        request = Request(url + path, data, headers, method=method)  # noqa: S310 (the user's own address)
-        with build_opener(ProxyHandler({})).open(request, timeout=timeout) as answer:
-            yield answer
-    except HTTPError as refused:
-        _fail(f"{refused.code}: {_sentence(refused.read())}")
-    except (URLError, HTTPException, OSError, ValueError) as error:
-        _fail(f"no sandbox answers at {url} ({error}); start one, or set SANDBOX_URL")
-
-
-def _authorization(path: str) -> str:
-    from base64 import b64encode
-
-    token = os.environ.get("SANDBOX_CONTROL_TOKEN")
-    if token is not None and path.startswith("/control/projects/"):
-        return f"Bearer {token}"
     key = os.environ.get("SANDBOX_API_KEY", KEY_DEFAULT)
-    return f"Basic {b64encode(f'{key}:'.encode()).decode()}"
-
-
-def _sentence(body: bytes) -> str:
+    made = SandboxClient(url, key, control_token=os.environ.get("SANDBOX_CONTROL_TOKEN"))
     try:
-        return str(json.loads(body)["error"]["value"])
-    except (ValueError, KeyError, TypeError):
-        return "the answer is no sandbox's"
+        yield made
+    except SandboxError as refused:
+        _fail(*_refused(refused, file))
+    except (requests.RequestException, ValueError) as error:
+        _fail(f"no sandbox answers at {url} ({error}); start one, or set SANDBOX_URL")
+    finally:
+        made.close()
 
 
-def _fail(sentence: str) -> NoReturn:
-    print(f"payment-sandbox: {sentence}", file=sys.stderr)
+def _refused(refused: "SandboxError", file: Path | None) -> list[str]:
+    """One line, or one per mistake of a file."""
+    placed = [found for found in refused.violations if found.line is not None]
+    if file is None or not placed:
+        return [f"{refused.status}: {refused.value}"]
+    return [
+        " ".join(filter(None, [f"{file}:{found.line}:{found.column}:", found.path, found.message]))
+        for found in placed
+    ]
+
+
+def _fail(*sentences: str) -> NoReturn:
+    for sentence in sentences:
+        print(f"payment-sandbox: {sentence}", file=sys.stderr)
     sys.exit(2)
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def show(answer: Any, as_json: bool, readable: Callable[[Any], str]) -> None:
+def show(found: Found, as_json: bool, readable: "Callable[[Found], str]") -> None:
     """Print an answer."""
-    if as_json:
-        print(json.dumps(answer, indent=2))
-        return
     try:
-        print(readable(answer))
+        print(json.dumps(found, indent=2) if as_json else readable(found))
     except (KeyError, TypeError, AttributeError):
-        _fail("the answer is no sandbox's")
+        _fail("what answered is not a payment sandbox")
 
 
 def scenario_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -97,39 +88,46 @@ def health(url: str | None, as_json: bool) -> None:
     """Ask whether a server is ready."""
     if url is not None:
         os.environ["SANDBOX_URL"] = url
-    show(call("GET", "/health/"), as_json, lambda found: f"{found['status']}, version {found['version']}")
+    with client() as sandbox:
+        show(sandbox.health(), as_json, lambda found: f"{found['status']}, version {found['version']}")
 
 
 @click.command()
 @click.option("--by", help="Advance by a period, such as PT30M.")
 @click.option("--to", help="Advance to a time.")
 @click.option("--until", type=click.Choice(["next", "idle"]), help="Advance to the next event, or the last.")
-@click.option("--freeze", is_flag=True, help="Let it stand.")
-@click.option("--rate", type=float, help="Let it run, this many seconds per second.")
+@click.option("--freeze", is_flag=True, help="Freeze it.")
+@click.option("--rate", type=float, help="Run it, this many seconds per second.")
 @as_json
-def clock(freeze: bool, rate: float | None, as_json: bool, **aims: str | None) -> None:
+def clock(freeze: bool, rate: float | None, as_json: bool, **aim: str | None) -> None:
     """Read the clock, or move it."""
-    aim = _given(aims)
-    if bool(aim) + freeze + (rate is not None) > 1:
+    is_aimed = any(value is not None for value in aim.values())
+    if is_aimed + freeze + (rate is not None) > 1 or sum(value is not None for value in aim.values()) > 1:
         raise click.UsageError("give one of: --by, --to, --until, --freeze, --rate")
-    if aim:
-        show(call("POST", "/control/clock/advance/", aim), as_json, _advanced)
-    elif freeze or rate is not None:
-        change = {"mode": "frozen"} if freeze else {"mode": "running", "rate": rate}
-        show(call("PATCH", "/control/clock/", change), as_json, _clock)
-    else:
-        show(call("GET", "/control/clock/"), as_json, _clock)
+    with client() as sandbox:
+        if is_aimed:
+            _show_advance(sandbox.clock.advance(aim["by"], to=aim["to"], until=aim["until"]), as_json)
+            return
+        if freeze:
+            sandbox.clock.freeze()
+        if rate is not None:
+            sandbox.clock.run(rate)
+        show(sandbox.clock.read(), as_json, _clock)
 
 
-def _clock(found: Mapping[str, Any]) -> str:
+def _clock(found: "Clock") -> str:
     rate = f", {found['rate']:g} seconds per second" if found["mode"] == "running" else ""
     return f"{found['now']} ({found['mode']}{rate})"
 
 
-def _advanced(found: Mapping[str, Any]) -> str:
-    lines = [f"{event['at']}  {event['label']}" for event in found["events"]]
-    stopped = " (stopped on the way, advance again)" if found.get("stopped") else ""
-    return "\n".join([*lines, f"It is {found['to']} now{stopped}."])
+def _show_advance(advance: "Advance", as_json: bool) -> None:
+    show(advance.answer, as_json, _advanced)
+
+
+def _advanced(answer: Mapping[str, Any]) -> str:
+    lines = [f"{event['at']}  {event['label']}" for event in answer["events"]]
+    stopped = " (stopped on the way, advance again)" if answer.get("stopped") else ""
+    return "\n".join([*lines, f"It is {answer['to']} now{stopped}."])
 
 
 @click.command()
@@ -145,13 +143,10 @@ def _advanced(found: Mapping[str, Any]) -> str:
 @as_json
 def act(order_id: str, actor: str, action: str, as_json: bool, **how: Any) -> None:
     """Let somebody act: act ORDER_ID customer pay."""
-    body = {
-        "actor": actor,
-        "action": action,
-        **{key: value for key, value in how.items() if value is not None},
-    }
-    answer = call("POST", f"/control/orders/{quote(order_id, safe='')}/act/", body)
-    show(answer, as_json, lambda found: f"order {found['id']} is {found['status']}")
+    given = {key: value for key, value in how.items() if value is not None}
+    with client() as sandbox:
+        order = sandbox.act(order_id, actor, action, **given)
+        show(order, as_json, lambda found: f"order {found['id']} is {found['status']}")
 
 
 @click.command()
@@ -162,24 +157,28 @@ def scenario(name_or_file: str | None, listed: bool, as_json: bool) -> None:
     """Show the active scenario, or switch to one by name or file."""
     if listed and name_or_file is not None:
         raise click.UsageError("give a name, or --list")
-    if listed:
-        show(call("GET", "/control/scenarios/"), as_json, _catalogue)
-        return
-    answer = _switched(name_or_file) if name_or_file is not None else call("GET", "/control/scenario/")
-    show(answer, as_json, lambda found: f"{found['name']}: {found.get('description', 'no description')}")
+    file = Path(name_or_file) if name_or_file is not None and Path(name_or_file).suffix else None
+    with client(file) as sandbox:
+        if listed:
+            show(sandbox.call("GET", "/control/scenarios/"), as_json, _catalogue)
+            return
+        if name_or_file is None:
+            active = sandbox.active_scenario()
+        elif file is None:
+            active = sandbox.scenario(name_or_file)
+        else:
+            active = sandbox.scenario_text(_text(file))
+        show(active, as_json, lambda found: f"{found['name']}: {found.get('description', 'no description')}")
 
 
-def _switched(name_or_file: str) -> Any:
-    path = Path(name_or_file)
-    if path.suffix:
-        try:
-            return call("PUT", "/control/scenario/", path.read_bytes(), "application/yaml")
-        except OSError as error:
-            _fail(f"cannot read {path}: {error.strerror}")
-    return call("PUT", "/control/scenario/", {"name": name_or_file})
+def _text(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        _fail(f"cannot read {file}: {error.strerror}")
 
 
-def _catalogue(found: Mapping[str, Any]) -> str:
+def _catalogue(found: Mapping[str, "list[ScenarioSummary]"]) -> str:
     return "\n".join(f"{item['name']:30} {item['description']}" for item in found["items"])
 
 
@@ -187,22 +186,21 @@ def _catalogue(found: Mapping[str, Any]) -> str:
 @click.option("--order-id", help="Of one order only.")
 @click.option("--state", type=click.Choice(["pending", "delivered", "failed"]), help="In one state only.")
 @as_json
-def webhooks(as_json: bool, **query: str | None) -> None:
+def webhooks(as_json: bool, order_id: str | None, state: str | None) -> None:
     """List webhooks and how their attempts ended."""
-    from urllib.parse import urlencode
+    with client() as sandbox:
+        asked = {"order_id": order_id, "state": state}
+        show(sandbox.call("GET", "/control/webhooks/", query=asked), as_json, _deliveries)
 
-    asked = urlencode(_given(query))
-    show(call("GET", f"/control/webhooks/?{asked}"), as_json, _deliveries)
 
-
-def _deliveries(found: Mapping[str, Any]) -> str:
+def _deliveries(found: Mapping[str, "list[Webhook]"]) -> str:
     lines = []
     for item in found["items"]:
         lines.append(f"{item['state']:9} {item['order_id']}  {item['url']}")
-        lines += [
-            f"  {attempt['at']}  {attempt['error'] or (attempt['response'] or {}).get('status', 'dropped')}"
-            for attempt in item["attempts"]
-        ]
+        for attempt in item["attempts"]:
+            response = attempt["response"]
+            outcome = attempt["error"] or (response["status"] if response is not None else "dropped")
+            lines.append(f"  {attempt['at']}  {outcome}")
     return "\n".join(lines) or "no webhooks"
 
 
@@ -211,43 +209,38 @@ def _deliveries(found: Mapping[str, Any]) -> str:
 def projects(as_json: bool) -> None:
     """List the projects of the server."""
 
-    def line(item: Mapping[str, Any]) -> str:
+    def line(item: "Project") -> str:
         settings = item["settings"]
         return f"{item['project_id']}  {settings['mode']}  {item['clock']['now']}  {settings['name']}"
 
-    def readable(found: Mapping[str, Any]) -> str:
-        return "\n".join(map(line, found["items"]))
-
-    show(call("GET", "/control/projects/"), as_json, readable)
+    with client() as sandbox:
+        found = sandbox.call("GET", "/control/projects/")
+        show(found, as_json, lambda found: "\n".join(map(line, found["items"])))
 
 
 @click.command()
 @as_json
 def reset(as_json: bool) -> None:
     """Make the project as it was at the start."""
-    show(call("POST", "/control/reset/"), as_json, lambda found: f"project {found['project_id']} is fresh")
+    with client() as sandbox:
+        show(sandbox.reset(), as_json, lambda found: f"project {found['project_id']} is fresh")
 
 
 @click.command()
 @as_json
 def watch(as_json: bool) -> None:
     """Show all that happens in the project, as it happens; Ctrl-C ends it."""
-    with _opened("GET", "/control/events/", timeout=3600) as stream:
-        kind = ""
-        for raw in stream:
-            word, _, text = raw.decode().rstrip("\n").partition(": ")
-            kind = text if word == "event" else kind
-            if word == "data":
-                print(text if as_json else f"{kind:8} {_happened(json.loads(text))}", flush=True)
+    with client() as sandbox:
+        for event in sandbox.events():
+            line = json.dumps(event.data) if as_json else f"{event.kind:8} {_happened(event.data)}"
+            print(line, flush=True)
 
 
 def _happened(data: Mapping[str, Any]) -> str:
     label = data.get("label")
-    return (
-        label
-        if label is not None
-        else "  ".join(_plain(value) for value in data.values() if value is not None)
-    )
+    if label is not None:
+        return str(label)
+    return "  ".join(_plain(value) for value in data.values() if value is not None)
 
 
 def _plain(value: Any) -> str:
@@ -257,17 +250,11 @@ def _plain(value: Any) -> str:
 @click.command()
 @as_json
 def review(as_json: bool) -> None:
-    """Say what the integration does wrong, as the project's journal tells; exit code 1 when it does."""
-    from payment_sandbox.client.client import SandboxClient, SandboxError
+    """Say what the integration does wrong, as the project's journal shows; exit code 1 when it does."""
     from payment_sandbox.client.review import review as look_through
 
-    url = os.environ.get("SANDBOX_URL", URL_DEFAULT)
-    try:
-        found = look_through(SandboxClient(url, os.environ.get("SANDBOX_API_KEY", KEY_DEFAULT)))
-    except SandboxError as error:
-        _fail(str(error))
-    except OSError:
-        _fail(f"no sandbox answers at {url}; start one, or set SANDBOX_URL")
+    with client() as sandbox:
+        found = look_through(sandbox)
     shown = [finding._asdict() for finding in found]
     show(shown, as_json, lambda _: "\n".join(map(str, found)) or "nothing to mend")
     sys.exit(1 if found else 0)

@@ -7,9 +7,10 @@ Every method raises ``SandboxError`` when the server refuses; it carries all vio
 """
 
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from payment_sandbox.client import answers
 from payment_sandbox.client.clock import Advance, SandboxClock, given
 from payment_sandbox.client.errors import SandboxError, Violation
 from payment_sandbox.serving.sessions import direct_session
@@ -23,6 +24,7 @@ Json = dict[str, Any]
 """An object of the API, as it came."""
 
 REFUSED: Final = 400
+YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server grants
 
 
@@ -74,7 +76,7 @@ class SandboxClient:
     # Calls
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """Any call of the merchant or control API; answers the parsed body.
+        """Any call of the merchant or control API; answers the parsed body. Bytes are sent as YAML.
 
         Raises:
             SandboxError: the server refused it.
@@ -82,10 +84,13 @@ class SandboxClient:
         headers, auth = {}, (self.api_key, "")
         if path == "/control/projects/" and self._control_token is not None:
             headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
+        if isinstance(body, bytes):
+            headers["Content-Type"] = YAML
         answer = self._session.request(
             method,
             f"{self.base_url}{path}",
-            json=body,
+            json=None if isinstance(body, bytes) else body,
+            data=body if isinstance(body, bytes) else None,
             params=given(**(query or {})),
             headers=headers,
             auth=auth,
@@ -95,9 +100,9 @@ class SandboxClient:
         _refuse(answer)
         return answer.json() if answer.content else {}
 
-    def health(self) -> Json:
+    def health(self) -> answers.Health:
         """``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
-        return _object(self.call("GET", "/health/"))
+        return self.call("GET", "/health/")
 
     def close(self) -> None:
         """Let go of its connections, which the clients made by it use, too; a next call opens new ones."""
@@ -105,7 +110,7 @@ class SandboxClient:
 
     # The project
 
-    def projects(self) -> list[Json]:
+    def projects(self) -> list[answers.Project]:
         """All projects of the server, without their keys; needs the control token where one is set."""
         return self._items("/control/projects/")
 
@@ -116,25 +121,25 @@ class SandboxClient:
             self.base_url, made["api_key"], session=self._session, control_token=self._control_token
         )
 
-    def project(self) -> Json:
+    def project(self) -> answers.Project:
         """The project's ids, settings, clock and scenario."""
-        return _object(self.call("GET", "/control/project/"))
+        return self.call("GET", "/control/project/")
 
-    def change_settings(self, **settings: Any) -> Json:
+    def change_settings(self, **settings: Any) -> answers.Project:
         """Change some settings, or none when one is wrong (CTL-01)."""
-        return _object(self.call("PATCH", "/control/project/", settings))
+        return self.call("PATCH", "/control/project/", settings)
 
     def delete_project(self) -> None:
         """Delete it; its key is refused from then on (CTL-07)."""
         self.call("DELETE", "/control/project/")
 
-    def reset(self) -> None:
+    def reset(self) -> answers.Project:
         """Be as at the start (CTL-09)."""
-        self.call("POST", "/control/reset/")
+        return self.call("POST", "/control/reset/")
 
     def snapshot(self) -> Json:
         """The whole state as one document (CTL-10)."""
-        return _object(self.call("GET", "/control/state/"))
+        return self.call("GET", "/control/state/")
 
     def restore(self, state: Json) -> None:
         """Go on from a snapshot (CTL-10)."""
@@ -142,40 +147,38 @@ class SandboxClient:
 
     # What shall happen
 
-    def scenario(self, scenario: str | Json) -> Json:
+    def scenario(self, scenario: str | Mapping[str, Any]) -> answers.Scenario:
         """Switch to a scenario by its name, or to a whole one (CTL-19)."""
-        body = {"name": scenario} if isinstance(scenario, str) else scenario
-        return _object(self.call("PUT", "/control/scenario/", body))
+        body = {"name": scenario} if isinstance(scenario, str) else dict(scenario)
+        return self.call("PUT", "/control/scenario/", body)
 
     def reset_scenario(self) -> None:
         """Go back to the default one."""
         self.call("DELETE", "/control/scenario/")
 
-    def scenarios(self) -> list[Json]:
+    def scenarios(self) -> list[answers.ScenarioSummary]:
         """The scenarios there are, with their descriptions (CTL-18)."""
         return self._items("/control/scenarios/")
 
-    def faults(self, faults: Sequence[Json] = (), webhooks: Sequence[Json] = ()) -> Json:
+    def faults(self, faults: Sequence[Json] = (), webhooks: Sequence[Json] = ()) -> answers.Faults:
         """Let requests and webhooks go wrong; without any, none do (CTL-23, CTL-24)."""
-        return _object(
-            self.call("PUT", "/control/faults/", {"faults": list(faults), "webhooks": list(webhooks)})
-        )
+        return self.call("PUT", "/control/faults/", {"faults": list(faults), "webhooks": list(webhooks)})
 
-    def act(self, order_id: str, actor: str, action: str, **how: Any) -> Json:
+    def act(self, order_id: str, actor: str, action: str, **how: Any) -> answers.Order:
         """Let somebody act: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
         body = {"actor": actor, "action": action, **how}
-        return _object(self.call("POST", f"/control/orders/{order_id}/act/", body))
+        return self.call("POST", f"/control/orders/{order_id}/act/", body)
 
-    def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> Json:
+    def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> answers.Order:
         """Let a payer scan a bank QR code; answers the order."""
         body = given(amount=amount, issuer_id=issuer_id)
-        return _object(self.call("POST", f"/control/bankqr/{qr_id}/scan/", body))
+        return self.call("POST", f"/control/bankqr/{qr_id}/scan/", body)
 
     # What happened
 
-    def order(self, order_id: str) -> Json:
+    def order(self, order_id: str) -> answers.Order:
         """An order as the merchant reads it."""
-        return _object(self.call("GET", f"/v1/orders/{order_id}/"))
+        return self.call("GET", f"/v1/orders/{order_id}/")
 
     def status(self, order_id: str) -> str | None:
         """The status of an order, by a look that leaves no trace in the journal; None when it is gone."""
@@ -188,17 +191,17 @@ class SandboxClient:
         status: str = answer["status"]
         return status
 
-    def agenda(self) -> list[Json]:
+    def agenda(self) -> list[answers.Due]:
         """What is due, in its order (CTL-17)."""
         return self._items("/control/agenda/")
 
-    def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[Json]:
+    def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[answers.Webhook]:
         """Webhooks with every attempt, newest last (CTL-21)."""
         return self._items("/control/webhooks/", {"order_id": order_id, "state": state})
 
-    def redeliver(self, delivery_id: str) -> Json:
+    def redeliver(self, delivery_id: str) -> answers.Webhook:
         """Send a webhook once more, now (CTL-22)."""
-        return _object(self.call("POST", f"/control/webhooks/{delivery_id}/redeliver/"))
+        return self.call("POST", f"/control/webhooks/{delivery_id}/redeliver/")
 
     def journal(
         self,
@@ -207,10 +210,22 @@ class SandboxClient:
         path: str | None = None,
         status: int | None = None,
         order_id: str | None = None,
-    ) -> list[Json]:
+    ) -> list[answers.JournalEntry]:
         """Requests of the merchant API with their answers, oldest first (CTL-25)."""
         filters = {"method": method, "path": path, "status": status, "order_id": order_id}
         return self._items("/control/journal/", filters)
+
+    def happened(self, order_id: str | None = None) -> answers.Journal:
+        """Requests, visits back to the shop, statuses, and what could not be done."""
+        return self.call("GET", "/control/journal/", query={"order_id": order_id})
+
+    def active_scenario(self) -> answers.Scenario:
+        """The active scenario."""
+        return self.call("GET", "/control/scenario/")
+
+    def scenario_text(self, text: bytes) -> answers.Scenario:
+        """Switch to the scenario of a YAML text (CTL-19); what is wrong in it is named by line and column."""
+        return self.call("PUT", "/control/scenario/", text)
 
     def wait(
         self,
@@ -220,24 +235,22 @@ class SandboxClient:
         webhook: str | None = None,
         idle: bool = False,
         timeout_seconds: float = 10.0,
-    ) -> Json:
+    ) -> answers.Waited:
         """Wait until an order has a status, a webhook of an order was answered, or nothing is due (CTL-26).
 
         Raises:
             SandboxError: 408, the time is over and something else is true.
         """
-        return _object(
-            self.call(
-                "GET",
-                "/control/wait/",
-                query={
-                    "order_id": order_id,
-                    "status": status,
-                    "webhook": webhook,
-                    "idle": 1 if idle else None,
-                    "timeout": f"{timeout_seconds:g}",
-                },
-            )
+        return self.call(
+            "GET",
+            "/control/wait/",
+            query={
+                "order_id": order_id,
+                "status": status,
+                "webhook": webhook,
+                "idle": 1 if idle else None,
+                "timeout": f"{timeout_seconds:g}",
+            },
         )
 
     def events(self) -> "Generator[Event, None, None]":
@@ -250,12 +263,17 @@ class SandboxClient:
         _refuse(answer)  # the server watches once it has answered so far
         return _events(answer)
 
-    def rules(self) -> Iterator[Json]:
+    def rules(self) -> list[answers.Rule]:
         """Every rule that the sandbox plays by, with the tests that prove it (SET-70)."""
-        yield from self._items("/control/fidelity/")
+        return self._items("/control/fidelity/")
 
-    def _items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Json]:
-        found: list[Json] = self.call("GET", path, query=query)["items"]
+    def assumptions(self) -> list[answers.Assumption]:
+        """How silent points are settled, and why (SET-70)."""
+        found: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
+        return found
+
+    def _items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Any]:
+        found: list[Any] = self.call("GET", path, query=query)["items"]
         return found
 
 
@@ -277,8 +295,3 @@ def _refuse(answer: "requests.Response") -> None:
     except ValueError:
         error = {}
     raise SandboxError(answer.status_code, error)
-
-
-def _object(found: Any) -> Json:
-    answer: Json = found
-    return answer

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from payment_sandbox.client.answers import Clock, Due
+
 
 class Call(Protocol):
     """A call of the API; answers the parsed body."""
@@ -20,12 +22,17 @@ def given(**values: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Advance:
-    """What an advance did, each event at its own time."""
+    """What an advance did, each event at its own time; ``answer`` is the whole of it as it came.
 
+    ``stopped`` says that a limit ended it on its way; ``under_way`` are webhooks that nobody had answered.
+    """
+
+    answer: dict[str, Any]
     begun: datetime
     ended: datetime
-    events: list[dict[str, Any]]
+    events: list[Due]
     stopped: bool
+    under_way: list[dict[str, str]]
 
     @property
     def labels(self) -> list[str]:
@@ -38,6 +45,11 @@ class SandboxClock:
 
     def __init__(self, call: Call) -> None:
         self._call = call
+
+    def read(self) -> Clock:
+        """Time, mode and rate."""
+        found: Clock = self._call("GET", "/control/clock/")
+        return found
 
     @property
     def now(self) -> datetime:
@@ -57,23 +69,26 @@ class SandboxClock:
         to: datetime | str | None = None,
         until: str | None = None,
         max_events: int | None = None,
+        timeout_seconds: float | None = None,
     ) -> Advance:
         """Go on by a period such as ``PT30M``, to a time, or until ``next`` or ``idle`` (CTL-13).
 
-        Everything due on the way happens at its own time, webhooks included, before this returns.
+        Everything due on the way happens at its own time, webhooks included, before this returns. It stops
+        on its way after ``max_events`` events or ``timeout_seconds`` real seconds.
         """
         moment = to.isoformat() if isinstance(to, datetime) else to
-        body = given(by=by, to=moment, until=until, max_events=max_events)
+        body = given(by=by, to=moment, until=until, max_events=max_events, timeout=timeout_seconds)
         found = self._call("POST", "/control/clock/advance/", body)
         begun, ended = (datetime.fromisoformat(found[key]) for key in ("from", "to"))
-        return Advance(begun, ended, found["events"], found.get("stopped", False))
+        stopped, under_way = found.get("stopped", False), found.get("under_way", [])
+        return Advance(found, begun, ended, found["events"], stopped, under_way)
 
     def freeze(self) -> None:
-        """Let it stand (CTL-12)."""
+        """Freeze it (CTL-12)."""
         self._call("PATCH", "/control/clock/", {"mode": "frozen"})
 
     def run(self, rate: float = 1.0) -> None:
-        """Let it run, this many seconds per second (CTL-12)."""
+        """Run it, this many seconds per second (CTL-12)."""
         self._call("PATCH", "/control/clock/", {"mode": "running", "rate": rate})
 
     def set(self, now: datetime | str) -> None:

@@ -11,6 +11,8 @@ class Violation(NamedTuple):
     message: str
     allowed: Sequence[str] = ()
     nearest: str | None = None
+    line: int | None = None  # in a document that was sent as YAML
+    column: int | None = None
 
 
 class SandboxError(Exception):
@@ -19,12 +21,19 @@ class SandboxError(Exception):
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
         self.status = status
         self.type: str = error.get("type", "Unknown")
-        self.value: str = error.get("value", "the answer is no sandbox's")
+        self.value: str = error.get("value", "what answered is not a payment sandbox")
         self.allowed: list[str] = list(error.get("allowed", ()))
         self.now: Mapping[str, Any] = error.get("now", {})
         """What is true instead of what was waited for."""
         self.violations = [
-            Violation(found["path"], found["message"], tuple(found.get("allowed", ())), found.get("nearest"))
+            Violation(
+                found["path"],
+                found["message"],
+                tuple(found.get("allowed", ())),
+                found.get("nearest"),
+                found.get("line"),
+                found.get("column"),
+            )
             for found in error.get("violations", ())
         ]
         super().__init__(f"{status} {self.type}: {self.value}")

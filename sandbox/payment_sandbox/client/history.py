@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from payment_sandbox.client.client import Json, SandboxClient
+from payment_sandbox.client import answers
+from payment_sandbox.client.client import SandboxClient
 
 ANSWER_SHOWN: Final = 160  # characters of what a shop answered to a webhook
 
@@ -18,7 +19,7 @@ class Moment(NamedTuple):
 
 def timeline(client: SandboxClient) -> Iterator[str]:
     """Requests and answers, statuses, visits back to the shop, and webhooks."""
-    journal = client.call("GET", "/control/journal/")
+    journal = client.happened()
     moments = [moment for entry in journal["items"] for moment in _exchange(entry)]
     moments += _statuses(journal["statuses"])
     moments += [
@@ -35,7 +36,7 @@ def timeline(client: SandboxClient) -> Iterator[str]:
         yield f"{moment.at}  {moment.line}"
 
 
-def _statuses(statuses: list[Json]) -> Iterator[Moment]:
+def _statuses(statuses: list[answers.StatusReached]) -> Iterator[Moment]:
     """An order and its attempt that reach the same status at once are told in one line."""
     orders = {(item["order_id"], item["real_at"], item["status"]) for item in statuses if _is_order(item)}
     for item in statuses:
@@ -48,18 +49,18 @@ def _statuses(statuses: list[Json]) -> Iterator[Moment]:
             yield Moment(item["real_at"], item["at"], line)
 
 
-def _is_order(item: Json) -> bool:
+def _is_order(item: answers.StatusReached) -> bool:
     return item["payment_method"] is None
 
 
-def _attempts(webhook: Json) -> Iterator[Moment]:
+def _attempts(webhook: answers.Webhook) -> Iterator[Moment]:
     name = f"webhook {webhook['id'][:8]} for {webhook['order_id']} to {webhook['url']}"
     for attempt in webhook["attempts"]:
         line = f"{name}, try {attempt['number']}: {_outcome(attempt)}"
         yield Moment(attempt["real_at"], attempt["at"], line)
 
 
-def _outcome(attempt: Json) -> str:
+def _outcome(attempt: answers.Attempt) -> str:
     """What the shop answered; its words, too, where it failed."""
     answer = attempt["response"]
     if answer is None:
@@ -68,12 +69,12 @@ def _outcome(attempt: Json) -> str:
     return f"{answer['status']} {words}" if answer["status"] >= 400 and words else str(answer["status"])
 
 
-def _exchange(entry: Json) -> Iterator[Moment]:
+def _exchange(entry: answers.JournalEntry) -> Iterator[Moment]:
     for line in _lines(entry):
         yield Moment(entry["real_at"], entry["at"], line)
 
 
-def _lines(entry: Json) -> Iterator[str]:
+def _lines(entry: answers.JournalEntry) -> Iterator[str]:
     rule = f", rule {entry['rule']}" if entry["rule"] else ""
     fault = f", fault {entry['fault']}" if entry["fault"] else ""
     yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"
@@ -83,9 +84,9 @@ def _lines(entry: Json) -> Iterator[str]:
     decision = entry["decision"]
     if decision is not None and decision["rule"] is not None:
         yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
-    elif decision is not None and decision.get("nearest"):
+    elif decision is not None and (nearest := decision.get("nearest")):
         differs = "; ".join(
             f"{found['condition']} expected {found['expected']}, was {found['actual']}"
-            for found in decision["nearest"]["differs"]
+            for found in nearest["differs"]
         )
-        yield f"  no rule matched; nearest is rule {decision['nearest']['rule']}: {differs}"
+        yield f"  no rule matched; nearest is rule {nearest['rule']}: {differs}"

@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from payment_sandbox.client.client import Json, SandboxClient
+from payment_sandbox.client import answers
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.orders.deliveries import BY_SCENARIO
 
 LOOKED: Final = (200, 304)
 LOSING: Final = frozenset({"status", "reset", "hang", "truncate"})
 POLLS_MAX: Final = 4
+NO_ANSWER: Final = 999
 POLL_APART: Final = timedelta(hours=1)
 CREATION: Final = "/v1/orders"
 GIVEN_UP: Final = ("cancelled", "expired", "error")
@@ -34,15 +36,15 @@ class Finding(NamedTuple):
 class History(NamedTuple):
     """What a project saw: requests, visits back to the shop, webhooks, and how the orders stand."""
 
-    requests: Sequence[Json]
-    returns: Sequence[Json]
-    webhooks: Sequence[Json]
+    requests: Sequence[answers.JournalEntry]
+    returns: Sequence[answers.Return]
+    webhooks: Sequence[answers.Webhook]
     statuses: dict[str, str]
 
 
 def review(client: SandboxClient) -> list[Finding]:
     """Look through a project's journal; a clean integration gives no finding."""
-    found = client.call("GET", "/control/journal/")
+    found = client.happened()
     orders = {entry["order_id"] for entry in found["items"] if entry["order_id"]}
     statuses = {order_id: client.status(order_id) for order_id in orders}
     known = {order_id: status for order_id, status in statuses.items() if status is not None}
@@ -50,16 +52,16 @@ def review(client: SandboxClient) -> list[Finding]:
     return [finding for check in CHECKS for finding in check(history)]
 
 
-def _line(entry: Json) -> str:
+def _line(entry: answers.JournalEntry) -> str:
     return f"{entry['at']}  {entry['method']} {entry['path']} -> {entry['status']}"
 
 
-def _is_creation(entry: Json) -> bool:
+def _is_creation(entry: answers.JournalEntry) -> bool:
     return (entry["method"], entry["path"].rstrip("/")) == ("POST", CREATION)
 
 
-def _reads(history: History) -> dict[str, list[Json]]:
-    reads: dict[str, list[Json]] = defaultdict(list)
+def _reads(history: History) -> dict[str, list[answers.JournalEntry]]:
+    reads: dict[str, list[answers.JournalEntry]] = defaultdict(list)
     for entry in history.requests:
         if (
             entry["method"] == "GET"
@@ -71,18 +73,17 @@ def _reads(history: History) -> dict[str, list[Json]]:
     return reads
 
 
-def _is_own(attempt: Json) -> bool:
+def _is_own(attempt: answers.Attempt) -> bool:
     """Whether it was up to the merchant, and no scenario answered for him."""
     return not {attempt["warning"], attempt["error"]} & BY_SCENARIO
 
 
-def _status(attempt: Json) -> int:
+def _status(attempt: answers.Attempt) -> int:
     """What the merchant answered; 999 for nothing."""
-    status: int = (attempt["response"] or {}).get("status", 999)
-    return status
+    return attempt["response"]["status"] if attempt["response"] is not None else NO_ANSWER
 
 
-def _is_taken(attempt: Json) -> bool:
+def _is_taken(attempt: answers.Attempt) -> bool:
     """Whether the merchant got it and said so."""
     return _is_own(attempt) and _status(attempt) < 300
 
@@ -90,7 +91,7 @@ def _is_taken(attempt: Json) -> bool:
 def unread(history: History) -> Iterator[Finding]:
     """Told by a webhook, and never looked."""
     reads = _reads(history)
-    newest: dict[str, Json] = {}
+    newest: dict[str, answers.Attempt] = {}
     for webhook in history.webhooks:
         told = list(filter(_is_taken, webhook["attempts"]))
         if told:
@@ -140,7 +141,7 @@ def unanswered(history: History) -> Iterator[Finding]:
             if _is_own(attempt) and not 200 <= _status(attempt) < 300
         ]
         if failed:
-            outcome = failed[0]["error"] or f"answered {failed[0]['response']['status']}"
+            outcome = failed[0]["error"] or f"answered {_status(failed[0])}"
             yield Finding(
                 "HOOK-09",
                 f"{len(failed)} webhook attempts got no 2xx: {outcome}",
@@ -152,7 +153,7 @@ def unanswered(history: History) -> Iterator[Finding]:
 
 def created_twice(history: History) -> Iterator[Finding]:
     """One basket, two orders that can both be paid."""
-    by_number: dict[str, list[Json]] = defaultdict(list)
+    by_number: dict[str, list[answers.JournalEntry]] = defaultdict(list)
     for entry in history.requests:
         asked = entry["request"]
         number = asked.get("merchant_order_id") if isinstance(asked, dict) else None
@@ -200,13 +201,13 @@ def retried_blindly(history: History) -> Iterator[Finding]:
             )
 
 
-def _is_alive(history: History, creation: Json) -> bool:
+def _is_alive(history: History, creation: answers.JournalEntry) -> bool:
     """Whether it made an order that was not given up since."""
     order_id = creation["order_id"]
     return order_id is not None and history.statuses.get(order_id) not in GIVEN_UP
 
 
-def _told(entry: Json) -> str | None:
+def _told(entry: answers.JournalEntry) -> str | None:
     """The order's status in an answer; None for one that the journal had to cut."""
     response = entry["response"]
     return response.get("status") if isinstance(response, dict) else None
@@ -229,7 +230,7 @@ def _causes(history: History, order_id: str) -> list[str]:
     return sorted([*told, *came, *called])
 
 
-def _apart(first: Json, second: Json) -> bool:
+def _apart(first: answers.JournalEntry, second: answers.JournalEntry) -> bool:
     """Whether so much of the project's time lies between that nobody would call it polling."""
     return datetime.fromisoformat(second["at"]) - datetime.fromisoformat(first["at"]) >= POLL_APART
 
@@ -238,7 +239,7 @@ def polled(history: History) -> Iterator[Finding]:
     """Asked again and again what a webhook would have told."""
     for order_id, entries in _reads(history).items():
         causes = _causes(history, order_id)
-        run: list[Json] = []
+        run: list[answers.JournalEntry] = []
         for entry in entries:
             has_cause = run and (
                 any(run[-1]["real_at"] < at <= entry["real_at"] for at in causes) or _apart(run[-1], entry)

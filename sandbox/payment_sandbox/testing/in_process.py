@@ -123,6 +123,7 @@ class DirectSession:
         url: str,
         *,
         json: Any = None,
+        data: bytes | None = None,
         params: Mapping[str, Any],
         headers: Mapping[str, str],
         auth: tuple[str, str] | None,
@@ -131,10 +132,10 @@ class DirectSession:
     ) -> Answer:
         """One call of the API."""
         asked = f"{url}?{urlencode(params, doseq=True)}" if params else url
-        sent = [("Content-Type", "application/json"), *headers.items()]
+        sent = list({"Content-Type": "application/json", **headers}.items())
         if auth is not None:
             sent.append(("Authorization", f"Basic {b64encode(':'.join(auth).encode()).decode()}"))
-        body = b"" if json is None else dumps(json).encode()
+        body = data or (b"" if json is None else dumps(json).encode())
         key = auth[0] if auth is not None else ""
         return self._in_process.send(method, asked, sent, body, key, timeout)
 

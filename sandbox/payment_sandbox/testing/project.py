@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.client.client import Json, SandboxClient, SandboxClock, SandboxError, Transport
+from payment_sandbox.client import answers
+from payment_sandbox.client.client import SandboxClient, SandboxClock, SandboxError, Transport
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.serving.sessions import direct_session
 
@@ -90,20 +91,20 @@ class PaymentSandbox:
         self.client = server.client_for(self.api_key)
         self.clock: SandboxClock = self.client.clock
 
-    def scenario(self, scenario: str | Json) -> Json:
+    def scenario(self, scenario: str | Mapping[str, Any]) -> answers.Scenario:
         """Switch to a scenario by name, or to a whole one."""
         return self.client.scenario(scenario)
 
-    def act(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> Json:
+    def act(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
         """Let somebody act; without more, the customer pays."""
         return self.client.act(order_id, actor, action, **how)
 
     @property
-    def webhooks(self) -> list[Json]:
+    def webhooks(self) -> list[answers.Webhook]:
         """The webhooks with every attempt."""
         return self.client.webhooks()
 
-    def wait_for(self, order_id: str, status: str, timeout_seconds: float = 10.0) -> Json:
+    def wait_for(self, order_id: str, status: str, timeout_seconds: float = 10.0) -> answers.Waited:
         """Wait until an order has a status."""
         return self.client.wait(order_id=order_id, status=status, timeout_seconds=timeout_seconds)
 

@@ -1,0 +1,264 @@
+"""What the calls of the client answer, as types; every key stands as it came over the wire."""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Health(TypedDict):
+    """A server that is ready."""
+
+    status: str
+    version: str
+
+
+class Clock(TypedDict):
+    """A project's clock; ``now`` is ISO 8601."""
+
+    now: str
+    mode: str
+    rate: float
+
+
+class Project(TypedDict):
+    """A project, without its key."""
+
+    project_id: str
+    merchant_id: str
+    settings: dict[str, Any]
+    clock: Clock
+    scenario: str
+
+
+class NewProject(Project):
+    """A project with its key."""
+
+    api_key: str
+
+
+class Due(TypedDict):
+    """Something due, or something that happened during an advance; ``failed`` says why it was set aside."""
+
+    at: str
+    kind: str
+    order_id: str
+    label: str
+    failed: NotRequired[str]
+    delivery_id: NotRequired[str]
+
+
+class ScenarioSummary(TypedDict):
+    """A scenario that is there by name."""
+
+    name: str
+    description: str
+
+
+class Scenario(TypedDict):
+    """A whole scenario."""
+
+    name: str
+    description: NotRequired[str]
+    settings: NotRequired[dict[str, Any]]
+    rules: NotRequired[list[dict[str, Any]]]
+    webhooks: NotRequired[list[dict[str, Any]]]
+    faults: NotRequired[list[dict[str, Any]]]
+
+
+class Faults(TypedDict):
+    """What goes wrong besides the scenario's."""
+
+    faults: list[dict[str, Any]]
+    webhooks: list[dict[str, Any]]
+
+
+class Transaction(TypedDict):
+    """One attempt to pay; amounts are cents."""
+
+    id: str
+    order_id: str
+    status: str
+    payment_method: str
+    payment_method_brand: str
+    payment_method_details: dict[str, Any]
+    payment_url: NotRequired[str]
+    amount: int
+    currency: str
+    balance: str
+    credit_debit: str
+    capture_mode: NotRequired[str]
+    expiration_period: str
+    is_capturable: bool
+    is_fully_captured: bool
+    reason: NotRequired[str]
+    customer_message: NotRequired[str]
+    events: list[dict[str, Any]]
+    created: str
+    modified: str
+    completed: NotRequired[str]
+
+
+class Order(TypedDict):
+    """An order or a refund; amounts are cents."""
+
+    id: str
+    merchant_id: str
+    project_id: str
+    status: str
+    currency: str
+    amount: int
+    description: NotRequired[str]
+    merchant_order_id: NotRequired[str]
+    return_url: NotRequired[str]
+    webhook_url: NotRequired[str]
+    expiration_period: NotRequired[str]
+    payment_methods: NotRequired[list[str]]
+    customer: NotRequired[dict[str, Any]]
+    order_lines: NotRequired[list[dict[str, Any]]]
+    transactions: list[Transaction]
+    client: dict[str, Any]
+    extra: NotRequired[dict[str, Any]]
+    flags: list[str]
+    reason: NotRequired[str]
+    order_url: NotRequired[str]
+    refund_of_order_id: NotRequired[str]
+    created: str
+    modified: str
+    completed: NotRequired[str]
+    last_transaction_added: NotRequired[str]
+
+
+class Answered(TypedDict):
+    """What the shop answered to a webhook."""
+
+    status: int
+    body: str
+
+
+class Attempt(TypedDict):
+    """One attempt of a webhook; ``at`` is sandbox time."""
+
+    number: int
+    at: str
+    real_at: str
+    request: dict[str, Any]
+    response: Answered | None
+    error: str | None
+    warning: str | None
+    duration_ms: float
+
+
+class Webhook(TypedDict):
+    """A webhook with every attempt."""
+
+    id: str
+    order_id: str
+    url: str
+    state: str
+    attempts: list[Attempt]
+
+
+class Difference(TypedDict):
+    """A condition of a rule that an attempt does not meet."""
+
+    condition: str
+    expected: Any
+    actual: Any
+
+
+class Nearest(TypedDict):
+    """The rule that came nearest."""
+
+    rule: int
+    differs: list[Difference]
+
+
+class Decision(TypedDict):
+    """What a scenario decided for an attempt; ``rule`` is the index of the deciding rule."""
+
+    scenario: str
+    rule: int | None
+    nearest: NotRequired[Nearest | None]
+
+
+class JournalEntry(TypedDict):
+    """A request of the merchant API, and its answer."""
+
+    at: str
+    real_at: str
+    method: str
+    path: str
+    query: str
+    status: int | None
+    request: Any
+    response: Any
+    ignored: list[str]
+    rule: str | None
+    fault: dict[str, Any] | None
+    decision: Decision | None
+    order_id: str | None
+
+
+class Return(TypedDict):
+    """A customer who was sent back to the shop."""
+
+    order_id: str
+    at: str
+    real_at: str
+
+
+class StatusReached(TypedDict):
+    """A status that an order has reached, or with ``payment_method`` one of its attempts."""
+
+    order_id: str
+    payment_method: str | None
+    status: str
+    at: str
+    real_at: str
+
+
+class Failure(TypedDict):
+    """Something due that could not be done."""
+
+    order_id: str
+    kind: str
+    label: str
+    error: str
+    at: str
+    real_at: str
+
+
+class Journal(TypedDict):
+    """What happened in a project."""
+
+    items: list[JournalEntry]
+    dropped: int
+    returns: list[Return]
+    statuses: list[StatusReached]
+    failures: list[Failure]
+
+
+class Waited(TypedDict, total=False):
+    """What holds now."""
+
+    status: str
+    webhook_answers: list[int]
+    idle: bool
+
+
+class Rule(TypedDict):
+    """A rule of the fidelity ledger."""
+
+    id: str
+    section: str
+    source: str
+    shown_by: str
+    text: str
+    tests: list[str]
+
+
+class Assumption(TypedDict):
+    """How a silent point is settled, and why."""
+
+    id: str
+    source: str
+    text: str
+    reason: str

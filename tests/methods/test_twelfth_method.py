@@ -1,0 +1,120 @@
+"""A payment method is one module and one line in the list: a made-up one works everywhere."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.changed_package import ChangedPackage
+
+MODULE = '''
+"""Paid at the counter of a shop nearby."""
+
+from payment_sandbox.methods.base import Capabilities, DetailField, Labels
+from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.orders.refusals import Violation
+
+
+class CounterCash(PageMethod):
+    """The customer pays cash at a counter."""
+
+    name = "counter-cash"
+    capabilities = Capabilities(
+        labels=Labels("Cash at a counter", "Contant aan de balie", "Bar am Schalter", "En espèces au guichet"),
+        default_expiration="P3D",
+        brand="cash",
+        details=(DetailField("counter_id", "counter-cash: which counter.", "TX-11"),),
+        triggers=PAGE_TRIGGERS,
+    )
+
+    def check(self, draft, terms):
+        """The counter must be named."""
+        if "counter_id" in draft.details:
+            return []
+        return [Violation(f"{draft.path}.payment_method_details.counter_id", "is required for counter-cash")]
+'''
+PROGRAM = """
+import json, re, requests
+from payment_sandbox.methods import NAMES
+from payment_sandbox.operations.review_scenario import review_scenario
+from payment_sandbox.scenarios.loader import load_text
+from payment_sandbox.serving.server import Server
+
+assert "counter-cash" in NAMES and len(NAMES) == 12
+DETAILS = {"counter_id": "c-7"}
+with Server(clock="frozen@2027-01-01T00:00:00Z") as server:
+    def call(method, path, body=None, status=200):
+        answer = requests.request(method, f"{server.url}{path}", json=body, auth=("sandbox-key", ""), timeout=10)
+        assert answer.status_code == status, (path, answer.status_code, answer.text[:500])
+        return answer.json()
+
+    def order(**more):
+        return {"currency": "EUR", "amount": 500, **more}
+
+    def cash(**details):
+        return {"transactions": [{"payment_method": "counter-cash", "payment_method_details": details}]}
+
+    # the API
+    made = call("POST", "/v1/orders/", order(**cash(**DETAILS)), 201)
+    (attempt,) = made["transactions"]
+    assert (attempt["payment_method_brand"], attempt["expiration_period"]) == ("cash", "P3D")
+    call("POST", f"/control/orders/{made['id']}/act/", {"actor": "customer", "action": "pay"})
+    assert call("POST", f"/v1/orders/{made['id']}/refunds/", {}, 201)["status"] == "completed"
+    refused = call("POST", "/v1/orders/", order(**cash()), 400)["error"]
+    assert refused["violations"][0]["path"] == "transactions[0].payment_method_details.counter_id"
+    assert "counter-cash" in call("GET", "/v1/merchants/self/projects/self/currencies/")["payment_methods"]
+    assert "counter-cash" in call("GET", "/control/project/")["settings"]["payment_methods"]
+
+    # its pages, in every language
+    hosted = call("POST", "/v1/orders/", order(), 201)
+    for language, label in {"en-GB": "Cash at a counter", "nl": "Contant", "de": "Bar am", "fr-BE": "guichet"}.items():
+        page = requests.get(f"http://{hosted['order_url']}?language={language}", timeout=10)
+        assert page.status_code == 200 and label in page.text, (language, page.text)
+    paid = call("POST", "/v1/orders/", order(**cash(**DETAILS)), 201)["transactions"][0]["payment_url"]
+    page = requests.get(f"http://{paid}", timeout=10).text
+    token, *_ = re.findall(r'name="token" value="([^"]+)"', page)
+    done = requests.post(f"http://{paid}", data={"token": token, "action": "pay"}, timeout=10)
+    assert done.status_code == 200 and 'data-testid="result-paid"' in done.text, done.text
+
+    # scenarios: its trigger values, and rules about it
+    by_mail = order(customer={"email_address": "pays@example.com"}, **cash(**DETAILS))
+    triggered = call("POST", "/v1/orders/", by_mail, 201)
+    call("POST", "/control/clock/advance/", {"by": "PT10S"})
+    assert call("GET", f"/v1/orders/{triggered['id']}/")["status"] == "completed"
+    scenario = "name: x\\nrules: [{when: {payment_method: counter-cash}, then: {customer: fails}}]"
+    assert review_scenario(load_text(scenario, NAMES, lambda settings: None)) == []
+    rule = {"when": {"payment_method": "counter-cash"}, "then": {"customer": "fails"}}
+    call("PUT", "/control/scenario/", {"name": "x", "rules": [rule]})
+    failed = call("POST", "/v1/orders/", order(**cash(**DETAILS)), 201)
+    call("POST", "/control/clock/advance/", {"by": "PT1S"})
+    assert call("GET", f"/v1/orders/{failed['id']}/")["status"] == "error"
+
+    # a snapshot with it
+    call("PUT", "/control/state/", call("GET", "/control/state/"))
+
+    # documentation and description
+    for name in ("test-values", "scenarios"):
+        assert "counter-cash" in requests.get(f"{server.url}/docs/{name}/", timeout=10).text, name
+    described = json.dumps(call("GET", "/openapi.json"))
+    assert "counter_id" in described and "counter-cash" in described
+print("walked")
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> ChangedPackage:
+    """The package with a twelfth method: one module, its import, and one line in the list."""
+    made = ChangedPackage(tmp_path)
+    made.add("methods/counter_cash.py", MODULE)
+    methods = "methods/__init__.py"
+    made.insert(
+        methods,
+        "from payment_sandbox.methods.credit_card import",
+        "from payment_sandbox.methods.counter_cash import CounterCash\n",
+    )
+    made.insert(methods, "    InvoiceLaterB(),\n", "    CounterCash(),\n")
+    return made
+
+
+def test_a_made_up_method_works_everywhere(package: ChangedPackage) -> None:
+    """In the API, on pages, in scenarios, snapshots, documentation and description."""
+    assert package.run(PROGRAM) == "walked\n"

@@ -1,0 +1,43 @@
+"""A new field of an order is one row in its table."""
+
+from pathlib import Path
+
+from tests.support.changed_package import ChangedPackage
+
+ROW = """        echoed("invoice_number", Text(pattern="[0-9]+", expected="digits", about="On the invoice."), "ORD-07"),
+"""
+PROGRAM = """
+import requests
+from payment_sandbox.serving.server import Server
+
+with Server() as server:
+    def call(method, path, body=None, **options):
+        url = f"{server.url}{path}"
+        return requests.request(method, url, json=body, auth=("sandbox-key", ""), timeout=10, **options)
+
+    made = call("POST", "/v1/orders/", {"currency": "EUR", "amount": 5, "invoice_number": "17"})
+    assert (made.status_code, "Sandbox-Ignored-Fields" in made.headers) == (201, False), made.text
+    order = made.json()
+    path = f"/v1/orders/{order['id']}/"
+    assert order["invoice_number"] == "17"
+    assert call("GET", path).json()["invoice_number"] == "17"
+    assert call("PUT", path, {"invoice_number": "18"}).json()["invoice_number"] == "18"
+    refused = call("PUT", path, {"invoice_number": "x"})
+    assert refused.json()["error"]["violations"] == [{"path": "invoice_number", "message": "must be digits"}]
+    assert refused.headers["Sandbox-Explain"].startswith("ORD-07 ")
+    state = call("GET", "/control/state/").json()
+    assert call("PUT", "/control/state/", state).status_code == 200
+    assert call("GET", path).json()["invoice_number"] == "18"
+    described = call("GET", "/openapi.json").json()["components"]["schemas"]
+    for name in ("Order", "OrderRequest", "UpdateRequest"):
+        assert described[name]["properties"]["invoice_number"]["description"] == "On the invoice.", name
+    assert "invoice_number" in requests.get(f"{server.url}/docs/merchant-api/", timeout=10).text
+print("there")
+"""
+
+
+def test_a_new_field_is_one_row(tmp_path: Path) -> None:
+    """It is read, checked, stored, shown, changed, explained, restored and described."""
+    package = ChangedPackage(tmp_path)
+    package.insert("web/answers/order.py", '        echoed("merchant_order_id"', ROW)
+    assert package.run(PROGRAM) == "there\n"
