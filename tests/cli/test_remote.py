@@ -115,7 +115,9 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
 def test_all_mistakes_of_a_scenario_file_are_listed(run: Run, tmp_path: Path) -> None:
     """By line and column, as check lists them."""
     file = tmp_path / "x.yaml"
-    file.write_text("name: x\nrulez: []\nrules:\n  - then: {customer: payz}\n  - then: {customer: pays, after: soon}\n")
+    file.write_text(
+        "name: x\nrulez: []\nrules:\n  - then: {customer: payz}\n  - then: {customer: pays, after: soon}\n"
+    )
     ran = run("scenario", str(file))
     assert ran.returncode == 2
     places = [line.split(" ")[1:3] for line in ran.stderr.splitlines()]

@@ -1,26 +1,52 @@
 """The ledger and the markers agree."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
-from payment_sandbox.fidelity.ledger import rules
-from tests.rules import PROOFS, proofs, table
+from payment_sandbox.fidelity.ledger import TESTS, rules
+from payment_sandbox.fidelity.proofs import read_proofs, table
 
 
 def test_every_marker_names_a_rule_of_the_ledger() -> None:
     """A marker with a typing error proves nothing."""
     known = {rule.id for rule in rules()}
-    assert [(rule, test) for rule, test in proofs() if rule not in known] == []
+    assert [(rule, test) for rule, test in read_proofs(TESTS) if rule not in known] == []
 
 
-def test_the_ledger_carries_the_proofs_of_this_suite() -> None:
-    """What the sandbox serves as proof is what there is; ``make rules`` writes it."""
-    assert PROOFS.read_text(encoding="utf-8") == table()
+def test_the_proofs_are_tests_that_there_are() -> None:
+    """As pytest names them."""
+    named = {test for rule in rules() for test in rule.tests}
+    assert len(named) > 200
+    for test in named:
+        path, _, function = test.partition("::")
+        assert f"def {function}(" in (TESTS.parent / path).read_text(encoding="utf-8"), test
+
+
+def test_marks_are_found_and_written(tmp_path: Path) -> None:
+    """As the wheel carries them."""
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    (folder / "test_x.py").write_text(
+        "import pytest\n\n\n@pytest.mark.rule('B-02', 'A-01')\ndef test_it() -> None:\n    pass\n"
+    )
+    assert read_proofs(folder) == [("A-01", "tests/test_x.py::test_it"), ("B-02", "tests/test_x.py::test_it")]
+    assert table(read_proofs(folder)).splitlines()[1] == "A-01\ttests/test_x.py::test_it"
+
+
+def test_make_rules_says_how_many_are_proven() -> None:
+    """All that a call can show."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.rules"], cwd=TESTS.parent, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.endswith(f"{len(rules())} of {len(rules())} rules are proven.\n")
 
 
 def test_every_rule_that_a_call_can_show_is_proven() -> None:
     """Only rules that a page must show may lack a test."""
-    proven = {rule for rule, _ in proofs()}
-    assert [rule.id for rule in rules() if rule.shown_by == "call" and rule.id not in proven] == []
+    assert [rule.id for rule in rules() if rule.shown_by == "call" and not rule.tests] == []
 
 
 @pytest.mark.rule("SET-70")

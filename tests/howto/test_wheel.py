@@ -63,6 +63,7 @@ def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
     assert expected - names == set()
     assert {name for name in names if name.startswith("tests")} == set()
     assert {f"payment_sandbox/web/docs/pages/{name}.md" for name in NAMES} <= names
+    assert "payment_sandbox/fidelity/proofs.tsv" in names, "made from the tests' marks while it is built"
 
 
 def test_its_package_is_the_one_that_is_used(installed: Path, tmp_path: Path) -> None:
@@ -106,3 +107,28 @@ def test_its_server_serves_all_of_it(installed: Path, tmp_path: Path) -> None:
     ran = run(installed, SERVED, tmp_path)
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
     assert all(rule["tests"] for rule in json.loads(ran.stdout.splitlines()[-1])["items"])
+
+
+OWN_SANDBOX = {
+    "sandbox/__init__.py": "",
+    "sandbox/shop.py": "BASKET_CENTS = 1295\n",
+    "tests/test_shop.py": """
+from sandbox.shop import BASKET_CENTS
+
+
+def test_a_project_with_a_package_of_that_name(payment_sandbox):
+    order = payment_sandbox.session.post(
+        f"{payment_sandbox.base_url}/v1/orders/", json={"currency": "EUR", "amount": BASKET_CENTS}
+    )
+    assert order.json()["amount"] == BASKET_CENTS
+""",
+}
+
+
+def test_a_project_may_have_a_package_called_sandbox(installed: Path, tmp_path: Path) -> None:
+    """Its suite runs with the wheel installed, and its own package is the one that it imports."""
+    for name, text in OWN_SANDBOX.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    ran = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]

@@ -1,9 +1,15 @@
 """Reads the ledger's tables, which are part of the package."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from payment_sandbox.fidelity.proofs import read_proofs
+
+PROOFS: Final = "proofs.tsv"  # in the wheel only
+TESTS: Final = Path(__file__).parents[3] / "tests"  # in a checkout only
 
 
 class Rule(NamedTuple):
@@ -31,11 +37,22 @@ def _rows(name: str) -> Iterator[list[str]]:
     return (line.split("\t") for line in text.splitlines()[1:] if line)
 
 
+@cache
+def _proofs() -> dict[str, list[str]]:
+    """The tests that prove each rule: from the wheel's table, or in a checkout from the tests themselves."""
+    if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
+        pairs: Iterable[Sequence[str]] = _rows(PROOFS)
+    else:
+        pairs = read_proofs(TESTS)
+    found: dict[str, list[str]] = {}
+    for rule_id, test in pairs:
+        found.setdefault(rule_id, []).append(test)
+    return found
+
+
 def rules() -> list[Rule]:
     """Every rule with the names of the tests that prove it."""
-    proofs: dict[str, list[str]] = {}
-    for rule_id, test in _rows("proofs.tsv"):
-        proofs.setdefault(rule_id, []).append(test)
+    proofs = _proofs()
     return [
         Rule(rule_id, section, source, shown_by, text, proofs.get(rule_id, []))
         for rule_id, section, source, shown_by, text in _rows("rules.tsv")
@@ -50,4 +67,4 @@ def assumptions() -> list[Assumption]:
 @cache
 def rule_texts() -> dict[str, str]:
     """What each rule says, by its id."""
-    return {rule.id: rule.text for rule in rules()}
+    return {row[0]: row[-1] for row in _rows("rules.tsv")}
