@@ -9,7 +9,8 @@ from typing import Any
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.snapshot import FORMAT, take
+from payment_sandbox.storage.document import FORMAT
+from payment_sandbox.storage.snapshot import take
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox.storage.sqlite_opening import StoredProject, read_copy
 from tests.support.driver import Sandbox

@@ -11,7 +11,8 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.snapshot import FORMAT, resume
+from payment_sandbox.storage.document import FORMAT
+from payment_sandbox.storage.snapshot import resume
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox.storage.sqlite_opening import StateRefused, StoredProject
 

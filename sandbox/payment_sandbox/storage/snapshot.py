@@ -1,63 +1,24 @@
 """A project's whole state as one document, and a project that goes on from such a document."""
 
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due, Timeline
-from payment_sandbox.orders.commands import AttemptDelivery, Command
-from payment_sandbox.orders.deliveries import Delivery, DeliveryState
-from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.orders.commands import AttemptDelivery
+from payment_sandbox.orders.deliveries import DeliveryState
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.orders.vault import Credential
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.faults import Faults, Use
+from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.storage.codec import decode, encode
+from payment_sandbox.storage.document import FORMAT, AgendaEntry, Snapshot
 from payment_sandbox.storage.validation import refuse_inconsistent
-
-FORMAT: Final = "payment-orders-sandbox/2"
-
-
-class AgendaEntry(NamedTuple):
-    """A command, when it is due, and its place among ties."""
-
-    at: datetime
-    sequence: int
-    command: Command
-
-
-class Snapshot(NamedTuple):
-    """All that a project knows, but for its ids and its key."""
-
-    format: str
-    now: datetime
-    clock_mode: str
-    clock_rate: float
-    settings: dict[str, Any]
-    scenario: dict[str, Any]
-    rule_uses: tuple[tuple[int, int], ...]
-    scenario_faults: tuple[Use, ...]
-    faults: dict[str, Any]
-    fault_uses: tuple[Use, ...]
-    seed: int
-    id_series: int
-    id_counts: dict[str, int]
-    epoch: int
-    sequence: int
-    agenda: tuple[AgendaEntry, ...]
-    orders: tuple[Order, ...]
-    credentials: tuple[Credential, ...]
-    qr_requests: tuple[QrRequest, ...]
-    deliveries: tuple[Delivery, ...]
-    deliveries_dropped: int
-    swapped: tuple[str, ...]
 
 
 class Checked(NamedTuple):

@@ -1,7 +1,7 @@
 """Whether a snapshot holds together: all parts can have the right type, and the whole still make no sense."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from payment_sandbox.forms.fields import url_problem
 from payment_sandbox.kernel.periods import Period, PeriodError
@@ -18,9 +18,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
-
-if TYPE_CHECKING:
-    from payment_sandbox.storage.snapshot import Snapshot
+from payment_sandbox.storage.document import Snapshot
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
 SENT: Final[Mapping[str, type]] = {
@@ -38,7 +36,7 @@ Problem = tuple[str, str]
 """Where, below ``state``, and what is wrong there."""
 
 
-def refuse_inconsistent(snapshot: "Snapshot", rules: int) -> None:
+def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
     """Refuse a snapshot that no project could have given; ``rules`` are those of its scenario.
 
     Raises:
@@ -64,14 +62,14 @@ def _below(path: str, problems: Iterable[Problem]) -> Iterator[Problem]:
     return ((f"{path}.{part}" if part else path, problem) for part, problem in problems)
 
 
-def _clock(snapshot: "Snapshot") -> Iterator[Problem]:
+def _clock(snapshot: Snapshot) -> Iterator[Problem]:
     if snapshot.clock_mode not in (RUNNING, FROZEN):
         yield "clock_mode", f"must be {RUNNING} or {FROZEN}"
     if not 0 < snapshot.clock_rate <= RATE_MAX:
         yield "clock_rate", f"must be above 0 and at most {RATE_MAX:g}"
 
 
-def _counters(snapshot: "Snapshot", rules: int) -> Iterator[Problem]:
+def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
     if any(not 0 <= index < rules or used < 0 for index, used in snapshot.rule_uses):
         yield "rule_uses", "names a rule that the scenario does not have"
     if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
@@ -90,7 +88,7 @@ def _counters(snapshot: "Snapshot", rules: int) -> Iterator[Problem]:
         yield "id_counts", "would draw identifiers that exist already"
 
 
-def _identities(snapshot: "Snapshot") -> Iterator[Problem]:
+def _identities(snapshot: Snapshot) -> Iterator[Problem]:
     lists: dict[str, Sequence[Any]] = {
         "orders": [order.id for order in snapshot.orders],
         "transactions": [attempt.id for order in snapshot.orders for attempt in order.transactions],
@@ -104,7 +102,7 @@ def _identities(snapshot: "Snapshot") -> Iterator[Problem]:
             yield name, "holds an identifier twice"
 
 
-def _agenda(snapshot: "Snapshot", orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _agenda(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     deliveries = {delivery.id for delivery in snapshot.deliveries}
     seen: set[int] = set()
     for index, entry in enumerate(snapshot.agenda):
@@ -140,7 +138,7 @@ def _action(action: Action) -> Iterator[Problem]:
         yield "amount_cents", "must be at least 1"
 
 
-def _deliveries(snapshot: "Snapshot", orders: Mapping[str, Order]) -> Iterator[Problem]:
+def _deliveries(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     for index, delivery in enumerate(snapshot.deliveries):
         if delivery.order_id not in orders:
             yield f"deliveries[{index}].order_id", "names no order of this snapshot"

@@ -21,6 +21,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Make it happen": ("time", "webhooks", "scenarios", "faults"),
     "Use it": ("pytest", "ci", "command-line", "settings"),
     "Look it up": ("merchant-api", "control-api", "errors", "fidelity"),
+    "Work on it": ("contributing",),
 }
 NAMES: Final = tuple(name for names in GROUPS.values() for name in names)
 
