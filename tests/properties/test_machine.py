@@ -29,57 +29,30 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.due import meaning_of
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
-from payment_sandbox.orders.actions import ACTIONS, Action
+from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.deliveries import DELIVERIES_MAX, Reply, WebhookRequest
 from payment_sandbox.orders.lines import LineQuantity
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
-from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.web.answers.order import amount_details
+from tests.properties.strategies import (
+    ACTS,
+    AMOUNTS,
+    LINES,
+    MODES,
+    QUANTITIES,
+    TAKES,
+    orders_of,
+    snapshot,
+)
 from tests.support.projects import made_project
 
 EXAMPLES = int(os.environ.get("SANDBOX_EXAMPLES", "300"))
 STEPS = 60
-MODES = st.sampled_from(["manual", "manual", "delayed"])
-LINES = [
-    {"amount": 500, "quantity": 3, "currency": "EUR", "type": "physical", "merchant_order_line_id": "a"},
-    {"amount": 250, "quantity": 2, "currency": "EUR", "type": "physical", "merchant_order_line_id": "b"},
-]
-AMOUNTS = st.integers(1, 2100)
-QUANTITIES = st.lists(
-    st.builds(LineQuantity, st.sampled_from(["a", "b", "a", "b", "c"]), st.integers(1, 4)),
-    min_size=1,
-    max_size=3,
-)
-ACTS = [Action(actor, name) for actor, names in ACTIONS.items() for name in names]
-TAKES = st.one_of(
-    st.just(authorizations.capture_rest()),
-    st.builds(lambda amount: authorizations.capture_amount(amount, None), AMOUNTS),
-    st.builds(lambda lines: authorizations.capture_lines(lines, None), QUANTITIES),
-    st.builds(lambda amount: authorizations.void_amount(amount, None), AMOUNTS),
-    st.builds(lambda lines: authorizations.void_lines(lines, None), QUANTITIES),
-)
-
-
-def snapshot(project: Project) -> Any:
-    """All that a refused call must not change."""
-    return (
-        {order.id: (order, order.version) for order in orders_of(project)},
-        [(due.at, due.sequence) for due in project.epoch.timeline],
-        [(delivery.id, len(delivery.attempts)) for delivery in project.epoch.store.deliveries()],
-        project.epoch.state,
-        project.epoch.timeline.now,
-    )
-
-
-def orders_of(project: Project) -> list[Order]:
-    """Every order and refund."""
-    return [project.find_order(order_id) for order_id in project.epoch.store.order_ids()]
 
 
 class Books(RuleBasedStateMachine):
@@ -257,7 +230,7 @@ class Books(RuleBasedStateMachine):
             assert min(details.values()) >= 0
             assert 0 <= refundable_cents(order) <= order.received_cents
             if order.received_cents >= order.amount_cents:
-                assert not any(self._can_bring_money(attempt) for attempt in order.transactions)
+                assert not any(a.is_open or a.is_capturable for a in order.transactions), "nobody pays twice"
             for attempt in order.transactions:
                 ledger = attempt.authorization
                 if ledger is not None:
@@ -265,11 +238,6 @@ class Books(RuleBasedStateMachine):
                     assert sum(parts) == ledger.original_cents == attempt.amount_cents
                     assert min(parts) >= 0
                     assert all(entry.amount_cents > 0 for entry in ledger.entries)
-
-    @staticmethod
-    def _can_bring_money(attempt: Transaction) -> bool:
-        """Whether a customer or the merchant could still make it pay; a bank always can."""
-        return attempt.is_open or attempt.is_capturable
 
     @invariant()
     def statuses_follow_the_tables(self) -> None:

@@ -78,13 +78,18 @@ def _lines(entry: answers.JournalEntry) -> Iterator[str]:
     rule = f", rule {entry['rule']}" if entry["rule"] else ""
     fault = f", fault {entry['fault']}" if entry["fault"] else ""
     yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"
-    error = (entry["response"] or {}).get("error") if isinstance(entry["response"], dict) else None
+    error = entry["response"].get("error") if isinstance(entry["response"], dict) else None
     if error is not None:
         yield f"  {error['type']}: {error['value']}"
-    decision = entry["decision"]
-    if decision is not None and decision["rule"] is not None:
+    if entry["decision"] is not None:
+        yield from _decision(entry["decision"])
+
+
+def _decision(decision: answers.Decision) -> Iterator[str]:
+    nearest = decision.get("nearest")
+    if decision["rule"] is not None:
         yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
-    elif decision is not None and (nearest := decision.get("nearest")):
+    elif nearest:
         differs = "; ".join(
             f"{found['condition']} expected {found['expected']}, was {found['actual']}"
             for found in nearest["differs"]

@@ -188,10 +188,8 @@ def retried_blindly(history: History) -> Iterator[Finding]:
     """The answer to a creation was lost, and the same was sent again though the order was there."""
     creations = [entry for entry in history.requests if _is_creation(entry)]
     for number, first in enumerate(creations):
-        lost = (first["fault"] or {}).keys() & LOSING and _is_alive(history, first)
-        again = [later for later in creations[number + 1 :] if later["request"] == first["request"]]
-        second = next((later for later in again if _is_alive(history, later)), None)
-        if lost and second is not None:
+        second = _sent_again(history, first, creations[number + 1 :])
+        if _is_answer_lost(first) and _is_alive(history, first) and second is not None:
             yield Finding(
                 "CTL-23",
                 "a creation whose answer was lost was sent again, and there are two orders now",
@@ -199,6 +197,18 @@ def retried_blindly(history: History) -> Iterator[Finding]:
                 first["order_id"],
                 (_line(first), _line(second)),
             )
+
+
+def _is_answer_lost(entry: answers.JournalEntry) -> bool:
+    return bool((entry["fault"] or {}).keys() & LOSING)
+
+
+def _sent_again(
+    history: History, first: answers.JournalEntry, later: Sequence[answers.JournalEntry]
+) -> answers.JournalEntry | None:
+    """The first later creation with the same body whose order was not given up."""
+    same = (entry for entry in later if entry["request"] == first["request"])
+    return next((entry for entry in same if _is_alive(history, entry)), None)
 
 
 def _is_alive(history: History, creation: answers.JournalEntry) -> bool:
@@ -235,20 +245,27 @@ def _apart(first: answers.JournalEntry, second: answers.JournalEntry) -> bool:
     return datetime.fromisoformat(second["at"]) - datetime.fromisoformat(first["at"]) >= POLL_APART
 
 
+def _longest_run(entries: Sequence[answers.JournalEntry], causes: list[str]) -> list[answers.JournalEntry]:
+    """Reads that saw the same and had no cause, one after the other, up to one too many."""
+    run: list[answers.JournalEntry] = []
+    for entry in entries:
+        run = [*run, entry] if run and _is_polling(run, entry, causes) else [entry]
+        if len(run) > POLLS_MAX:
+            break
+    return run
+
+
+def _is_polling(run: list[answers.JournalEntry], entry: answers.JournalEntry, causes: list[str]) -> bool:
+    """Whether a read saw what the run saw, and nothing had happened since that was worth a look."""
+    has_cause = any(run[-1]["real_at"] < at <= entry["real_at"] for at in causes) or _apart(run[-1], entry)
+    is_same = entry["status"] != 200 or _told(entry) == _told(run[0])
+    return is_same and not has_cause
+
+
 def polled(history: History) -> Iterator[Finding]:
     """Asked again and again what a webhook would have told."""
     for order_id, entries in _reads(history).items():
-        causes = _causes(history, order_id)
-        run: list[answers.JournalEntry] = []
-        for entry in entries:
-            has_cause = run and (
-                any(run[-1]["real_at"] < at <= entry["real_at"] for at in causes) or _apart(run[-1], entry)
-            )
-            status = _told(entry) if entry["status"] == 200 else "the same"
-            is_same = run and (status == "the same" or status == _told(run[0]))
-            run = [*run, entry] if is_same and not has_cause else [entry]
-            if len(run) > POLLS_MAX:
-                break
+        run = _longest_run(entries, _causes(history, order_id))
         if len(run) > POLLS_MAX:
             yield Finding(
                 "HOOK-02",

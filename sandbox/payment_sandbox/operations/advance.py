@@ -98,7 +98,7 @@ def advance(
             until = walk.next_at()
         while is_settled and walk.step(until):
             is_settled = walk.settle()
-        result.stopped = not is_settled or epoch is not project.epoch or walk.is_over_limit(until)
+        result.stopped = not is_settled or walk.is_ended(until)
         if until is not None and not result.stopped:
             with project.exclusively(epoch):
                 epoch.timeline.move_to(until)
@@ -152,6 +152,10 @@ class _Walk:
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
         return (is_late or len(self.log) >= self._events_max) and self._is_due(until)
 
+    def is_ended(self, until: datetime | None) -> bool:
+        """Whether it ended before its time: by a limit, or because the project was reset."""
+        return self._epoch is not self._project.epoch or self.is_over_limit(until)
+
     def next_at(self) -> datetime:
         """When the next thing is due; now where nothing is."""
         for due in self._epoch.timeline.first():
@@ -171,18 +175,9 @@ class _Walk:
         """Until idle means that no webhook waits for another one any more, either."""
         try:
             with self._project.edit(self._epoch) as edit:
-                return release_swapped(edit)
+                return edit.release_swapped()
         except ProjectReset:
             return False
-
-
-def release_swapped(edit: Edit) -> bool:
-    """Send what waited for another webhook to go first; says whether there was any."""
-    waiting = edit.state.swapped
-    edit.state = edit.state._replace(swapped=()) if waiting else edit.state
-    for delivery_id in waiting:
-        edit.send(delivery_id)
-    return bool(waiting)
 
 
 def _under_way(epoch: Epoch) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """QR requests and the orders that their scans make."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from payment_sandbox.kernel.periods import Period
@@ -56,26 +56,27 @@ def create_qr_request(
 
 
 def _check_amounts(data: Mapping[str, Any], found: Sequence[Violation]) -> list[Violation]:
-    wrong = {violation.path for violation in found}
-    amount = data.get("amount")
-    if not data.get("amount_changeable", False):
-        violations = [
-            Violation(key, "is only possible when amount_changeable is true")
-            for key in ("amount_min", "amount_max")
-            if key in data
-        ]
-        if amount is None and "amount" not in wrong:
-            violations.append(Violation("amount", "is required when amount_changeable is false"))
-        return violations
-    violations = []
-    low, high = data.get("amount_min"), data.get("amount_max")
-    if high is not None and amount is not None and high <= amount:
-        violations.append(Violation("amount_max", f"must be larger than amount, {amount}"))
-    if low is not None and amount is not None and low >= amount:
-        violations.append(Violation("amount_min", f"must be smaller than amount, {amount}"))
-    if low is not None and high is not None and low > high:
-        violations.append(Violation("amount_min", f"must not be larger than amount_max, {high}"))
+    if data.get("amount_changeable", False):
+        return list(_bounds(data.get("amount"), data.get("amount_min"), data.get("amount_max")))
+    violations = [
+        Violation(key, "is only possible when amount_changeable is true")
+        for key in ("amount_min", "amount_max")
+        if key in data
+    ]
+    if "amount" not in data and all(violation.path != "amount" for violation in found):
+        violations.append(Violation("amount", "is required when amount_changeable is false"))
     return violations
+
+
+def _bounds(amount: Cents | None, low: Cents | None, high: Cents | None) -> Iterator[Violation]:
+    pairs = (
+        ("amount_max", amount, high, 1, f"must be larger than amount, {amount}"),
+        ("amount_min", low, amount, 1, f"must be smaller than amount, {amount}"),
+        ("amount_min", low, high, 0, f"must not be larger than amount_max, {high}"),
+    )
+    for path, smaller, larger, apart, problem in pairs:
+        if smaller is not None and larger is not None and smaller + apart > larger:
+            yield Violation(path, problem)
 
 
 def scan(

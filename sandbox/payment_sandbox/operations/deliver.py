@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.operations.advance import release_swapped
 from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.deliveries import (
     ANSWERED_BY_SCENARIO,
@@ -90,7 +89,7 @@ def record_attempt(
         shown = _event(delivery, number, prepared.at, reply)
         edit.log.append(shown)
         edit.publish("webhook", **shown, state=delivery.state)
-        release_swapped(edit)
+        edit.release_swapped()
 
 
 def _effect(edit: Edit, delivery: Delivery) -> Mapping[str, Any]:

@@ -95,10 +95,7 @@ def _overlooked(index: int, rule: Rule, kinds: list[Kind], settings: Settings) -
     for word in rule.then:
         if kinds and word not in known:
             yield Violation(f"{path}.then.{word}", "means nothing to these attempts", sorted(known))
-    if when.amount is not None and max(_lowest(when.amount), 1) > _highest(when.amount):
-        yield Violation(f"{path}.when.amount", "holds for no amount; the smallest is 1")
-    if when.refund and when.attempt not in (None, 1):
-        yield Violation(f"{path}.when.attempt", "holds for no refund: each is the first attempt of its own")
+    yield from _impossible(path, when)
     for key in when.customer.keys() - set(CUSTOMER_KEYS):
         nearest = nearest_word(key, CUSTOMER_KEYS)
         problem = f"is no key of a customer{did_you_mean(nearest)}"
@@ -107,6 +104,14 @@ def _overlooked(index: int, rule: Rule, kinds: list[Kind], settings: Settings) -
     if when.payment_methods is not None and switched_off:
         names = " and ".join(sorted(switched_off))
         yield Violation(f"{path}.when.payment_method", f"names {names}, which settings switch off")
+
+
+def _impossible(path: str, when: When) -> Iterator[Violation]:
+    """Conditions that no attempt meets."""
+    if when.amount is not None and max(_lowest(when.amount), 1) > _highest(when.amount):
+        yield Violation(f"{path}.when.amount", "holds for no amount; the smallest is 1")
+    if when.refund and when.attempt not in (None, 1):
+        yield Violation(f"{path}.when.attempt", "holds for no refund: each is the first attempt of its own")
 
 
 def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:

@@ -53,19 +53,28 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
     if trigger is Trigger.AUTHORIZE and edit.settings.authorized_status == "accepted":
         trigger = Trigger.ACCEPT
     edit.move_transaction(attempt, trigger)
-    attempt.reason = step.reason or attempt.reason
-    attempt.customer_message = step.customer_message or attempt.customer_message
-    # A hosted order waits for a success: after a failure the customer can choose again.
-    if can_move(order, trigger) and (trigger in SUCCESSES or not order.is_hosted):
-        edit.move_order(order, trigger)
-        if trigger is Trigger.FAIL:
-            order.reason = step.customer_message or step.reason
-    elif order.is_hosted and not attempt.is_open and page_is_over(order, edit.now):
-        edit.move_order(order, Trigger.EXPIRE)
+    if step.reason:
+        attempt.reason = step.reason
+    if step.customer_message:
+        attempt.customer_message = step.customer_message
+    _follow(edit, order, attempt, step._replace(trigger=trigger))
     if trigger in (Trigger.AUTHORIZE, Trigger.ACCEPT):
         _authorize(edit, order, attempt)
     if trigger in SUCCESSES:
         _end_others(edit, order, attempt)
+
+
+def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
+    """Move the order as its attempt was moved.
+
+    A hosted order waits for a success: after a failure the customer can choose again.
+    """
+    if can_move(order, step.trigger) and (step.trigger in SUCCESSES or not order.is_hosted):
+        edit.move_order(order, step.trigger)
+        if step.trigger is Trigger.FAIL:
+            order.reason = step.customer_message or step.reason
+    elif order.is_hosted and not attempt.is_open and page_is_over(order, edit.now):
+        edit.move_order(order, Trigger.EXPIRE)
 
 
 def _end_others(edit: Edit, order: Order, paid: Transaction) -> None:

@@ -62,22 +62,30 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
 
 def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
     """The projects of a file; ``keys`` are those that were declared before."""
-    if not isinstance(data, dict) or "projects" not in data:
+    if isinstance(data, dict) and "projects" in data:
+        found, violations = _several(data, catalogue, keys)
+    else:
         project, violations = _project(data, catalogue, keys)
         found = [project]
-    else:
-        listed = data["projects"]
-        violations = [] if isinstance(listed, list) and listed else load(ProjectsForm(), data)[1]
-        others = {key: value for key, value in data.items() if key != "projects"}
-        violations += [unknown.violation() for unknown in unknown_keys(ProjectsForm(), others)]
-        found = []
-        for index, item in enumerate(listed if isinstance(listed, list) else ()):
-            project, more = _project(item, catalogue, keys)
-            violations += [_below(f"projects[{index}]", problem) for problem in more]
-            found.append(project)
     if violations:
         raise Invalid(violations)
     return found
+
+
+def _several(
+    data: Mapping[str, Any], catalogue: Catalogue, keys: set[str]
+) -> tuple[list[DeclaredProject], list[Violation]]:
+    listed = data["projects"]
+    items = listed if isinstance(listed, list) else []
+    violations = [] if items else load(ProjectsForm(), data)[1]
+    others = {key: value for key, value in data.items() if key != "projects"}
+    violations += [unknown.violation() for unknown in unknown_keys(ProjectsForm(), others)]
+    found = []
+    for index, item in enumerate(items):
+        project, more = _project(item, catalogue, keys)
+        violations += [_below(f"projects[{index}]", problem) for problem in more]
+        found.append(project)
+    return found, violations
 
 
 def _below(path: str, problem: Violation) -> Violation:

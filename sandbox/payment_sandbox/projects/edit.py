@@ -64,8 +64,6 @@ class Edit:
         self._qr_requests: dict[str, QrRequest] = {}
         self._scan_forms: dict[str, str] = {}
 
-    # What to work with
-
     @property
     def settings(self) -> Settings:
         """The project's settings, as the active scenario changes them."""
@@ -111,8 +109,6 @@ class Edit:
             Unknown: there is none of this id here.
         """
         return self._qr_requests.get(qr_id) or self.epoch.find_qr_request(qr_id)
-
-    # What to change
 
     def add(self, order: Order) -> Order:
         """A new order."""
@@ -165,6 +161,15 @@ class Edit:
         """Send a webhook now."""
         self.to_send.append(QueuedDelivery(delivery_id))
 
+    def release_swapped(self) -> bool:
+        """Send what waited for another webhook to go first; says whether there was any."""
+        waiting = self.state.swapped
+        if waiting:
+            self.state = self.state._replace(swapped=())
+        for delivery_id in waiting:
+            self.send(delivery_id)
+        return bool(waiting)
+
     def note_scan_form(self, form_id: str, order_id: str) -> None:
         """Remember which order the form of a QR page has made."""
         self._scan_forms[form_id] = order_id
@@ -172,8 +177,6 @@ class Edit:
     def publish(self, kind: str, /, **data: Any) -> None:
         """Tell those who watch, once it is so."""
         self.events.append(Published(kind, data))
-
-    # Plan, apply, tell: for ``Project.edit``
 
     def plan(self) -> ChangeSet | None:
         """Number the new versions and owe their webhooks; None when nothing has changed."""

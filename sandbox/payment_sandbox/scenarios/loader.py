@@ -115,14 +115,19 @@ def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
 
 
 def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
-    """Names of methods that nobody knows, in whatever else is wrong."""
+    """Names of methods that nobody knows, whatever else is wrong."""
     settings = document.get("settings")
     own = settings.get("aliases") if isinstance(settings, dict) else None
     known = [*methods, *own] if isinstance(own, dict) else methods
     rules = document.get("rules")
     for index, rule in enumerate(rules if isinstance(rules, list) else ()):
-        when = rule.get("when") if isinstance(rule, dict) else None
-        named = when.get("payment_method") if isinstance(when, dict) else None
-        for name in named if isinstance(named, list) else [named]:
-            if isinstance(name, str) and name not in known:
+        for name in _named_methods(rule):
+            if name not in known:
                 yield _unknown_method(f"rules[{index}].when.payment_method", name, known)
+
+
+def _named_methods(rule: Any) -> list[str]:
+    """The methods that a rule names, as far as it is one."""
+    when = rule.get("when") if isinstance(rule, dict) else None
+    named = when.get("payment_method") if isinstance(when, dict) else None
+    return [name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]

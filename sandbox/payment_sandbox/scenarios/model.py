@@ -1,6 +1,6 @@
 """A scenario: the first rule that matches an attempt decides its outcome."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -19,6 +19,13 @@ class AmountRange(NamedTuple):
     lte: Cents | None = None
     lt: Cents | None = None
 
+    @property
+    def said(self) -> Any:
+        """As a rule says it: one number for exactly that amount, else the bounds."""
+        given = {name: bound for name, bound in self._asdict().items() if bound is not None}
+        is_exact = given.keys() == {"gte", "lte"} and self.gte == self.lte
+        return self.gte if is_exact else given
+
     def holds(self, amount_cents: Cents) -> bool:
         """Whether the amount is within all bounds given."""
         return (
@@ -27,6 +34,14 @@ class AmountRange(NamedTuple):
             and (self.lte is None or amount_cents <= self.lte)
             and (self.lt is None or amount_cents < self.lt)
         )
+
+
+class Difference(NamedTuple):
+    """One condition of a rule that an attempt does not meet; ``expected`` as the rule says it."""
+
+    condition: str
+    expected: Any
+    actual: Any
 
 
 class Subject(NamedTuple):
@@ -54,19 +69,28 @@ class When(NamedTuple):
 
     def holds(self, subject: Subject) -> bool:
         """Whether every condition holds (SCN-02 to SCN-04)."""
-        return (
-            self.refund == subject.is_refund
-            and (self.payment_methods is None or bool(self.payment_methods & subject.methods))
-            and (self.amount is None or self.amount.holds(subject.amount_cents))
-            and (self.attempt is None or self.attempt == subject.attempt)
-            and (
-                self.merchant_order_id is None
-                or fnmatchcase(subject.merchant_order_id or "", self.merchant_order_id)
-            )
-            and all(
-                fnmatchcase(str(subject.customer.get(key, "")), glob) for key, glob in self.customer.items()
-            )
-        )
+        return next(self.unmet(subject), None) is None
+
+    def unmet(self, subject: Subject) -> "Iterator[Difference]":
+        """Every condition that a subject does not meet."""
+        if self.refund != subject.is_refund:
+            yield Difference("refund", self.refund, subject.is_refund)
+        if self.payment_methods is not None and self.payment_methods.isdisjoint(subject.methods):
+            yield Difference("payment_method", sorted(self.payment_methods), sorted(subject.methods))
+        if self.amount is not None and not self.amount.holds(subject.amount_cents):
+            yield Difference("amount", self.amount.said, subject.amount_cents)
+        if self.attempt not in (None, subject.attempt):
+            yield Difference("attempt", self.attempt, subject.attempt)
+        yield from self._unmet_globs(subject)
+
+    def _unmet_globs(self, subject: Subject) -> "Iterator[Difference]":
+        for key, glob in self.customer.items():
+            value = subject.customer.get(key)
+            if not fnmatchcase("" if value is None else str(value), glob):
+                yield Difference(f"customer.{key}", glob, value)
+        glob_of_id = self.merchant_order_id
+        if glob_of_id is not None and not fnmatchcase(subject.merchant_order_id or "", glob_of_id):
+            yield Difference("merchant_order_id", glob_of_id, subject.merchant_order_id)
 
 
 def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[str]) -> bool:

@@ -74,6 +74,13 @@ def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
         yield "rule_uses", "names a rule that the scenario does not have"
     if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
         yield "epoch", "must not be negative"
+    counts = snapshot.id_counts
+    if min(counts.values(), default=0) < 0 or any(counts.get(kind, 0) < n for kind, n in _given(snapshot)):
+        yield "id_counts", "would draw identifiers that exist already"
+
+
+def _given(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
+    """How many identifiers of each kind the snapshot holds."""
     attempts = [attempt for order in snapshot.orders for attempt in order.transactions]
     given = {
         "order": len(snapshot.orders),
@@ -83,9 +90,7 @@ def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
         "vault": len(snapshot.credentials),
         "qr": len(snapshot.qr_requests),
     }
-    counts = snapshot.id_counts
-    if min(counts.values(), default=0) < 0 or any(counts.get(kind, 0) < n for kind, n in given.items()):
-        yield "id_counts", "would draw identifiers that exist already"
+    yield from given.items()
 
 
 def _identities(snapshot: Snapshot) -> Iterator[Problem]:

@@ -66,8 +66,7 @@ class InProcess:
             requests.RequestException: as over a wire, when a fault breaks it or keeps it too long.
         """
         project = self._server.registry.find(key)
-        # A handler does not wait for webhooks: its own is one of them.
-        waits = project is not None and not _is_of_handler(self._server, project)
+        waits = _waits(self._server, project)
         begun_seconds = monotonic_seconds()
         cut: CutOff | None = None
         answer, is_settled = None, True
@@ -80,11 +79,9 @@ class InProcess:
             is_settled = project.settle(SETTLE_SECONDS)
         if timeout_seconds is not None and taken_seconds > timeout_seconds:
             raise requests.ReadTimeout(f"no answer within {timeout_seconds:g} seconds")
-        if cut is not None and cut.has_begun:
-            raise requests.exceptions.ChunkedEncodingError("the answer ended in its middle, as a fault asked")
         if answer is None:
-            raise requests.ConnectionError("the connection was cut off, as a fault asked")
-        return answer if is_settled or project is None else _with_warning(answer, project)
+            raise _broken(cut)
+        return answer if is_settled else _with_warning(answer, project)
 
     def _answer(self, environ: dict[str, Any]) -> Answer:
         heads: list[Head] = []
@@ -99,9 +96,16 @@ class InProcess:
         return Answer(head.code, head.status.partition(" ")[2], head.headers, b"".join(found))
 
 
-def _with_warning(answer: Answer, project: "Project") -> Answer:
+def _broken(cut: CutOff | None) -> requests.RequestException:
+    """What requests raises for a connection that a fault has cut."""
+    if cut is not None and cut.has_begun:
+        return requests.exceptions.ChunkedEncodingError("the answer ended in its middle, as a fault asked")
+    return requests.ConnectionError("the connection was cut off, as a fault asked")
+
+
+def _with_warning(answer: Answer, project: "Project | None") -> Answer:
     """The same answer; its header says which webhooks nobody has answered yet."""
-    pending = project.epoch.outbox.pending()
+    pending = project.epoch.outbox.pending() if project is not None else []
     warning = f"webhooks are still under way after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
     return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])
 
@@ -288,6 +292,9 @@ def _code(heads: list[Head]) -> int:
     return heads[-1].code
 
 
-def _is_of_handler(server: "Server", project: "Project") -> bool:
+def _waits(server: "Server", project: "Project | None") -> bool:
+    """Whether a call waits for webhooks; a handler does not, for its own is one of them."""
+    if project is None:
+        return False
     receiver = server.services.courier.receiver_of(project.project_id)
-    return isinstance(receiver, Receiver) and receiver.may_have_called()
+    return not (isinstance(receiver, Receiver) and receiver.may_have_called())

@@ -1,5 +1,6 @@
 """Tables in Markdown, and what a schema's fields look like in one."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -52,17 +53,17 @@ def _inner(item: Mapping[str, Any]) -> str | None:
 
 def kind(item: Mapping[str, Any]) -> str:
     """What values a field takes, in words."""
-    if "enum" in item:
-        return code(str(word).lower() if isinstance(word, bool) else word for word in item["enum"])
-    if "const" in item:
-        return f"`{item['const']}`"
+    if "enum" in item or "const" in item:
+        return code(map(_word, item.get("enum", [item.get("const")])))
     alternatives = item.get("anyOf") or item.get("allOf")
     if alternatives:
         return " or ".join(dict.fromkeys(kind(alternative) for alternative in alternatives))
     of = item.get("type", "object")
-    if isinstance(of, list):
-        return " or ".join(_of_type(one, item) for one in of if one != "null")
-    return _of_type(of, item)
+    return " or ".join(_of_type(one, item) for one in ([of] if isinstance(of, str) else of) if one != "null")
+
+
+def _word(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
 def _of_type(of: str, item: Mapping[str, Any]) -> str:
