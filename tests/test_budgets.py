@@ -10,6 +10,8 @@ MODULE_LINES_MAX = 300
 MODULE_LINES_MEDIAN_MAX = 120
 FUNCTION_LINES_MAX = 40
 VIEW_LINES_MAX = 12
+BRANCHES_MAX = 10
+TESTS = Path(__file__).parent
 
 
 def functions(path: Path) -> Iterator[tuple[str, int]]:
@@ -26,6 +28,40 @@ def test_modules_and_functions_are_short() -> None:
     assert median(lines.values()) <= MODULE_LINES_MEDIAN_MAX
     long = [found for path in lines for found in functions(path) if found[1] > FUNCTION_LINES_MAX]
     assert long == []
+
+
+BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension, ast.match_case)
+
+
+def branches(function: ast.AST) -> int:
+    """How many ways lead through a function, boolean operators and conditions of comprehensions counted."""
+    count, inner = 1, list(ast.iter_child_nodes(function))
+    while inner:
+        node = inner.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        count += isinstance(node, BRANCHES)
+        count += len(node.values) - 1 if isinstance(node, ast.BoolOp) else 0
+        count += len(node.ifs) if isinstance(node, ast.comprehension) else 0
+        inner += ast.iter_child_nodes(node)
+    return count
+
+
+def test_functions_have_few_branches() -> None:
+    """Ten at most."""
+    found = {
+        f"{path.name}:{node.name}": branches(node)
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and branches(node) > BRANCHES_MAX
+    }
+    assert found == {}
+
+
+def test_test_modules_are_short() -> None:
+    """One behaviour each."""
+    lines = {path.name: path.read_text(encoding="utf-8").count("\n") for path in TESTS.rglob("*.py")}
+    assert {name: count for name, count in lines.items() if count > MODULE_LINES_MAX} == {}
 
 
 def test_views_only_load_do_and_answer() -> None:

@@ -70,7 +70,9 @@ class Outbox:
         key = get_ident()
         with self._changed:
             # Nobody holds twice: what is still held here belongs to a response that was never closed.
-            self._queue.extend(self._holds.pop(key, _Hold()).queue)
+            left = self._holds.get(key)
+            if left is not None:
+                self._queue.extend(left.queue)
             self._holds[key] = _Hold()
         return key
 
@@ -85,7 +87,9 @@ class Outbox:
     def release(self, key: int) -> Released:
         """Queue what was held back; a second call does nothing."""
         with self._changed:
-            held = self._holds.pop(key, _Hold())
+            held = self._holds.pop(key, None)
+            if held is None:
+                return Released(needs_carrier=False, wakes=False)
             self._queue.extend(held.queue)
             needs_carrier = self._needs_carrier()
             self._note()

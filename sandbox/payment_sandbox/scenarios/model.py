@@ -69,7 +69,11 @@ class When(NamedTuple):
 
     def holds(self, subject: Subject) -> bool:
         """Whether every condition holds (SCN-02 to SCN-04)."""
-        return next(self.unmet(subject), None) is None
+        return (
+            self.refund == subject.is_refund  # these two settle it for most rules
+            and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
+            and next(self.unmet(subject), None) is None
+        )
 
     def unmet(self, subject: Subject) -> "Iterator[Difference]":
         """Every condition that a subject does not meet."""

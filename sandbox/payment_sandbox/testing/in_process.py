@@ -67,9 +67,8 @@ class InProcess:
         """
         project = self._server.registry.find(key)
         waits = _waits(self._server, project)
-        begun_seconds = monotonic_seconds()
         cut: CutOff | None = None
-        answer, is_settled = None, True
+        begun_seconds, answer, is_settled = monotonic_seconds(), None, True
         try:
             answer = self._answer(environment(method, url, headers, body))
         except CutOff as broken:
