@@ -65,14 +65,14 @@ def test_a_held_outbox_waits_for_its_release() -> None:
     other = Thread(target=lambda: outbox.put(QueuedDelivery("free")))
     other.start()
     other.join()
-    assert outbox.take() == QueuedDelivery("free")
-    assert outbox.take() is None
+    assert outbox.next() == QueuedDelivery("free")
+    assert outbox.next() is None
     assert not outbox.is_idle
     outbox.release(key)
     outbox.release(key)
-    assert outbox.take() == QueuedDelivery("held")
+    assert outbox.next() == QueuedDelivery("held")
     assert not outbox.is_idle, "it is under way"
-    assert outbox.take() is None
+    assert outbox.next() is None
     assert outbox.is_idle
 
 

@@ -182,7 +182,9 @@ class Books(RuleBasedStateMachine):
         found = self.project.epoch.store.order(order)
         if found is not None and found.transactions:
             transaction = found.transactions[-1].id
-            self.tried(lambda: authorizations.take(self.project, order, transaction, take, None)[0])
+            self.tried(
+                lambda: authorizations.apply_to_ledger(self.project, order, transaction, take, None)[0]
+            )
 
     @rule(target=orders, order=orders, amount=st.none() | AMOUNTS, lines=st.none() | QUANTITIES)
     def refund(self, order: str, amount: int | None, lines: list[LineQuantity] | None) -> Any:

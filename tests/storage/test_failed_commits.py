@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.snapshot import take
+from payment_sandbox.storage.snapshot import snapshot_of
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.full_disk import full
 from tests.support.state_files import again
@@ -51,11 +51,11 @@ def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
         assert project is not None
         assert server.file is not None
         project.settle()
-        before = take(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
+        before = snapshot_of(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
         with full(server.file):
             answer = WRITES[write](sandbox, order)
         assert answer.status_code == 500, answer.text
-        after = take(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
+        after = snapshot_of(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
         assert without_fault_counts(after[0]) == without_fault_counts(before[0])
         assert after[1:] == before[1:]
         assert WRITES[write](sandbox, order).status_code in (200, 201)

@@ -10,9 +10,9 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.document import FORMAT
-from payment_sandbox.storage.snapshot import take
+from payment_sandbox.storage.snapshot import snapshot_of
 from payment_sandbox.storage.sqlite import StateFile
-from payment_sandbox.storage.sqlite_opening import StoredProject, read_copy
+from payment_sandbox.storage.sqlite_file import StoredProject, read_copy
 from tests.support.driver import Sandbox
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -26,7 +26,7 @@ def check_file(file: StateFile, registry: Registry) -> int:
     _, kept = read_copy(file.path)
     assert [found.identity["project_id"] for found in kept] == [project.project_id for project in projects]
     for project, found in zip(projects, kept, strict=True):
-        memory, written = comparable(take(project)), comparable(_as_snapshot(project, found))
+        memory, written = comparable(snapshot_of(project)), comparable(_as_snapshot(project, found))
         assert written == memory, project.project_id
     return len(projects)
 

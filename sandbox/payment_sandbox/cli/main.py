@@ -19,7 +19,7 @@ from payment_sandbox.cli.remote import COMMANDS, scenario_names
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import ClockStart
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.storage.sqlite_opening import StateRefused
+from payment_sandbox.storage.sqlite_file import StateRefused
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:

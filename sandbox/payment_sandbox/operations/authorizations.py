@@ -14,11 +14,11 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
 
-Take = Callable[[Authorization, datetime], Authorization]
+LedgerStep = Callable[[Authorization, datetime], Authorization]
 
 
-def take(
-    project: Project, order_id: str, transaction_id: str, ledger_entry: Take, if_match: IfMatch | None
+def apply_to_ledger(
+    project: Project, order_id: str, transaction_id: str, step: LedgerStep, if_match: IfMatch | None
 ) -> tuple[Order, Transaction]:
     """Add an entry to a transaction's ledger; statuses follow.
 
@@ -33,33 +33,33 @@ def take(
         transaction = order.transaction(transaction_id)
         if transaction is None:
             raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
-        transaction.authorization = ledger_entry(_authorization(order, transaction), edit.now)
+        transaction.authorization = step(_authorization(order, transaction), edit.now)
         transaction.modified = edit.now
         follow_ledger(edit, order, transaction)
     return order, transaction
 
 
-def capture_rest() -> Take:
+def capture_rest() -> LedgerStep:
     """Capture what is left (END-11)."""
     return lambda authorization, now: authorization.capture_rest(now=now)
 
 
-def capture_amount(amount_cents: Cents, description: str | None) -> Take:
+def capture_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
     """Capture an amount (END-14)."""
     return lambda authorization, now: authorization.capture_amount(amount_cents, description, now=now)
 
 
-def capture_lines(asked: list[LineQuantity], description: str | None) -> Take:
+def capture_lines(asked: list[LineQuantity], description: str | None) -> LedgerStep:
     """Capture lines (END-13)."""
     return lambda authorization, now: authorization.capture_lines(asked, description, now=now)
 
 
-def void_amount(amount_cents: Cents, description: str | None) -> Take:
+def void_amount(amount_cents: Cents, description: str | None) -> LedgerStep:
     """Void an amount (END-16)."""
     return lambda authorization, now: authorization.void_amount(amount_cents, description, now=now)
 
 
-def void_lines(asked: list[LineQuantity], description: str | None) -> Take:
+def void_lines(asked: list[LineQuantity], description: str | None) -> LedgerStep:
     """Void lines (END-15)."""
     return lambda authorization, now: authorization.void_lines(asked, description, now=now)
 

@@ -78,7 +78,7 @@ def _record(
         brand=paid.brand,
         credit_debit="debit",
     )
-    kept = {name: order.sent[name] for name in HANDED_ON if name in order.sent}
+    handed_on = {name: order.sent[name] for name in HANDED_ON if name in order.sent}
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=planned.amount_cents,
@@ -88,7 +88,7 @@ def _record(
         client=order.client,
         is_test=order.is_test,
         last_transaction_added=edit.now,
-        sent={**kept, **({"description": description} if description is not None else {})},
+        sent={**handed_on, **({"description": description} if description is not None else {})},
         order_lines=tuple(
             order.order_lines[index]._replace(quantity=quantity) for index, quantity in planned.quantities
         ),

@@ -24,7 +24,7 @@ class Events:
 
     def __init__(self) -> None:
         self._changed = Condition(ranked_lock(EVENTS))  # type: ignore[arg-type]
-        self._kept: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._newest: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
         self.is_ended = False
         self.watchers = 0  # what costs something to describe is only published when somebody watches
@@ -44,7 +44,7 @@ class Events:
         """Number an event and wake everybody."""
         with self._changed:
             self.number += 1
-            self._kept.append(Event(self.number, kind, data))
+            self._newest.append(Event(self.number, kind, data))
             self._changed.notify_all()
 
     def end(self) -> None:
@@ -62,4 +62,4 @@ class Events:
     def beyond(self, number: int) -> list[Event]:
         """The kept events that are newer than ``number``."""
         with self._changed:
-            return [event for event in self._kept if event.number > number]
+            return [event for event in self._newest if event.number > number]

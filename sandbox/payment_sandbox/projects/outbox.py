@@ -114,7 +114,7 @@ class Outbox:
                 self._direct.remove(queued)
                 self._note()
 
-    def take(self) -> QueuedDelivery | None:
+    def next(self) -> QueuedDelivery | None:
         """The carrier's next delivery; with None the carrier is dismissed."""
         with self._changed:
             self._under_way = self._queue.popleft() if self._queue else None

@@ -70,7 +70,7 @@ class Courier:
         self._threads.stop()
 
     def _carry(self, project: Project, epoch: Epoch) -> None:
-        while (queued := epoch.outbox.take()) is not None:
+        while (queued := epoch.outbox.next()) is not None:
             try:
                 self.deliver(project, epoch, queued)
             except BaseException:  # whatever it was, the next one is owed, too

@@ -51,13 +51,13 @@ class MemoryStore:
 
     def commit(self, change: ChangeSet) -> None:
         """Swap in the new versions, and drop what there is no room for."""
-        self.take(change, self.surplus(change))
+        self.swap_in(change, self.surplus(change))
 
     def load(self, change: ChangeSet) -> None:
         """The same: there is nowhere else that it could be kept."""
         self.commit(change)
 
-    def take(self, change: ChangeSet, surplus: list[str]) -> None:
+    def swap_in(self, change: ChangeSet, surplus: list[str]) -> None:
         """Swap in the new versions, without the surplus webhooks."""
         self._orders.update(change.orders)
         for credential in change.credentials:

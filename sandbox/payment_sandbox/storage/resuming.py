@@ -14,7 +14,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.document import FORMAT
 from payment_sandbox.storage.snapshot import resume
 from payment_sandbox.storage.sqlite import StateFile
-from payment_sandbox.storage.sqlite_opening import StateRefused, StoredProject
+from payment_sandbox.storage.sqlite_file import StateRefused, StoredProject
 
 
 def resumed_registry(

@@ -29,7 +29,7 @@ class Checked(NamedTuple):
     change: ChangeSet
 
 
-def take(project: Project) -> dict[str, Any]:
+def snapshot_of(project: Project) -> dict[str, Any]:
     """The project's state as plain data (CTL-10).
 
     What was set aside because it failed is on the agenda again: another server may be able to do it.

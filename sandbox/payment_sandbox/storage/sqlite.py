@@ -14,7 +14,7 @@ from payment_sandbox.projects.project import Identity
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.storage.codec import encode
 from payment_sandbox.storage.memory import MemoryStore
-from payment_sandbox.storage.sqlite_opening import (
+from payment_sandbox.storage.sqlite_file import (
     CREDENTIAL,
     DELIVERY,
     DUE,
@@ -169,12 +169,12 @@ class SqliteStore(MemoryStore):
             change = change._replace(counters=change.counters._replace(deliveries_dropped=dropped))
         self._file.write(self, change, surplus)
         self.is_new = False
-        self.take(change, surplus)
+        self.swap_in(change, surplus)
 
     def load(self, change: ChangeSet) -> None:
         """Take what the file says already."""
         self.is_new = False
-        self.take(change, [])
+        self.swap_in(change, [])
 
 
 def _write_state(run: sqlite3.Connection, number: int, change: ChangeSet, real_at: str) -> None:

@@ -14,7 +14,7 @@ from payment_sandbox.web.control.projects import health, projects
 from payment_sandbox.web.control.watching import watching
 from payment_sandbox.web.docs.views import docs
 from payment_sandbox.web.guard import known_hosts
-from payment_sandbox.web.late_rules import LateRule
+from payment_sandbox.web.lazy_routes import LazyRoute
 from payment_sandbox.web.merchant import authorizations, orders  # noqa: F401 (they add their routes)
 from payment_sandbox.web.merchant.blueprint import api
 from payment_sandbox.web.merchant.exchange import keep_unrouted
@@ -37,7 +37,7 @@ def make_app(
     under which the control API may be called.
     """
     app = Flask("payment_sandbox", static_folder=None)
-    app.url_rule_class = LateRule
+    app.url_rule_class = LazyRoute
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # no CORS: what is not a route is a 405
     # Every path works with and without its final slash, answered directly (SET-01).
     app.url_map.strict_slashes = False

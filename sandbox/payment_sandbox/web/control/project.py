@@ -58,7 +58,7 @@ def post_reset() -> Response:
 @route(control, "GET", "/state/", answers=shapes.SnapshotShape)
 def get_state() -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
-    return json_answer(snapshot.take(project()))
+    return json_answer(snapshot.snapshot_of(project()))
 
 
 @route(

@@ -78,9 +78,9 @@ def outcomes() -> str:
     """Which words of an outcome mean something to which method."""
     rows = []
     for method in (*ALL, REFUND):
-        facts = method.capabilities
-        words = sorted({word for words in facts.outcomes for word in words})
-        answers = code(facts.screenings) if "screening" in words else ""
+        able = method.capabilities
+        words = sorted({word for words in able.outcomes for word in words})
+        answers = code(able.screenings) if "screening" in words else ""
         name = "refunds (`refund: true`)" if method is REFUND else f"`{method.name}`"
         rows.append((name, code(words), answers))
     return table(("Method", "Keys of `then`", "`screening` answers"), rows)
@@ -123,17 +123,13 @@ def methods() -> str:
     """The eleven methods and what they need."""
     rows = []
     for method in ALL:
-        facts = method.capabilities
-        needs = ["order_lines"] * facts.needs_order_lines + ["customer"] * facts.needs_customer
+        able = method.capabilities
+        needs = ["order_lines"] * able.needs_order_lines + ["customer"] * able.needs_customer
         test = (
-            "yes"
-            if facts.testable and facts.completes_in_test
-            else "stays pending"
-            if facts.testable
-            else "no"
+            "yes" if able.testable and able.completes_in_test else "stays pending" if able.testable else "no"
         )
-        authorizes = "yes" if facts.authorizes else ""
-        rows.append((f"`{method.name}`", facts.default_expiration, test, authorizes, code(needs)))
+        authorizes = "yes" if able.authorizes else ""
+        rows.append((f"`{method.name}`", able.default_expiration, test, authorizes, code(needs)))
     heads = ("Method", "Expires after", "In test mode", "Authorizes", "Needs")
     return table(heads, rows)
 

@@ -35,7 +35,7 @@ LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": forms.LINE
 def post_capture(order_id: str, transaction_id: str) -> Response:
     """Capture all that is left."""
     read_body(project(), NOTHING, empty_is={})
-    return _take(order_id, transaction_id, authorizations.capture_rest())
+    return _answered(order_id, transaction_id, authorizations.capture_rest())
 
 
 @route(
@@ -52,8 +52,8 @@ def post_capture(order_id: str, transaction_id: str) -> Response:
 def post_capture_amount(order_id: str, transaction_id: str) -> Response:
     """Capture an amount."""
     data = read_body(project(), BY_AMOUNT)
-    entry = authorizations.capture_amount(data["amount"], data.get("description"))
-    return _take(order_id, transaction_id, entry)
+    step = authorizations.capture_amount(data["amount"], data.get("description"))
+    return _answered(order_id, transaction_id, step)
 
 
 @route(
@@ -70,7 +70,7 @@ def post_capture_amount(order_id: str, transaction_id: str) -> Response:
 def post_capture_lines(order_id: str, transaction_id: str) -> Response:
     """Capture lines."""
     lines, description = _lines()
-    return _take(order_id, transaction_id, authorizations.capture_lines(lines, description))
+    return _answered(order_id, transaction_id, authorizations.capture_lines(lines, description))
 
 
 @route(
@@ -87,8 +87,8 @@ def post_capture_lines(order_id: str, transaction_id: str) -> Response:
 def post_void_amount(order_id: str, transaction_id: str) -> Response:
     """Void an amount."""
     data = read_body(project(), BY_AMOUNT)
-    entry = authorizations.void_amount(data["amount"], data.get("description"))
-    return _take(order_id, transaction_id, entry)
+    step = authorizations.void_amount(data["amount"], data.get("description"))
+    return _answered(order_id, transaction_id, step)
 
 
 @route(
@@ -105,11 +105,11 @@ def post_void_amount(order_id: str, transaction_id: str) -> Response:
 def post_void_lines(order_id: str, transaction_id: str) -> Response:
     """Void lines."""
     lines, description = _lines()
-    return _take(order_id, transaction_id, authorizations.void_lines(lines, description))
+    return _answered(order_id, transaction_id, authorizations.void_lines(lines, description))
 
 
-def _take(order_id: str, transaction_id: str, entry: authorizations.Take) -> Response:
-    order, transaction = authorizations.take(project(), order_id, transaction_id, entry, if_match())
+def _answered(order_id: str, transaction_id: str, step: authorizations.LedgerStep) -> Response:
+    order, transaction = authorizations.apply_to_ledger(project(), order_id, transaction_id, step, if_match())
     return json_answer(transaction_record(project(), order, transaction))
 
 

@@ -21,8 +21,8 @@ from payment_sandbox.web.carried import application
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.language import Language
+from payment_sandbox.web.pages.payer_page import TOKEN, PayerPage, chosen_language, find_project, go
 from payment_sandbox.web.pages.qr_image import qr_png
-from payment_sandbox.web.pages.visit import TOKEN, Visit, chosen_language, find_project, go
 from payment_sandbox.web.routes import route
 
 TYPED: Final = re.compile(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
@@ -66,7 +66,7 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
         return _shown(project, asked, "bank")
     except (QrExpired, QrUsed):
         return _shown(project, project.epoch.find_qr_request(qr_id))
-    return go(Visit(project, order, order.transactions[0], chosen_language(order)).onward_url)
+    return go(PayerPage(project, order, order.transactions[0], chosen_language(order)).onward_url)
 
 
 def _sign(asked: QrRequest, form_id: str) -> str:
@@ -106,7 +106,7 @@ def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Resp
     form_id = token_urlsafe(16)
     body = render_template(
         "qr.html",
-        visit=None,
+        page=None,
         say=speaks.say,
         language=speaks,
         languages=language.NAMES,

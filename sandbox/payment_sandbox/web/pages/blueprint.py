@@ -15,7 +15,7 @@ from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.errors import RequestRefused, answer_for
 from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.pages.language import NAMES
-from payment_sandbox.web.pages.visit import LANGUAGE_COOKIE, chosen_language
+from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language
 from payment_sandbox.web.routes import route
 
 ASSETS: Final = {"pay.css": "text/css", "pay.js": "text/javascript"}
@@ -78,7 +78,7 @@ def refuse(error: Exception) -> Response:
     language = chosen_language(None)
     kind = "nothing" if answer.status_code == 404 else "refused"
     body = render_template(
-        "refused.html", say=language.say, language=language, languages=NAMES, kind=kind, visit=None
+        "refused.html", say=language.say, language=language, languages=NAMES, kind=kind, page=None
     )
     return Response(body, status=answer.status_code, content_type=HTML)
 

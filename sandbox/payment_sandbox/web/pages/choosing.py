@@ -7,7 +7,7 @@ from flask import request
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.banking import ISSUERS, Issuer
 from payment_sandbox.operations.attempts import offered
-from payment_sandbox.web.pages.visit import Visit
+from payment_sandbox.web.pages.payer_page import PayerPage
 
 
 class Choice(NamedTuple):
@@ -18,20 +18,20 @@ class Choice(NamedTuple):
     issuers: tuple[Issuer, ...]
 
 
-def choices(visit: Visit) -> list[Choice]:
+def choices(page: PayerPage) -> list[Choice]:
     """The methods that are enabled, listed, usable for this order and testable here (GEN-03, GEN-04)."""
-    settings = visit.project.settings
+    settings = page.project.settings
     found = []
-    for name in offered(settings, visit.order):
+    for name in offered(settings, page.order):
         able = BY_NAME[settings.method(name) or ""].capabilities
-        label = able.labels[visit.language.tag]
+        label = able.labels[page.language.tag]
         found.append(Choice(name, label, ISSUERS if able.has_issuers else ()))
     return found
 
 
-def is_repeated(visit: Visit, chosen: str) -> bool:
+def is_repeated(page: PayerPage, chosen: str) -> bool:
     """Whether a form was sent before: it knows fewer attempts than there are, and the newest is its own."""
-    newest = visit.order.last_transaction
+    newest = page.order.last_transaction
     known = request.form.get("attempts", "")
-    is_older = known.isdecimal() and int(known) < len(visit.order.transactions)
+    is_older = known.isdecimal() and int(known) < len(page.order.transactions)
     return newest is not None and is_older and newest.payment_method == chosen

@@ -15,9 +15,9 @@ from payment_sandbox.orders.refusals import ActionNotPossible
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.pages.buttons import BUTTONS, PAY, corner_buttons
 from payment_sandbox.web.pages.cardform import OFFERED, read_card
-from payment_sandbox.web.pages.endings import BUTTONS, PAY, corner_buttons
-from payment_sandbox.web.pages.visit import Visit, go, show
+from payment_sandbox.web.pages.payer_page import PayerPage, go, show
 
 VISIT: Final = Action(CUSTOMER, "visit")
 BAD_REQUEST: Final = 400
@@ -29,51 +29,51 @@ TRANSFER_ROWS: Final = (
 )
 
 
-def attempt_of(visit: Visit) -> Transaction:
+def attempt_of(page: PayerPage) -> Transaction:
     """The attempt of a page that has one."""
-    assert visit.attempt is not None, "its address names one"
-    return visit.attempt
+    assert page.attempt is not None, "its address names one"
+    return page.attempt
 
 
-def kind_of(visit: Visit) -> str:
+def kind_of(page: PayerPage) -> str:
     """Which kind of page an attempt has; while somebody looks into it, it is a page that waits."""
-    attempt = attempt_of(visit)
-    page = BY_NAME[attempt.method].capabilities.page
-    is_screened = attempt.status == TransactionStatus.PENDING and page == "terms"
-    return "screening" if is_screened else page
+    attempt = attempt_of(page)
+    kind = BY_NAME[attempt.method].capabilities.page
+    is_screened = attempt.status == TransactionStatus.PENDING and kind == "terms"
+    return "screening" if is_screened else kind
 
 
-def enter(visit: Visit) -> Visit:
+def enter(page: PayerPage) -> PayerPage:
     """The payer comes to the page; the first time moves the attempt (SET-36)."""
-    if attempt_of(visit).status != TransactionStatus.NEW or VISIT.name not in visit.actions:
-        return visit
+    if attempt_of(page).status != TransactionStatus.NEW or VISIT.name not in page.actions:
+        return page
     hold_webhooks()
-    return act(visit, VISIT)
+    return perform(page, VISIT)
 
 
-def act(visit: Visit, action: Action) -> Visit:
+def perform(page: PayerPage, action: Action) -> PayerPage:
     """Let something happen to the attempt; what its state refuses does not happen, and is seen after.
 
     Double clicks, two tabs and the back button end here.
     """
     with suppress(ActionNotPossible):
-        act_on_attempt(visit.project, visit.order.id, attempt_of(visit).id, action)
-    return visit.now()
+        act_on_attempt(page.project, page.order.id, attempt_of(page).id, action)
+    return page.now()
 
 
-def shown(visit: Visit, errors: Mapping[str, str] | None = None) -> Response:
+def shown(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
     """The page of an attempt that is under way."""
-    kind = kind_of(visit)
-    facts = FACTS.get(kind)
+    kind = kind_of(page)
+    more = SHOWN.get(kind)
     return show(
-        visit,
+        page,
         kind,
         BAD_REQUEST if errors else 200,
         errors=errors or {},
-        corner=corner_buttons(visit, with_pay=kind == "scan"),
-        leave=visit.url("get_left"),
+        corner=corner_buttons(page, with_pay=kind == "scan"),
+        leave=page.url("get_left"),
         typed=_echoed() if errors else {},
-        **(facts(visit) if facts is not None else {}),
+        **(more(page) if more is not None else {}),
     )
 
 
@@ -82,42 +82,42 @@ def _echoed() -> Mapping[str, str]:
     return {name: text for name, text in request.form.items() if not any(map(str.isdecimal, text))}
 
 
-def paid(visit: Visit) -> Response | Action:
+def paid(page: PayerPage) -> Response | Action:
     """What the page's own button does: the action, or another page before it."""
-    pay = PAYING.get(kind_of(visit))
-    return pay(visit) if pay is not None else BUTTONS[PAY]
+    pay = PAYING.get(kind_of(page))
+    return pay(page) if pay is not None else BUTTONS[PAY]
 
 
-def _card_facts(visit: Visit) -> dict[str, Any]:
+def _card_shown(page: PayerPage) -> dict[str, Any]:
     return {
         "cards": OFFERED,
         "picked": CARDS.get(request.form.get("card", ""), CARDS[FRICTIONLESS]),
-        "descriptor": attempt_of(visit).asked.get("dynamic_descriptor"),
+        "descriptor": attempt_of(page).asked.get("dynamic_descriptor"),
     }
 
 
-def _pay_by_card(visit: Visit) -> Response | Action:
-    card, errors = read_card(request.form, visit.project.now())
+def _pay_by_card(page: PayerPage) -> Response | Action:
+    card, errors = read_card(request.form, page.project.now())
     if card is None:
-        return shown(visit, errors)
+        return shown(page, errors)
     if card.asks:
-        return go(visit.url("get_secure", card=card.name))
+        return go(page.url("get_secure", card=card.name))
     return BUTTONS[PAY]._replace(card=card.name)
 
 
-def _login_facts(visit: Visit) -> dict[str, Any]:
-    attempt = attempt_of(visit)
+def _login_shown(page: PayerPage) -> dict[str, Any]:
+    attempt = attempt_of(page)
     names = {issuer.id: issuer.name for issuer in ISSUERS}
     bank = names.get(attempt.details.get("issuer_id", ""))
     labels = BY_NAME[attempt.method].capabilities.bank
     if bank is None and labels is not None:
-        bank = labels[visit.language.tag]
-    say = visit.language.say
+        bank = labels[page.language.tag]
+    say = page.language.say
     return {"title": say("bank_title", bank=bank) if bank is not None else say("wallet_title")}
 
 
-def _sheet_facts(visit: Visit) -> dict[str, Any]:
-    knows_how = "authorization" in BY_NAME[attempt_of(visit).method].capabilities.outcomes[0]
+def _sheet_shown(page: PayerPage) -> dict[str, Any]:
+    knows_how = "authorization" in BY_NAME[attempt_of(page).method].capabilities.outcomes[0]
     return {
         "card": CARDS[FRICTIONLESS],
         "authorizations": AUTHORIZATION_METHODS[::-1] if knows_how else (),
@@ -125,30 +125,30 @@ def _sheet_facts(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _pay_by_sheet(visit: Visit) -> Response | Action:
+def _pay_by_sheet(page: PayerPage) -> Response | Action:
     if request.form.get("authorization") == PAN_ONLY:
-        return go(visit.url("get_secure", authorization=PAN_ONLY))
+        return go(page.url("get_secure", authorization=PAN_ONLY))
     return BUTTONS[PAY]
 
 
-def _transfer_facts(visit: Visit) -> dict[str, Any]:
-    attempt = attempt_of(visit)
+def _transfer_shown(page: PayerPage) -> dict[str, Any]:
+    attempt = attempt_of(page)
     left_cents = attempt.amount_cents - attempt.credited_cents
     details = attempt.details
     return {
-        "left": visit.language.amount(left_cents),
+        "left": page.language.amount(left_cents),
         "rows": [(label, str(details[key])) for label, key in TRANSFER_ROWS],
-        "can_arrive": not visit.project.settings.is_test,
+        "can_arrive": not page.project.settings.is_test,
     }
 
 
-FACTS: Final[Mapping[str, Callable[[Visit], dict[str, Any]]]] = {
-    "card": _card_facts,
-    "login": _login_facts,
-    "sheet": _sheet_facts,
-    "transfer": _transfer_facts,
+SHOWN: Final[Mapping[str, Callable[[PayerPage], dict[str, Any]]]] = {
+    "card": _card_shown,
+    "login": _login_shown,
+    "sheet": _sheet_shown,
+    "transfer": _transfer_shown,
 }
-PAYING: Final[Mapping[str, Callable[[Visit], Response | Action]]] = {
+PAYING: Final[Mapping[str, Callable[[PayerPage], Response | Action]]] = {
     "card": _pay_by_card,
     "sheet": _pay_by_sheet,
 }

@@ -3,7 +3,7 @@
 from typing import Final
 
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.web.pages.visit import Visit
+from payment_sandbox.web.pages.payer_page import PayerPage
 
 ENDINGS: Final = {
     OrderStatus.COMPLETED: "paid",
@@ -14,6 +14,6 @@ ENDINGS: Final = {
 }
 
 
-def ending(visit: Visit) -> str:
+def ending(page: PayerPage) -> str:
     """The word with which the phrases of a status begin; ``open`` for an order that has not ended."""
-    return ENDINGS.get(OrderStatus(visit.order.status), "open")
+    return ENDINGS.get(OrderStatus(page.order.status), "open")

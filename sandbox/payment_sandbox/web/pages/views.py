@@ -11,11 +11,11 @@ from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.answers.shapes import StateVersionShape
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
+from payment_sandbox.web.pages.buttons import BUTTONS, PAY, corner_buttons, secured, to_be_secured
 from payment_sandbox.web.pages.choosing import choices, is_repeated
-from payment_sandbox.web.pages.endings import BUTTONS, PAY, corner_buttons, secured, to_be_secured
+from payment_sandbox.web.pages.payer_page import PayerPage, arrive, go, go_on, show
 from payment_sandbox.web.pages.qr_image import qr_png
 from payment_sandbox.web.pages.results import ending
-from payment_sandbox.web.pages.visit import Visit, arrive, go, go_on, show
 from payment_sandbox.web.routes import route
 
 SCAN_PIXELS = 240
@@ -25,137 +25,137 @@ ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
 @route(pages, "GET", "/pay/<project_id>/<order_id>/", **PAGE)
 def get_order_page(project_id: str, order_id: str) -> Response:
     """Show the ways to pay an order, or how it ended (GEN-03)."""
-    visit = arrive(project_id, order_id)
-    if not visit.can_choose_again:
-        return _led_on(visit)
-    if visit.order.last_transaction is None and request.method == "GET":
+    page = arrive(project_id, order_id)
+    if not page.can_choose_again:
+        return _led_on(page)
+    if page.order.last_transaction is None and request.method == "GET":
         hold_webhooks()
-        act_on_order(visit.project, order_id, Action(CUSTOMER, "visit"))
-    leave = visit.url("get_result")
-    return show(visit.now(), "choose", choices=choices(visit), corner=(), leave=leave)
+        act_on_order(page.project, order_id, Action(CUSTOMER, "visit"))
+    leave = page.url("get_result")
+    return show(page.now(), "choose", choices=choices(page), corner=(), leave=leave)
 
 
-def _led_on(visit: Visit) -> Response:
+def _led_on(page: PayerPage) -> Response:
     """To the one attempt of an order where nothing can be chosen, or to how it ended."""
-    newest = visit._replace(attempt=visit.order.last_transaction)
-    if not visit.order.is_hosted and newest.attempt is not None and not newest.is_over:
+    newest = page._replace(attempt=page.order.last_transaction)
+    if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
         return go_on(newest)
-    return show(visit, "result", ending=ending(visit), corner=())
+    return show(page, "result", ending=ending(page), corner=())
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", **POSTED)
 def post_order_page(project_id: str, order_id: str) -> Response:
     """Choose a way to pay (SET-18)."""
-    visit = arrive(project_id, order_id)
+    page = arrive(project_id, order_id)
     chosen = request.form.get("payment_method", "")
-    if not visit.is_own_post():
-        return go(visit.url("get_order_page", notice="stale"))
-    if is_repeated(visit, chosen):
-        return go_on(visit._replace(attempt=visit.order.last_transaction))
+    if not page.is_own_post():
+        return go(page.url("get_order_page", notice="stale"))
+    if is_repeated(page, chosen):
+        return go_on(page._replace(attempt=page.order.last_transaction))
     hold_webhooks()
-    return _chosen(visit, chosen)
+    return _chosen(page, chosen)
 
 
-def _chosen(visit: Visit, chosen: str) -> Response:
+def _chosen(page: PayerPage, chosen: str) -> Response:
     issuer_id = request.form.get("issuer_id")
     action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=issuer_id)
     try:
-        order = act_on_order(visit.project, visit.order.id, action)
+        order = act_on_order(page.project, page.order.id, action)
     except (ActionNotPossible, Invalid):
-        return go(visit.url("get_order_page", notice="stale"))
-    return go_on(visit.now()._replace(attempt=order.last_transaction))
+        return go(page.url("get_order_page", notice="stale"))
+    return go_on(page.now()._replace(attempt=order.last_transaction))
 
 
 @route(pages, "GET", f"{ATTEMPT}/", **PAGE)
 def get_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the page of an attempt; one that has ended leads on (GEN-06)."""
-    visit = arrive(project_id, order_id, transaction_id)
+    page = arrive(project_id, order_id, transaction_id)
     if request.method == "GET":
-        visit = payment.enter(visit)
-    return go_on(visit) if visit.is_over else payment.shown(visit)
+        page = payment.enter(page)
+    return go_on(page) if page.is_over else payment.shown(page)
 
 
 @route(pages, "POST", f"{ATTEMPT}/", **POSTED)
 def post_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Let the customer, or the tester for somebody else, end the attempt."""
-    visit = arrive(project_id, order_id, transaction_id)
+    page = arrive(project_id, order_id, transaction_id)
     name = request.form.get("action", "")
-    if not visit.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in visit.actions:
-        return _stale(visit)
-    done = payment.paid(visit) if name == PAY else BUTTONS[name]
-    return done if isinstance(done, Response) else _acted(visit, done)
+    if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
+        return _stale(page)
+    done = payment.paid(page) if name == PAY else BUTTONS[name]
+    return done if isinstance(done, Response) else _acted(page, done)
 
 
-def _acted(visit: Visit, action: Action) -> Response:
+def _acted(page: PayerPage, action: Action) -> Response:
     hold_webhooks()
-    return go_on(payment.act(visit, action))
+    return go_on(payment.perform(page, action))
 
 
-def _stale(visit: Visit) -> Response:
-    return go_on(visit) if visit.is_over else go(visit.url("get_payment", notice="stale"))
+def _stale(page: PayerPage) -> Response:
+    return go_on(page) if page.is_over else go(page.url("get_payment", notice="stale"))
 
 
 @route(pages, "GET", f"{ATTEMPT}/secure/", **PAGE)
 def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
-    visit = arrive(project_id, order_id, transaction_id)
-    about = to_be_secured(visit, request.args)
-    if visit.is_over or about is None:
-        return _stale(visit)
+    page = arrive(project_id, order_id, transaction_id)
+    about = to_be_secured(page, request.args)
+    if page.is_over or about is None:
+        return _stale(page)
     card, authorization = about
-    corner, leave = corner_buttons(visit), visit.url("get_left")
-    return show(visit, "secure", card=card, authorization=authorization, corner=corner, leave=leave)
+    corner, leave = corner_buttons(page), page.url("get_left")
+    return show(page, "secure", card=card, authorization=authorization, corner=corner, leave=leave)
 
 
 @route(pages, "POST", f"{ATTEMPT}/secure/", **POSTED)
 def post_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Let the bank answer."""
-    visit = arrive(project_id, order_id, transaction_id)
-    about = to_be_secured(visit, request.form)
+    page = arrive(project_id, order_id, transaction_id)
+    about = to_be_secured(page, request.form)
     action = secured(request.form.get("action"), *about) if about is not None else None
-    if action is None or not visit.is_own_post() or action.name not in visit.actions:
-        return _stale(visit)
-    return _acted(visit, action)
+    if action is None or not page.is_own_post() or action.name not in page.actions:
+        return _stale(page)
+    return _acted(page, action)
 
 
 @route(pages, "GET", f"{ATTEMPT}/scan/", **PAGE)
 def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show what a wallet app shows after the scan (WQR-01)."""
-    visit = arrive(project_id, order_id, transaction_id)
-    if payment.kind_of(visit) != "scan":
+    page = arrive(project_id, order_id, transaction_id)
+    if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
-    visit = payment.enter(visit) if request.method == "GET" else visit
-    if visit.is_over:
-        return go_on(visit)
-    return show(visit, "confirm", corner=corner_buttons(visit), leave=visit.url("get_left"))
+    page = payment.enter(page) if request.method == "GET" else page
+    if page.is_over:
+        return go_on(page)
+    return show(page, "confirm", corner=corner_buttons(page), leave=page.url("get_left"))
 
 
 @route(pages, "GET", f"{ATTEMPT}/code.png", media_type="image/png", errors=(404,))
 def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
     """The code that a wallet app scans."""
-    visit = arrive(project_id, order_id, transaction_id)
-    if payment.kind_of(visit) != "scan":
+    page = arrive(project_id, order_id, transaction_id)
+    if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
-    address = scan_url(visit.project, visit.order, payment.attempt_of(visit))
+    address = scan_url(page.project, page.order, payment.attempt_of(page))
     return Response(qr_png(address, SCAN_PIXELS), mimetype="image/png")
 
 
 @route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersionShape, errors=(404,))
 def get_state(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Say how it stands, for a page that waits."""
-    visit = arrive(project_id, order_id, transaction_id)
-    return json_answer({"state": visit.order.version})
+    page = arrive(project_id, order_id, transaction_id)
+    return json_answer({"state": page.order.version})
 
 
 @route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
 def get_left(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show a payer who walks away that nothing has happened."""
-    visit = arrive(project_id, order_id, transaction_id)
-    return go_on(visit) if visit.is_over else show(visit, "left", corner=())
+    page = arrive(project_id, order_id, transaction_id)
+    return go_on(page) if page.is_over else show(page, "left", corner=())
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
 def get_result(project_id: str, order_id: str) -> Response:
     """Show how a payment ended to a payer who has no shop to go back to (FLOW-16)."""
-    visit = arrive(project_id, order_id)
-    return show(visit, "result", ending=ending(visit), corner=())
+    page = arrive(project_id, order_id)
+    return show(page, "result", ending=ending(page), corner=())

@@ -6,7 +6,7 @@ from typing import Any
 from werkzeug.routing import Rule
 
 
-class LateRule(Rule):
+class LazyRoute(Rule):
     """A route whose builders are compiled on their first use, which halves what an application costs to make.
 
     Should Werkzeug name them otherwise one day, they are compiled at once again, as without this class.

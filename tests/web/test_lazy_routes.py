@@ -4,17 +4,17 @@ from flask import Flask
 from werkzeug.routing import Map, Rule
 
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.late_rules import LateRule
+from payment_sandbox.web.lazy_routes import LazyRoute
 
 
 def test_addresses_are_the_same_as_without(server: Server) -> None:
     """For every route, with values that must be quoted, with and without further ones."""
     values = {"name": "a b", "method_name": "ü", "more": "x/y"}
     for rule in server.app.url_map.iter_rules():
-        assert isinstance(rule, LateRule)
+        assert isinstance(rule, LazyRoute)
         given = {**{name: values.get(name, f"{name}?") for name in rule.arguments}, "more": values["more"]}
         plain = Map([Rule(rule.rule, endpoint="it")]).bind("pay.test")
-        late = Map([LateRule(rule.rule, endpoint="it")]).bind("pay.test")
+        late = Map([LazyRoute(rule.rule, endpoint="it")]).bind("pay.test")
         assert late.build("it", given) == plain.build("it", given)
         assert late.build("it", given) == plain.build("it", given), "a second time, too"
 
@@ -22,7 +22,7 @@ def test_addresses_are_the_same_as_without(server: Server) -> None:
 def test_they_are_compiled_once_somebody_asks() -> None:
     """Otherwise the class would be for nothing."""
     app = Flask("late", static_folder=None)
-    app.url_rule_class = LateRule
+    app.url_rule_class = LazyRoute
     app.add_url_rule("/<name>/", endpoint="it")
     (rule,) = app.url_map.iter_rules()
     assert "build" in rule._build.__func__.__name__  # type: ignore[attr-defined]

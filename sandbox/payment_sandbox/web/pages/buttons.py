@@ -6,7 +6,7 @@ from typing import Any, Final
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
 from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, PAN_ONLY, Card
-from payment_sandbox.web.pages.visit import Visit
+from payment_sandbox.web.pages.payer_page import PayerPage
 
 PAY: Final = "pay"
 UNAVAILABLE: Final = "unavailable"
@@ -22,10 +22,10 @@ BUTTONS: Final[Mapping[str, Action]] = {
 CORNER: Final = ("credit", "approve", "decline", "error", "fail", "cancel")
 
 
-def corner_buttons(visit: Visit, *, with_pay: bool = False) -> list[str]:
+def corner_buttons(page: PayerPage, *, with_pay: bool = False) -> list[str]:
     """The endings that the tester is offered beside the page's own buttons."""
     names = (PAY, *CORNER) if with_pay else CORNER
-    return [name for name in names if BUTTONS[name].name in visit.actions]
+    return [name for name in names if BUTTONS[name].name in page.actions]
 
 
 def secured(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
@@ -38,10 +38,10 @@ def secured(name: str | None, card: Card | None, authorization: str | None) -> A
     return None
 
 
-def to_be_secured(visit: Visit, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
+def to_be_secured(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
     """The card or the wallet's authorization that a 3-D Secure step is about; None where there is no step."""
-    assert visit.attempt is not None, "its address names one"
-    able = BY_NAME[visit.attempt.method].capabilities
+    assert page.attempt is not None, "its address names one"
+    able = BY_NAME[page.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
     if able.page == "card":
         return (card, None) if card is not None and card.asks else None

@@ -29,7 +29,7 @@ TOKEN: Final = "token"
 TELLS_MORE: Final = "invoice"  # its page says what happens next when all is accepted
 
 
-class Visit(NamedTuple):
+class PayerPage(NamedTuple):
     """Who came to which page."""
 
     project: Project
@@ -37,8 +37,8 @@ class Visit(NamedTuple):
     attempt: Transaction | None
     language: Language
 
-    def now(self) -> "Visit":
-        """The same visit after something was done."""
+    def now(self) -> "PayerPage":
+        """The same page after something was done."""
         order = self.project.find_order(self.order.id)
         attempt = order.transaction(self.attempt.id) if self.attempt is not None else None
         return self._replace(order=order, attempt=attempt)
@@ -128,7 +128,7 @@ class Visit(NamedTuple):
         return "stale" if attempt.reason == GIVEN_UP else attempt.status
 
 
-def arrive(project_id: str, order_id: str, transaction_id: str | None = None) -> Visit:
+def arrive(project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
     """Find what an address leads to; nobody can guess one.
 
     Raises:
@@ -141,7 +141,7 @@ def arrive(project_id: str, order_id: str, transaction_id: str | None = None) ->
     attempt = order.transaction(transaction_id) if transaction_id is not None else None
     if transaction_id is not None and (attempt is None or not has_page(attempt)):
         raise Unknown("there is nothing at this address")
-    return Visit(project, order, attempt, chosen_language(order))
+    return PayerPage(project, order, attempt, chosen_language(order))
 
 
 def has_page(attempt: Transaction) -> bool:
@@ -170,27 +170,27 @@ def chosen_language(order: Order | None) -> Language:
     return language.choose(asked, customer, list(request.accept_languages.values()))
 
 
-def show(visit: Visit, template: str, status: int = 200, **more: object) -> Response:
+def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:
     """A page."""
     notice = request.args.get("notice", "")
     body = render_template(
         f"{template}.html",
-        visit=visit,
-        say=visit.language.say,
-        language=visit.language,
+        page=page,
+        say=page.language.say,
+        language=page.language,
         languages=language.NAMES,
         notice=f"notice_{notice}" if f"notice_{notice}" in language.phrases(language.DEFAULT) else None,
-        sandbox_time=visit.language.moment(visit.project.now()),
+        sandbox_time=page.language.moment(page.project.now()),
         **{"leave": None, **more},
     )
     return Response(body, status=status, content_type=HTML)
 
 
-def go_on(visit: Visit) -> Response:
+def go_on(page: PayerPage) -> Response:
     """Lead the payer on from where he is, and note when that is back to the shop."""
-    address, project = visit.onward_url, visit.project
-    if address == visit.shop_url:
-        returned = ReturnVisit(visit.order.id, project.now(), project.services.real.wall_now())
+    address, project = page.onward_url, page.project
+    if address == page.shop_url:
+        returned = ReturnVisit(page.order.id, project.now(), project.services.real.wall_now())
         project.epoch.journal.returns.append(returned)
     return go(address)
 
