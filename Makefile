@@ -1,11 +1,12 @@
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 BIN := .venv/bin
+LOWEST := .venv-lowest/bin
 WORKERS ?= auto
 
-.PHONY: help run test check fmt bench rules lock
+.PHONY: help run test lowest check fmt bench rules lock
 
-help:  ## Show what there is to do
+help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
 .venv/serve.stamp: requirements.lock pyproject.toml
@@ -20,29 +21,39 @@ help:  ## Show what there is to do
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@ .venv/serve.stamp
 
+.venv-lowest/develop.stamp: requirements-dev.lock requirements-lowest.lock pyproject.toml
+	$(PYTHON) -m venv .venv-lowest
+	$(LOWEST)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
+	$(LOWEST)/pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
+	$(LOWEST)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
 run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080
 	@exec $(BIN)/python -m payment_sandbox serve
 
 test: .venv/develop.stamp  ## Run every test
 	$(BIN)/pytest -n $(WORKERS) -q
 
-check: .venv/develop.stamp  ## Format, lint, types, import contracts, tests
+lowest: .venv-lowest/develop.stamp  ## Run every test with the lowest versions of the dependencies
+	$(LOWEST)/pytest -n $(WORKERS) -q
+
+check: .venv/develop.stamp  ## Check format, lint, types and import contracts, and run every test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest -n $(WORKERS) -q
 
-fmt: .venv/develop.stamp  ## Format and mend what can be mended
+fmt: .venv/develop.stamp  ## Format, and fix what can be fixed automatically
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: .venv/develop.stamp  ## Measure, as ratios to a reference of the same run
+bench: .venv/develop.stamp  ## Run benchmarks, as ratios to a reference measured in the same run
 	$(BIN)/python -m tests.bench
 
-rules: .venv/develop.stamp  ## Print the rules of the fidelity ledger that no test proves yet
+rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	$(BIN)/python -m tests.rules
 
-lock: .venv/develop.stamp  ## Pin the dependencies anew
+lock: .venv/develop.stamp  ## Update the pinned dependencies
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header --extra dev --allow-unsafe -o requirements-dev.lock pyproject.toml

@@ -16,6 +16,7 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.in_process import InProcessAdapter
 from payment_sandbox.testing.project import PaymentSandbox, PaymentSandboxServer
 from tests.support.in_process import ORDER, in_time, place, shop_that
+from tests.support.wire import NOTICES_SHORT_BODIES
 
 
 def test_every_kind_of_timeout_is_taken(payment_sandbox: PaymentSandbox, orders: str) -> None:
@@ -112,6 +113,8 @@ def test_faults_raise_what_they_raise_over_sockets(
     is_direct: bool,
 ) -> None:
     """So the shop's code takes the same branch."""
+    if fault == {"truncate": True} and not is_direct and not NOTICES_SHORT_BODIES:
+        pytest.skip("this urllib3 does not notice it")
     payment_sandbox.client.faults([{"then": fault}])
     with requests.Session() as sockets:
         sockets.auth = (payment_sandbox.api_key, "")

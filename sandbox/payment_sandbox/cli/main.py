@@ -30,10 +30,14 @@ HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-@click.group()
+@click.group(invoke_without_command=True)
 @click.version_option(__version__, prog_name="payment-sandbox")
-def commands() -> None:
+@click.pass_context
+def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, on a clock that you move."""
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        context.exit(2)
 
 
 @commands.command()
@@ -180,7 +184,7 @@ def _write_ready(path: Path, server: "Server") -> None:
 @commands.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def check(files: tuple[Path, ...]) -> None:
-    """Check scenario files; prints every mistake of every file, and what is said in vain."""
+    """Check scenario files; prints every mistake, and warns about rules that never match."""
     from payment_sandbox.operations.review_scenario import check_file
 
     wrong = 0
@@ -240,9 +244,6 @@ def main() -> NoReturn:
     """Run a command; what is wrong with a call is one line."""
     try:
         code = commands.main(prog_name=PROGRAM, standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as asked:
-        print(asked.format_message(), file=sys.stderr)
-        sys.exit(2)
     except click.ClickException as error:
         _fail(" ".join(error.format_message().split()))
     except OSError as error:

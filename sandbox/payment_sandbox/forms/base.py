@@ -100,7 +100,7 @@ def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
             yield from _unknown_in(field, value, here)
 
 
-def _unknown_in(field: fields.Field[Any], value: Any, path: str) -> Iterator[UnknownKey]:
+def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> Iterator[UnknownKey]:
     if isinstance(field, fields.Nested):
         yield from unknown_keys(_form_of(field), value, path)
     elif isinstance(field, fields.List) and isinstance(value, list):

@@ -145,7 +145,7 @@ class Anything(Told, fields.Dict):
     default_error_messages = {**COMMON, "invalid": "must be an object"}
 
 
-class Items(Told, fields.List[Any]):
+class Items(Told, fields.List):  # type: ignore[type-arg] # marshmallow 3 knows no List[Any]
     """A list of ``least`` to ``most`` items; its length is checked besides what it holds."""
 
     default_error_messages = {**COMMON, "invalid": "must be a list"}

@@ -1,7 +1,7 @@
 """YAML as people write it: plain data, and where in the text each part of it stands."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import date
 from typing import Any, Final, NamedTuple
 
@@ -65,10 +65,10 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
     except MarkedYAMLError as error:
         mark = error.problem_mark
         line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
-        problem = f"is no YAML: {error.problem or error.context}"
+        problem = f"is not valid YAML: {error.problem or error.context}"
         raise Invalid([Violation("", problem, file=file, line=line, column=column)]) from None
     except (YAMLError, ValueError, RecursionError) as error:
-        problem = f"is no YAML: {error or 'it is nested too deeply'}"
+        problem = f"is not valid YAML: {error or 'it is nested too deeply'}"
         raise Invalid([Violation("", problem, file=file, line=1, column=1)]) from None
 
 
@@ -77,27 +77,33 @@ def _plain(node: Any, path: str, places: dict[str, Place]) -> Any:
     if len(places) > NODES_MAX:
         raise ValueError(f"it has more than {NODES_MAX} parts")
     if isinstance(node, dict):
-        for key, mark in (node.lc.data or {}).items():  # type: ignore[attr-defined]
-            places[f"{path}.{key}" if path else str(key)] = Place(mark[0] + 1, mark[1] + 1)
-        return {
-            str(key): _plain(value, f"{path}.{key}" if path else str(key), places)
-            for key, value in node.items()
-        }
+        paths = {key: f"{path}.{key}" if path else str(key) for key in node}
+        _note(paths, node.lc.key, places)  # type: ignore[attr-defined]
+        return {str(key): _plain(value, paths[key], places) for key, value in node.items()}
     if isinstance(node, list):
-        for index, mark in (node.lc.data or {}).items():  # type: ignore[attr-defined]
-            places[f"{path}[{index}]"] = Place(mark[0] + 1, mark[1] + 1)
-        return [_plain(item, f"{path}[{index}]", places) for index, item in enumerate(node)]
+        paths = {index: f"{path}[{index}]" for index in range(len(node))}
+        _note(paths, node.lc.item, places)  # type: ignore[attr-defined]
+        return [_plain(item, paths[index], places) for index, item in enumerate(node)]
     return _scalar(node)
+
+
+def _note(paths: Mapping[Any, str], mark_of: Callable[[Any], Any], places: dict[str, Place]) -> None:
+    """Note where keys or items stand; what was merged in from elsewhere has no place of its own."""
+    for key, path in paths.items():
+        with suppress(KeyError):
+            mark = mark_of(key)
+            if mark is not None:
+                places[path] = Place(mark[0] + 1, mark[1] + 1)
 
 
 def _scalar(node: Any) -> Any:
     if isinstance(node, bool) or node is None:
         return node
+    if type(node).__name__ == "ScalarBoolean":  # one with an anchor, and an int, too
+        return bool(node)
     for kind in (int, float, str):
         if isinstance(node, kind):
             return kind(node)
     if isinstance(node, date):
         return node.isoformat()
-    if type(node).__name__ == "ScalarBoolean":
-        return bool(node)
     raise ValueError(f"it holds a {type(node).__name__}, which no scenario has")

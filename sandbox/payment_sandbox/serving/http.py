@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from waitress import wasyncore
 from waitress.channel import ClientDisconnected, HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import create_server
 from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
@@ -57,7 +58,7 @@ class CuttableTask(WSGITask):  # type: ignore[misc]
     """A request whose connection the application can cut off, as a broken network would."""
 
     def get_environment(self) -> dict[str, Any]:
-        """Hand the application the scissors."""
+        """Let the application cut the connection."""
         environment: dict[str, Any] = super().get_environment()
         environment["sandbox.cut_off"] = self._cut_off
         return environment
@@ -83,15 +84,26 @@ class JsonErrorTask(ErrorTask):  # type: ignore[misc]
         kind = TYPE_OF_STATUS.get(error.code, "BadRequest")
         body = json.dumps(error_body(error.code, kind, str(error.body))).encode()
         self.status = f"{error.code} {error.reason}"
-        self.response_headers.append(("Content-Type", "application/json"))
-        self.set_close_on_finish()
+        self.response_headers += [("Content-Type", "application/json"), ("Connection", "close")]
+        self.close_on_finish = True
         self.content_length = len(body)
         self.write(body)
+
+
+class StrictParser(HTTPRequestParser):  # type: ignore[misc]
+    """Refuses a first line that is none, which waitress 2 takes for a request without a method."""
+
+    def parse_header(self, header: bytes) -> None:
+        """Read the head of a request."""
+        super().parse_header(header)
+        if not self.command:
+            raise ParsingError("Start line is invalid")
 
 
 class JsonErrorChannel(HTTPChannel):  # type: ignore[misc]
     """A connection whose errors are JSON, too."""
 
+    parser_class = StrictParser
     task_class = CuttableTask
     error_task_class = JsonErrorTask
     idle_since_seconds: float | None = None  # not before the first answer
@@ -141,6 +153,7 @@ class HttpServer:
             connection_limit=self._connections_max,
             ident="payment-orders-sandbox",
             asyncore_use_poll=True,
+            clear_untrusted_proxy_headers=True,  # the default, which waitress 2 wants to hear
         )
         self._http.channel_class = JsonErrorChannel
         start(self._loop)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import requests
-from requests.adapters import BaseAdapter, HTTPAdapter
-from urllib3 import HTTPHeaderDict, HTTPResponse, Timeout
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPResponse, Timeout
 
 from payment_sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, WebhookRequest
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -151,13 +151,12 @@ class DirectSession:
         self._sockets.close()
 
 
-class InProcessAdapter(BaseAdapter):
+class InProcessAdapter(HTTPAdapter):
     """Hands what ``requests`` sends straight to the sandbox."""
 
     def __init__(self, server: "Server") -> None:
         super().__init__()
         self._in_process = InProcess(server)
-        self._sockets = HTTPAdapter()
 
     def send(
         self,
@@ -170,7 +169,7 @@ class InProcessAdapter(BaseAdapter):
         """One request, on this thread."""
         url = request.url or ""
         if urlsplit(url).path.rstrip("/") == STREAMED:
-            return self._sockets.send(request, stream, timeout, *arguments, **options)
+            return super().send(request, stream, timeout, *arguments, **options)
         headers = [(_text(name), _text(value)) for name, value in request.headers.items()]
         limit_seconds = _read_seconds(timeout)
         try:
@@ -180,11 +179,7 @@ class InProcessAdapter(BaseAdapter):
         except requests.RequestException as broken:
             broken.request = request
             raise
-        return self._sockets.build_response(request, _raw(answer))
-
-    def close(self) -> None:
-        """Let go of what streams used."""
-        self._sockets.close()
+        return self.build_response(request, _raw(answer))
 
 
 def _read_seconds(timeout: Any) -> float | None:
@@ -226,16 +221,16 @@ def _raw(answer: Answer) -> HTTPResponse:
     message = HTTPMessage()
     for name, value in answer.headers:
         message[name] = value
-    raw = HTTPResponse(
+    headers: Any = list(answer.headers)  # pairs keep what comes twice
+    original: Any = SimpleNamespace(msg=message, isclosed=lambda: True, close=lambda: None)
+    return HTTPResponse(
         body=BytesIO(answer.content),
-        headers=HTTPHeaderDict(answer.headers),
+        headers=headers,
         status=answer.status_code,
         reason=answer.reason.title(),
         preload_content=False,
+        original_response=original,
     )
-    original: Any = SimpleNamespace(msg=message, isclosed=lambda: True, close=lambda: None)
-    raw._original_response = original
-    return raw
 
 
 def session(server: "Server", api_key: str) -> requests.Session:

@@ -1,8 +1,10 @@
 """The WSGI application: every face of the sandbox on one server."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from flask import Blueprint, Flask, Response
+from werkzeug.routing import Map
 
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
@@ -23,6 +25,23 @@ from payment_sandbox.web.pages.blueprint import pages
 from payment_sandbox.web.routes import require_facts, route
 
 
+class SandboxFlask(Flask):
+    """Answers OPTIONS only where a route says so: no CORS, and what is not a route is a 405."""
+
+    url_rule_class = LazyRoute
+
+    def add_url_rule(
+        self,
+        rule: str,
+        endpoint: str | None = None,
+        view_func: Any = None,
+        provide_automatic_options: bool | None = None,
+        **options: Any,
+    ) -> None:
+        """Add a route; Flask before 3.1 has no setting that does this for all of them."""
+        super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
+
+
 def make_app(
     registry: Registry,
     *,
@@ -36,12 +55,9 @@ def make_app(
     with a ``control_token``, making and listing projects asks for it; ``allow_hosts`` are further names
     under which the control API may be called.
     """
-    app = Flask("payment_sandbox", static_folder=None)
-    app.url_rule_class = LazyRoute
-    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False  # no CORS: what is not a route is a 405
+    app = SandboxFlask("payment_sandbox", static_folder=None)
     # Every path works with and without its final slash, answered directly (SET-01).
-    app.url_map.strict_slashes = False
-    app.url_map.merge_slashes = False
+    app.url_map = Map(strict_slashes=False, merge_slashes=False)
     hosts = known_hosts(public_url, allow_hosts)
     Application(registry, public_url, control_token, hosts, make_app).attach(app)
     errors.install(app, keep_unrouted)

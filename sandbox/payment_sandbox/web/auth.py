@@ -30,7 +30,10 @@ def _api_key(header: str | None) -> str | None:
     """The user name in a Basic header; clients send the same header again and again."""
     if header is None or not header.isascii():
         return None
-    authorization = Authorization.from_header(header)
+    try:
+        authorization = Authorization.from_header(header)
+    except ValueError:  # Werkzeug before 2.3.6 does not catch all that is no base64
+        return None
     if authorization is None or authorization.type != "basic":
         return None
     return authorization.username
