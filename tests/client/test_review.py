@@ -78,7 +78,7 @@ def retries_after_another(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def trusts_the_return_of_what_never_came(sandbox: Sandbox, shop: Shop) -> None:
-    """Has a webhook that a scenario drops, and read the order in vain."""
+    """Has a webhook that a scenario drops, and fails to read the order."""
     sandbox.settings(webhook_url=shop.url)
     sandbox.scenario(webhooks=[{"then": {"drop": True}}])
     trusts_the_return(sandbox, shop)

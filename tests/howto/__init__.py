@@ -1,1 +1,1 @@
-"""What the documentation shows, run as it stands there."""
+"""Runs the examples in the documentation, unchanged."""

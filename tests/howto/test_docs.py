@@ -1,4 +1,4 @@
-"""The documentation is true: every code block runs, every answer is as shown, every link leads somewhere."""
+"""The documentation is correct: every code block runs, and every response is as shown."""
 
 import json
 import os
@@ -33,14 +33,14 @@ PROGRAMS = {
 
 @pytest.fixture
 def fresh() -> Iterator[Server]:
-    """A server as ``make run`` starts it, but for its port."""
+    """A server as ``make run`` starts it, except for the port."""
     with Server() as running:
         yield running
 
 
 @pytest.mark.parametrize("name", ["README", *NAMES])
 def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: Path) -> None:
-    """All commands of a page, in one shell, in their order."""
+    """All commands of a page, run in order in one shell."""
     assert shutil.which("curl"), "the commands need curl: install your system's package of that name"
     commands = [block for block in blocks(text_of(name)) if block.language == "sh"]
     if name == "README":
@@ -58,7 +58,7 @@ def test_every_command_prints_what_is_shown(name: str, fresh: Server, tmp_path: 
 
 @pytest.mark.parametrize("block", of("python"))
 def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
-    """A file of tests, in a folder of its own."""
+    """Each file of tests, in its own folder."""
     (tmp_path / "test_pasted.py").write_text(block.text)
     ran = run_command(["pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
     assert ran.returncode == 0, ran.stdout[-4000:]
@@ -66,7 +66,7 @@ def test_every_test_passes_as_pasted(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", of("yaml"))
 def test_every_file_is_taken(block: Block, tmp_path: Path) -> None:
-    """Scenarios and projects by the sandbox itself; recipes of CI by running their steps."""
+    """The sandbox accepts the scenarios and projects, and the steps of the CI recipes run."""
     data = YAML(typ="safe", pure=True).load(block.text)
     if "rules" in data:
         load_text(block.text, METHODS, check_scenario_settings, f"{data['name']}.yaml")
@@ -83,7 +83,7 @@ def test_every_file_is_taken(block: Block, tmp_path: Path) -> None:
 
 
 def run_recipe(data: Any, folder: Path) -> None:
-    """The steps of a CI job, but for the one that installs: that is this installation."""
+    """The steps of a CI job, except for the installation; this installation is used."""
     (first, *_) = (block for block in blocks(written("pytest")) if block.language == "python")
     (folder / "test_shop.py").write_text(first.text)
     (job,) = data["jobs"].values() if "jobs" in data else data.values()
@@ -96,7 +96,7 @@ def run_recipe(data: Any, folder: Path) -> None:
 
 @pytest.mark.parametrize("language", sorted(PROGRAMS))
 def test_programs_in_other_languages_run(language: str, tmp_path: Path) -> None:
-    """Each against a server in a process of its own, found by its ready file."""
+    """Each runs against a server in its own process, found by its ready file."""
     command, file = PROGRAMS[language]
     if shutil.which(command) is None:
         pytest.skip(f"{command} is not installed; .ci/run installs it")
@@ -110,7 +110,7 @@ def test_programs_in_other_languages_run(language: str, tmp_path: Path) -> None:
 
 
 def test_every_block_has_somebody_who_runs_it() -> None:
-    """A language that no test here knows would go stale unseen."""
+    """A block in a language that no test runs could go out of date unnoticed."""
     known = {"sh", "python", "yaml", *PROGRAMS}
     for name in ("README", *NAMES):
         for block in blocks(text_of(name)):
@@ -120,13 +120,13 @@ def test_every_block_has_somebody_who_runs_it() -> None:
 
 
 def test_every_place_is_filled_and_every_filling_used() -> None:
-    """Nothing is made for nobody."""
+    """No generated part is missing, and none is unused."""
     used = set(PLACE.findall("\n".join(map(written, NAMES))))
     assert used == MADE.keys()
 
 
 def test_the_webhook_is_as_shown(fresh: Server) -> None:
-    """The one answer that no command prints."""
+    """This is the one response that no command prints."""
     shown = next(block for block in blocks(written("webhooks")) if block.language == "json")
     assert set(json.loads(shown.text)) == {"event", "order_id", "project_id"}
     assert page("webhooks", "http://pay.test").text.count("http://127.0.0.1:8080") == 0

@@ -1,4 +1,4 @@
-"""The documentation says everything: what it leaves out has a name here."""
+"""The documentation is complete: these tests name whatever it leaves out."""
 
 import re
 from collections.abc import Iterator
@@ -32,14 +32,14 @@ FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) 
 
 @pytest.fixture(scope="module")
 def whole(server: Server) -> str:
-    """Every page with all that is made from the code."""
+    """Every page, including what is generated from the code."""
     with server.app.app_context():
         return "\n".join(page(name).text for name in NAMES)
 
 
 @pytest.fixture(scope="module")
 def by_hand() -> str:
-    """What somebody wrote, without what is made from the code."""
+    """What was written by hand, without what is generated from the code."""
     return "\n".join(map(written, NAMES))
 
 
@@ -55,7 +55,7 @@ def test_every_route_is_mentioned(server: Server, whole: str) -> None:
 
 
 def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -> None:
-    """A reference alone teaches nobody."""
+    """A generated reference alone is not enough."""
     paths = {rule.rule for rule in server.app.url_map.iter_rules() if rule.rule.startswith("/control/")}
     shown = by_hand.replace("$ORDER", "<>").replace("$QR", "<>")
     missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
@@ -67,12 +67,12 @@ def _stem(path: str) -> str:
 
 
 def test_every_setting_is_mentioned(whole: str) -> None:
-    """Each has a line of its own."""
+    """Each setting has its own line."""
     assert [name for name in SettingsForm().fields if f"| `{name}` |" not in whole] == []
 
 
 def parameters(command: click.Command) -> Iterator[str]:
-    """The long names of a command's options, and of the commands below it."""
+    """The long names of the options of a command and its subcommands."""
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             yield max(parameter.opts, key=len)
@@ -89,14 +89,14 @@ def test_every_command_and_option_is_mentioned() -> None:
 
 
 def kinds(kind: type[Refusal]) -> Iterator[type[Refusal]]:
-    """A refusal's kinds, all the way down."""
+    """All subclasses of a refusal, at every level."""
     for below in kind.__subclasses__():
         yield below
         yield from kinds(below)
 
 
 def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
-    """In the list of types; and what belongs to a flow, in its guide."""
+    """Each is in the list of types, and those that belong to a payment flow are also in its guide."""
     own = {kind for kind in kinds(Refusal) if kind.__module__.startswith("payment_sandbox.")}
     types = {TYPE_OF.get(kind, kind.__name__) for kind in own}
     named = types | set(TYPE_OF_STATUS.values()) | {"ValidationError"}
@@ -113,7 +113,7 @@ def test_every_refusal_is_mentioned(whole: str, by_hand: str) -> None:
     + [facts.reads for facts in FACTS if facts.reads is not None],
 )
 def test_every_field_says_what_it_is(form: type[Form]) -> None:
-    """In the API's description and wherever it is shown."""
+    """In the API description and wherever it is shown."""
     schema = json_schema(form, {})
     missing = [
         f"{part}.{name}"
@@ -137,7 +137,7 @@ def test_every_key_of_a_scenario_says_what_it_is() -> None:
 
 
 def test_every_trigger_value_is_documented(whole: str) -> None:
-    """Customers, amounts and cards that the default scenario knows, and no other."""
+    """All customers, amounts and cards that the default scenario knows, and no others."""
     customers = {
         rule["when"]["customer"]["email_address"].removesuffix("@*")
         for rule in default_document()["rules"]
@@ -150,12 +150,12 @@ def test_every_trigger_value_is_documented(whole: str) -> None:
 
 
 def test_no_page_gives_a_card_number_away(whole: str) -> None:
-    """Whole numbers of cards stand nowhere."""
+    """Full card numbers appear nowhere."""
     assert [card.name for card in CARDS.values() if card.number in whole] == []
 
 
 def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
-    """To a page, and to a heading that is on it."""
+    """To an existing page, and to an existing heading on it."""
     pages: dict[str, str] = {}
     for name in NAMES:
         answer = sandbox.http.get(f"{sandbox.url}/docs/{name}/")
@@ -174,7 +174,7 @@ def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
 
 
 def test_pages_hold_no_markup_of_their_source(sandbox: Sandbox) -> None:
-    """What was to be made is made, and headings, tables and links are rendered."""
+    """Generated parts are filled in, and headings, tables and links are rendered."""
     for name in NAMES:
         text = sandbox.http.get(f"{sandbox.url}/docs/{name}/").text
         prose = re.sub(r"<pre>.*?</pre>|<code>.*?</code>", "", text, flags=re.DOTALL)
@@ -182,14 +182,14 @@ def test_pages_hold_no_markup_of_their_source(sandbox: Sandbox) -> None:
 
 
 def test_a_page_that_is_not_there(sandbox: Sandbox) -> None:
-    """The refusal lists those that are."""
+    """The error lists the pages that exist."""
     answer = sandbox.http.get(f"{sandbox.url}/docs/nothing/")
     error: dict[str, Any] = answer.json()["error"]
     assert (answer.status_code, error["allowed"]) == (404, list(NAMES))
 
 
 def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
-    """A program that asks for nothing gets the error of all unknown paths."""
+    """A program that does not accept HTML gets the error for unknown paths."""
     browser = sandbox.http.get(f"{sandbox.url}/", headers={"Accept": "text/html,*/*;q=0.8"})
     assert (browser.status_code, "<title>Quick start" in browser.text) == (200, True)
     program = sandbox.http.get(f"{sandbox.url}/")
@@ -197,7 +197,7 @@ def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
 
 
 def test_commands_name_the_server_that_serves_them() -> None:
-    """Behind a proxy under a path, too."""
+    """Also behind a proxy, under a path."""
     with Server(public_url="http://pay.test:8443/sandbox") as server:
         client = server.app.test_client()
         text = client.get("/docs/quick-start/").text

@@ -1,4 +1,4 @@
-"""The README's commands, pasted as they are."""
+"""Runs the commands in the README, unchanged."""
 
 import json
 import re
@@ -23,7 +23,7 @@ NUMBERS = {16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server as ``make run`` starts it, but for its port."""
+    """A server as ``make run`` starts it, except for the port."""
     with Server() as running:
         yield running
 
@@ -47,13 +47,13 @@ def test_the_first_payment_works_as_pasted(server: Server) -> None:
 
 
 def test_the_scenario_works_as_pasted(server: Server) -> None:
-    """It is taken as it stands in its file."""
+    """The scenario file is accepted unchanged."""
     printed = json.loads(paste(server, PASTED[-1]))
     assert (printed["name"], len(printed["rules"])) == ("second-try-works", 2)
 
 
 def test_its_own_server_starts(tmp_path: Path) -> None:
-    """The command that serves, with the interpreter of this run, until it is ready."""
+    """The serve command, run with this interpreter, becomes ready."""
     (command,) = (block for block in BLOCKS if "serve" in block)
     script = command.replace(".venv/bin/python", sys.executable).strip()
     with subprocess.Popen([*shlex.split(script)], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
@@ -66,19 +66,19 @@ def test_its_own_server_starts(tmp_path: Path) -> None:
 
 
 def test_it_begins_with_make_run() -> None:
-    """What the two commands of a newcomer are, the Makefile has."""
+    """The Makefile has every target that the README mentions."""
     targets = re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert BLOCKS[0] == "make run\n"
     assert set(re.findall(r"make ([a-z]+)", README)) <= set(targets)
 
 
 def test_its_links_lead_somewhere() -> None:
-    """Those within the project."""
+    """Links within the project lead to files that exist."""
     links = re.findall(r"\]\(([^)#]+)", README)
     assert [link for link in links if not (ROOT / link).exists()] == []
     assert len(links) > 10
 
 
 def test_it_counts_the_scenarios_right() -> None:
-    """As many as there are."""
+    """The number in the README is the number of files."""
     assert f"{NUMBERS[len(scenario_files(ROOT / 'scenarios'))]} ready scenarios" in README

@@ -1,4 +1,4 @@
-"""The worked example is worth copying: it runs outside this project, and its tests find what goes wrong in shops."""
+"""The worked example is worth copying: it runs outside this project, and its tests find common mistakes."""
 
 import shutil
 from pathlib import Path
@@ -34,20 +34,20 @@ MISTAKES = {
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """The shop in a merchant's folder."""
+    """A copy of the shop in a merchant's folder."""
     shutil.copytree(SHOP, tmp_path / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 
 def test_it_runs_where_it_is_copied_to(copied: Path) -> None:
-    """With nothing of this project but the installed package."""
+    """It needs only the installed package."""
     ran = run_command(["pytest", "-q", "-p", "no:cacheprovider"], copied)
     assert ran.returncode == 0, ran.stdout[-3000:]
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_its_tests_find_every_mistake(copied: Path, mistake: str) -> None:
-    """Each of them made in one place, as it is made in real shops."""
+    """Each mistake is a change in one place, as in real shops."""
     file, right, wrong = MISTAKES[mistake]
     path = copied / "sock_shop" / file
     text = path.read_text()

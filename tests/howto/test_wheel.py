@@ -1,4 +1,4 @@
-"""The built wheel is all that a merchant needs: nothing of the checkout is used."""
+"""The built wheel is all that a merchant needs; the checkout is not used."""
 
 import json
 import shutil
@@ -28,9 +28,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a new environment that holds the wheel; its dependencies are those of this run.
+    """The programs of a new environment with the wheel; dependencies come from this environment.
 
-    A line of a ``.pth`` file adds a folder without following the links in it, and so without the checkout.
+    A line in a ``.pth`` file adds a folder without following ``.pth`` files there, so not the checkout.
     """
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
@@ -49,7 +49,7 @@ def run(installed: Path, command: str, folder: Path) -> subprocess.CompletedProc
 
 
 def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
-    """Scenarios, pages, phrases, ledger and documentation; and no tests."""
+    """It contains scenarios, pages, phrases, the ledger and the documentation, but no tests."""
     names = set(zipfile.ZipFile(wheel).namelist())
     read = {
         path.relative_to(ROOT / "sandbox")
@@ -67,21 +67,21 @@ def test_the_wheel_holds_all_that_is_read_at_run_time(wheel: Path) -> None:
 
 
 def test_its_package_is_the_one_that_is_used(installed: Path, tmp_path: Path) -> None:
-    """Otherwise the rest here would prove nothing."""
+    """Otherwise the other tests in this file would prove nothing."""
     ran = run(installed, "python -c 'import payment_sandbox; print(payment_sandbox.__file__)'", tmp_path)
     assert Path(ran.stdout.strip()).is_relative_to(installed.parent), ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("block", of("python"))
 def test_what_is_pasted_passes(installed: Path, block: Block, tmp_path: Path) -> None:
-    """The examples of README and documentation."""
+    """The examples in the README and the documentation."""
     (tmp_path / "test_pasted.py").write_text(block.text)
     ran = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
 
 
 def test_the_worked_example_passes(installed: Path, tmp_path: Path) -> None:
-    """In a copy."""
+    """A copy of the worked example passes its tests."""
     shutil.copytree(SHOP, tmp_path / "sock_shop", ignore=shutil.ignore_patterns("__pycache__"))
     ran = run(installed, "python -m pytest -q -p no:cacheprovider", tmp_path)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
@@ -103,7 +103,7 @@ curl -sf -u sandbox-key: $URL/control/fidelity/
 
 
 def test_its_server_serves_all_of_it(installed: Path, tmp_path: Path) -> None:
-    """Documentation, pages in their languages, a ready scenario, the ledger with its proofs."""
+    """It serves documentation, pages in all languages, a ready scenario, and the ledger with its tests."""
     ran = run(installed, SERVED, tmp_path)
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
     assert all(rule["tests"] for rule in json.loads(ran.stdout.splitlines()[-1])["items"])

@@ -1,4 +1,4 @@
-"""What a scenario says in vain is a warning, with line and column."""
+"""A rule that never matches gives a warning, with line and column."""
 
 from pathlib import Path
 

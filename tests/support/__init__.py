@@ -1,1 +1,1 @@
-"""What several test modules share: a project to drive, a payer, a shop, and what they are held against."""
+"""Helpers that several test modules share: a project driver, a payer, a shop, and checks."""

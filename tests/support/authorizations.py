@@ -1,4 +1,4 @@
-"""What tests of authorizations ask for and look at."""
+"""Helpers for tests of authorizations."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from tests.support.driver import Sandbox
 
 
 def socks(quantity: int) -> dict[str, Any]:
-    """Some socks."""
+    """An order line of socks."""
     return {
         "order_lines": [{"merchant_order_line_id": "socks", "quantity": quantity}],
         "description": "Parcel",
@@ -14,13 +14,13 @@ def socks(quantity: int) -> dict[str, Any]:
 
 
 def amounts(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, int]:
-    """What became of the amount."""
+    """How much of the amount was captured, voided and so on."""
     found: dict[str, int] = sandbox.read(order, "amount_details")["amount_details"]
     return found
 
 
 def lines(sandbox: Sandbox, order: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Line, quantity and status of every detail."""
+    """The line, quantity and status of every line detail."""
     return [
         (entry["merchant_order_line_id"], entry["quantity"], entry["status"])
         for entry in sandbox.read(order, "order_line_details")["order_line_details"]

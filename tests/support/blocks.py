@@ -1,4 +1,4 @@
-"""Code blocks of a Markdown text, and whether an answer is the one that is shown."""
+"""Finds code blocks in Markdown, and compares responses with those shown."""
 
 import json
 import re
@@ -11,7 +11,7 @@ ANYTHING = "..."
 
 
 class Block(NamedTuple):
-    """One block: its language, its text, and what is shown as the output, if that follows."""
+    """One block: its language, its text, and the output shown after it, if any."""
 
     language: str
     text: str
@@ -19,7 +19,7 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The blocks of a text; one of json or text right after a program's is what that prints."""
+    """The blocks of a text; a json or text block right after a program shows what the program prints."""
     found = list(FENCE.finditer(text))
     taken = False
     for index, match in enumerate(found):
@@ -35,7 +35,7 @@ def blocks(text: str) -> Iterator[Block]:
 
 
 def differs(shown: Any, found: Any, path: str = "$") -> str | None:
-    """Where an answer is not the one that is shown; what is not shown may be anything, and so may ``...``."""
+    """Where a response differs from the one shown; keys that are not shown, and ``...``, match anything."""
     if shown in (ANYTHING, [ANYTHING]):
         return None
     if isinstance(shown, dict) and isinstance(found, dict):
@@ -52,7 +52,7 @@ def differs(shown: Any, found: Any, path: str = "$") -> str | None:
 
 
 def _list_differs(shown: list[Any], found: list[Any], path: str) -> str | None:
-    """Items in their order; ``...`` at one end stands for any number of them, none included."""
+    """Compares items in order; ``...`` at one end matches any number of items, including none."""
     if shown and shown[-1] == ANYTHING and (len(shown) > 1 and shown[0] != ANYTHING):
         shown, found = shown[:-1], found[: len(shown) - 1]
     elif len(shown) > 1 and shown[0] == ANYTHING and shown[-1] != ANYTHING:
@@ -66,12 +66,12 @@ def _list_differs(shown: list[Any], found: list[Any], path: str) -> str | None:
 
 
 def as_glob(shown: str) -> str:
-    """A text in which ``...`` stands for anything."""
+    """A glob pattern in which each ``...`` matches anything."""
     return shown.replace("[", "[[]").replace("*", "[*]").replace("?", "[?]").replace(ANYTHING, "*")
 
 
 def check_shown(shown: Block, printed: str) -> None:
-    """Hold what was printed against what is shown."""
+    """Compare what was printed with what is shown."""
     if shown.language == "json":
         lines = [line for line in printed.splitlines() if line.strip()]
         assert lines, f"nothing was printed, and this is shown: {shown.text}"

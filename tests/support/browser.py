@@ -1,4 +1,4 @@
-"""What tests do with a page in a real browser."""
+"""Helpers for tests with a real browser."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(enc
 
 
 def placed(sandbox: Sandbox, method: str | None, shop: Shop | None = None, **more: Any) -> dict[str, Any]:
-    """An order that every method can pay, whose customer comes back to the shop."""
+    """A new order that every method can pay, with a return_url."""
     transactions = [by(method)] if method is not None else []
     fields: dict[str, Any] = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
     if shop is not None:
@@ -24,18 +24,18 @@ def placed(sandbox: Sandbox, method: str | None, shop: Shop | None = None, **mor
 
 
 def address(order: dict[str, Any]) -> str:
-    """Where its customer goes."""
+    """The address that the customer opens."""
     attempts = order["transactions"]
     return f"http://{attempts[-1]['payment_url'] if attempts else order['order_url']}"
 
 
 def by_id(page: Page, test_id: str) -> Any:
-    """The part of a page with a test id."""
+    """The element with this test id."""
     return page.get_by_test_id(test_id)
 
 
 def press(page: Page, *test_ids: str) -> str:
-    """Press whichever of several buttons the page has, once it is there; says which it was."""
+    """Press the first of several buttons that appears; returns which one it was."""
     page.locator(",".join(f"[data-testid={test_id}]" for test_id in test_ids)).first.wait_for()
     found = next(test_id for test_id in test_ids if by_id(page, test_id).count())
     by_id(page, found).first.click()

@@ -1,4 +1,4 @@
-"""A copy of the package with a change in it, and programs that use the copy."""
+"""A modified copy of the package, and programs that use the copy."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parents[2] / "sandbox" / "payment_sandbox"
 
 
 class ChangedPackage:
-    """The package in a folder of its own."""
+    """A copy of the package in its own folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -25,7 +25,7 @@ class ChangedPackage:
         (self.root / path).write_text(text)
 
     def insert(self, path: str, before: str, text: str) -> None:
-        """Insert lines into a module, before the one place where it says ``before``."""
+        """Insert lines into a module, before the only occurrence of ``before``."""
         file = self.root / path
         source = file.read_text()
         assert source.count(before) == 1, (path, before)

@@ -1,4 +1,4 @@
-"""The command line, run as a process of its own."""
+"""Runs the command line in a separate process."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def hearing(program: Sequence[str]) -> list[str]:
-    """The same program, which hears signals also where the shell told this process to ignore them."""
+    """The same program, which handles signals even if the shell told this process to ignore them."""
     hear = (
         "import os, signal, sys; [signal.signal(n, signal.SIG_DFL) for n in (signal.SIGINT, signal.SIGTERM)]"
     )
@@ -21,5 +21,5 @@ def hearing(program: Sequence[str]) -> list[str]:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run it to its end."""
+    """Run the command until it exits."""
     return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=20, check=False)

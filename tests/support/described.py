@@ -1,4 +1,4 @@
-"""Holds answers against the shapes that the API's description promises."""
+"""Checks responses against the shapes in the API description."""
 
 import json
 import re
@@ -18,7 +18,7 @@ CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts",
 
 @cache
 def description() -> dict[str, Any]:
-    """The description, its answers closed: a key that it does not name is a finding."""
+    """The API description, made strict: a response key that it does not name is an error."""
     described: dict[str, Any] = json.loads(
         document(make_app(made_registry(), public_url="http://sandbox.example"), make_app)
     )
@@ -46,7 +46,7 @@ def _validators() -> list[tuple[str, re.Pattern[str], dict[str, Draft202012Valid
 
 
 def check_answer(method: str, path: str, answer: requests.Response) -> None:
-    """Fail when an answer is not as described, or a refusal not in the one shape of errors."""
+    """Fail if a response differs from the description, or if an error does not have the standard shape."""
     bare = path.partition("?")[0]
     if answer.status_code >= 400:
         assert answer.json().keys() == {"error"}, answer.text

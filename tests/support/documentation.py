@@ -1,4 +1,4 @@
-"""The documentation's code blocks, and commands run in a merchant's folder."""
+"""Finds the documentation's code blocks, and runs commands in a merchant's folder."""
 
 import os
 import subprocess
@@ -19,18 +19,18 @@ BIN = Path(sys.executable).parent
 
 
 def text_of(name: str) -> str:
-    """A page with its shell helpers; what else is made from the code holds no program."""
+    """A page with its shell helpers; the other generated parts contain no programs."""
     return README if name == "README" else written(name).replace("{{ shell }}", SHELL)
 
 
 def environment(**more: str) -> dict[str, str]:
-    """With the commands of this installation, and nothing of the test run around."""
+    """An environment with this installation's commands, but without the variables of the test run."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
     return {**kept, "PATH": f"{BIN}:{kept['PATH']}", **more}
 
 
 def of(language: str, *names: str) -> list[Any]:
-    """The blocks in a language, each a case of its own."""
+    """The blocks in a language, each as a separate test case."""
     cases = []
     for name in names or ("README", *NAMES):
         found = [block for block in blocks(text_of(name)) if block.language == language]
@@ -39,7 +39,7 @@ def of(language: str, *names: str) -> list[Any]:
 
 
 def run_command(command: list[str], folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    """A command in a merchant's folder."""
+    """Run a command in a merchant's folder."""
     return subprocess.run(
         command,
         cwd=folder,

@@ -1,4 +1,4 @@
-"""A project under test, driven over real HTTP; every answer is held against the API's description."""
+"""A project under test, driven over real HTTP; every response is checked against the API description."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ CUSTOMER = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@
 
 
 def card(**more: Any) -> dict[str, Any]:
-    """A transaction by card."""
+    """A card transaction."""
     return {"payment_method": "credit-card", **more}
 
 
 def details(**fields: Any) -> dict[str, Any]:
-    """A transaction by card with details."""
+    """A card transaction with details."""
     return card(payment_method_details=fields)
 
 
 def by(method: str, **more: Any) -> dict[str, Any]:
-    """A transaction by any method, with the issuer that one of them needs."""
+    """A transaction with any method, including the issuer if the method needs one."""
     if method == "bank-redirect-nl":
         more.setdefault("payment_method_details", {"issuer_id": "SBXANL2A"})
     return {"payment_method": method, **more}
 
 
 class Sandbox:
-    """One project, and short names for what tests do with it."""
+    """One project, with short names for what tests do with it."""
 
     def __init__(self, server: Server, session: requests.Session | None = None, **settings: Any) -> None:
         self.server = server
@@ -68,7 +68,7 @@ class Sandbox:
     # Calls
 
     def call(self, method: str, path: str, json: Any = None, **options: Any) -> requests.Response:
-        """Any call with this project's key."""
+        """Send any request with this project's key."""
         options.setdefault("auth", (self.key, ""))
         if json is not None:
             options["json"] = json
@@ -94,7 +94,7 @@ class Sandbox:
     # Orders
 
     def create(self, *transactions: Any, **fields: Any) -> requests.Response:
-        """Ask for an order, which may be refused."""
+        """Try to create an order; it can be refused."""
         body: dict[str, Any] = {"currency": "EUR", "amount": 1000, **fields}
         if transactions:
             body["transactions"] = list(transactions)
@@ -108,7 +108,7 @@ class Sandbox:
         return order
 
     def place_with_lines(self, method: str, **more: Any) -> dict[str, Any]:
-        """Create an order with lines and customer, as the screened methods need it."""
+        """Create an order with lines and a customer, as methods with a screening need."""
         fields = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
         transaction = {key: more.pop(key) for key in ("capture_mode", "expiration_period") if key in more}
         return self.place(by(method, **transaction), **{**fields, **more})
@@ -128,12 +128,12 @@ class Sandbox:
         return found["status"], found["transactions"][-1]["status"]
 
     def act(self, order: dict[str, Any], action: str, **more: Any) -> requests.Response:
-        """Let somebody act: ``act(order, "customer pay")``."""
+        """Let a customer, bank, screening or processor act: ``act(order, "customer pay")``."""
         actor, _, name = action.partition(" ")
         return self.post(f"/control/orders/{order['id']}/act/", {"actor": actor, "action": name, **more})
 
     def acted(self, order: dict[str, Any], action: str, **more: Any) -> dict[str, Any]:
-        """Let somebody act, and expect that it works."""
+        """Like ``act``, but expect success."""
         answer = self.act(order, action, **more)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
@@ -149,7 +149,7 @@ class Sandbox:
         return self.post(f"/v1/orders/{order['id']}/transactions/{transaction}/{kind}/", json, **options)
 
     def authorized(self, **more: Any) -> dict[str, Any]:
-        """A card authorization of 2000 cents with lines, by the customer authorized."""
+        """A card payment of 2000 cents, with lines, that the customer has authorized."""
         more.setdefault("capture_mode", "manual")
         return self.pay(self.place_with_lines("credit-card", **more))
 
@@ -172,7 +172,7 @@ class Sandbox:
         return time
 
     def scenario(self, *rules: dict[str, Any], **more: Any) -> None:
-        """Activate a scenario of these rules."""
+        """Activate a scenario with these rules."""
         answer = self.put("/control/scenario/", {"name": "of-the-test", "rules": list(rules), **more})
         assert answer.status_code == 200, answer.text
 
@@ -182,7 +182,7 @@ class Sandbox:
         return items
 
     def webhooks(self, **query: str) -> list[dict[str, Any]]:
-        """Webhooks with their attempts."""
+        """The webhooks, with their attempts."""
         items: list[dict[str, Any]] = self.get("/control/webhooks/", params=query).json()["items"]
         return items
 
@@ -200,11 +200,11 @@ def refused(answer: requests.Response, status: int, kind: str) -> dict[str, Any]
 
 
 def violations(answer: requests.Response) -> dict[str, str]:
-    """Expect violations; returns message by path."""
+    """Expect violations; returns the messages by path."""
     error = refused(answer, 400, "ValidationError")
     return {found["path"]: found["message"] for found in error["violations"]}
 
 
 def keyed(server: Server, key: str, path: str) -> requests.Response:
-    """Read with a key."""
+    """Send a GET request with a key."""
     return requests.get(server.url + path, auth=(key, ""), timeout=5)

@@ -1,4 +1,4 @@
-"""A state file that takes no more."""
+"""A state file on a full disk."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from payment_sandbox.storage.sqlite import StateFile
 
 @contextmanager
 def full(file: StateFile) -> Iterator[None]:
-    """Let every write to the file fail, as on a full disk."""
+    """Make every write to the file fail, as on a full disk."""
     database = file._database
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count = {pages}")

@@ -1,4 +1,4 @@
-"""A shop in this process: its orders and its handlers."""
+"""Helpers for a shop in this process: orders and webhook handlers."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Handler = Callable[[str], Any]
 
 
 def shop_that(handles: Handler) -> Flask:
-    """A shop whose handler is given the order's id; it answers 200 unless it says otherwise."""
+    """A shop whose handler gets the order's id; it answers 200 unless the handler returns another status."""
     app = Flask("shop")
     app.testing = True
 
@@ -34,7 +34,7 @@ def place(sandbox: PaymentSandbox) -> str:
 
 
 def in_time(work: Callable[[], object]) -> None:
-    """Expect that it ends, and not by our patience."""
+    """Expect the block to end before the time limit."""
     done = threading.Thread(target=work, daemon=True)
     done.start()
     done.join(AT_MOST_SECONDS)

@@ -1,4 +1,4 @@
-"""A payer with a plain browser: no script, forms as they stand, every step looked at."""
+"""A payer with a simple browser: no scripts, plain forms, and checks at every step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITH_PAGE = [
 
 
 class Form:
-    """A form: where it posts, what it holds, and its buttons."""
+    """A form: its address, its fields and its buttons."""
 
     def __init__(self, action: str) -> None:
         self.action = action
@@ -28,7 +28,7 @@ class Form:
 
 
 class Page(HTMLParser):
-    """What a page holds."""
+    """The content of a page."""
 
     def __init__(self, answer: requests.Response) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Page(HTMLParser):
 
 
 class Payer:
-    """Goes from page to page as a browser would; ``arrived`` is where a redirect to a shop led."""
+    """Goes from page to page like a browser; ``arrived`` is the shop address of the last redirect."""
 
     def __init__(self, sandbox: Sandbox, language: str | None = None) -> None:
         self.sandbox = sandbox
@@ -137,18 +137,18 @@ def order_page(order: dict[str, Any]) -> str:
 
 
 def payment_page(order: dict[str, Any]) -> str:
-    """The address of its newest attempt's page."""
+    """The address of the payment page of the newest attempt."""
     address: str = order["transactions"][-1]["payment_url"]
     return address
 
 
 def placed(sandbox: Sandbox, method: str, **more: Any) -> dict[str, Any]:
-    """An order with lines and customer, so that every method can pay it."""
+    """A new order with lines and a customer, so that every method can pay it."""
     fields = {"amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER, "return_url": RETURN}
     return sandbox.place(by(method), **{**fields, **more})
 
 
 def entered(payer: Payer, order: dict[str, Any]) -> Page:
-    """The page where this order is confirmed: for a scanned code, what the app shows."""
+    """The page where the customer confirms this order; for a scanned code, the app's page."""
     page = payer.open(payment_page(order))
     return payer.open(f"{payment_page(order)}scan/") if "code" in page.ids else page

@@ -1,4 +1,4 @@
-"""Projects and registries without a server."""
+"""Creates projects and registries without a server."""
 
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from payment_sandbox.storage.sqlite import StateFile
 
 
 def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:
-    """A project on a clock that is frozen at a time; without services nothing is delivered."""
+    """A project with its clock frozen at a time; without services, no webhooks are delivered."""
     identity = Identity("p", "m", "key", ClockStart("frozen", at))
     project = Project(identity, Settings(**settings), services or Unattended(REAL_TIME), MemoryStorage())
     project.begin()
@@ -27,14 +27,14 @@ def made_project(at: datetime, services: Services | None = None, **settings: Any
 
 
 def made_registry(seed: int | None = None, clock: str = RUNNING) -> Registry:
-    """A registry whose projects nobody runs."""
+    """A registry without background workers for its projects."""
     catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
     ids = Ids(seed) if seed is not None else None
     return Registry(Unattended(REAL_TIME), MemoryStorage(), catalogue, ids=ids, clock=clock)
 
 
 def stored_registry(file: StateFile, at: datetime) -> Registry:
-    """The registry of a state file, whose projects nobody runs, at a time that stands still."""
+    """The registry of a state file, at a fixed time and without background workers for its projects."""
     services = Unattended(RealTime(lambda: at, lambda: 0.0))
     return resumed_registry(
         services, file, Catalogue(NAMES, check_scenario_settings, default=default_scenario()), ids=Ids(1)

@@ -1,4 +1,4 @@
-"""A merchant's shop: a real HTTP server that notes the webhooks it gets and answers as it is told."""
+"""A merchant's shop: a real HTTP server that records webhooks and answers as configured."""
 
 import json
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Received(NamedTuple):
-    """One webhook as it came over the wire."""
+    """One webhook as it was received."""
 
     path: str
     headers: dict[str, str]
@@ -63,7 +63,7 @@ class Shop:
         self._thread.start()
 
     def tell(self, event: Event, after: int = 1) -> None:
-        """Set ``event`` with each webhook from the ``after``-th on."""
+        """Set ``event`` on every webhook, starting with number ``after``."""
 
         def note(received: Received) -> int:
             if len(self.received) >= after:
@@ -73,7 +73,7 @@ class Shop:
         self.answer = note
 
     def orders(self) -> list[str]:
-        """The order ids of the webhooks received, in their order."""
+        """The order ids of the webhooks, in the order in which they arrived."""
         return [received.body["order_id"] for received in self.received]
 
     def close(self) -> None:

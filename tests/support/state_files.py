@@ -1,4 +1,4 @@
-"""Serves from a state file, and holds what the file says against what its server has in memory."""
+"""Runs a server from a state file, and compares the file with the server's memory."""
 
 import json
 from collections.abc import Callable
@@ -19,7 +19,7 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def check_file(file: StateFile, registry: Registry) -> int:
-    """Fail where the file knows anything less, more or else; returns the number of projects."""
+    """Fail if the file differs from memory in any way; returns the number of projects."""
     projects = registry.all()
     for project in projects:
         project.settle()
@@ -32,7 +32,7 @@ def check_file(file: StateFile, registry: Registry) -> int:
 
 
 def comparable(state: dict[str, Any]) -> dict[str, Any]:
-    """Without what a running clock shows, the agenda in its order, as JSON would have it."""
+    """The state as JSON would have it: without the running clock's time, and with the agenda sorted."""
     state = json.loads(json.dumps(state))
     if state["clock_mode"] == "running":
         del state["now"]
@@ -42,14 +42,14 @@ def comparable(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_snapshot(project: Project, found: StoredProject) -> dict[str, Any]:
-    """The file's words; what is over in memory leaves the file with the next change only."""
+    """The file as a snapshot; entries that are over in memory leave the file only with the next change."""
     over = set(project.epoch.finished)
     agenda = [due for due in found.state["agenda"] if due["sequence"] not in over]
     return {"format": FORMAT, **found.state, "agenda": agenda}
 
 
 def with_server(path: Path, do: Callable[[Server], Any], **options: Any) -> Any:
-    """Serve from a state file, do something, stop, and hold the file against the server."""
+    """Run a server from a state file, do something, stop it, and compare the file with the server."""
     with Server(state=path, **options) as server:
         done = do(server)
         assert server.file is not None

@@ -1,4 +1,4 @@
-"""A merchant's suite of tests, run in a process of its own."""
+"""Runs a merchant's test suite in a separate process."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ def shop(payment_sandbox):
 
 
 def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a suite of these tests in a process of its own."""
+    """Run these tests as a suite in a separate process."""
     (tmp_path / "test_shop.py").write_text(SHOP + tests)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", *options]
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
@@ -53,6 +53,6 @@ def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subp
 
 
 def passed(ran: subprocess.CompletedProcess[str], count: int) -> None:
-    """Expect that all tests of a suite passed."""
+    """Expect all tests of a suite to pass."""
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
     assert f"{count} passed" in ran.stdout, ran.stdout

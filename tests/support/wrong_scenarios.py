@@ -1,4 +1,4 @@
-"""Scenario files with a mistake each, and what is said of it."""
+"""Scenario files with one mistake each, and the expected message."""
 
 RULE = "name: x\nrules:\n  - "
 WRONG = [

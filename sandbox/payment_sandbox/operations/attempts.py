@@ -94,7 +94,7 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
     play_out(edit, order, attempt, [identifier, name])
-    # What the processor has taken is out of the customer's hands, and his time is no matter any more.
+    # An attempt that the processor has accepted no longer expires: the customer has done their part.
     if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:
         edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
     return attempt

@@ -1,4 +1,4 @@
-"""What a scenario says in vain: rules that can never decide, and what test mode cannot do."""
+"""Warnings about a scenario: rules that never match, and what test mode cannot do."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -41,7 +41,7 @@ def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
 
 
 def review_scenario(scenario: Scenario) -> list[Violation]:
-    """Warnings, each at the path of what is said in vain; the scenario works all the same."""
+    """Warnings, each at the path of what has no effect; the scenario still works."""
     settings = read_settings(dict(scenario.settings), Settings())
     found: list[Violation] = []
     for index, rule in enumerate(scenario.rules):

@@ -111,7 +111,7 @@ class PaymentSandbox:
     def deliver_to(self, wsgi_app: "WSGIApplication", webhook_url: str = SHOP_URL) -> None:
         """Deliver webhooks straight into the merchant's own WSGI application, without a socket.
 
-        ``webhook_url`` says under which address; an order's own goes before it.
+        ``webhook_url`` is the application's address; an order's own ``webhook_url`` takes precedence.
 
         Raises:
             RuntimeError: the server runs in another process.

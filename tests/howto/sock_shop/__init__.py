@@ -1,1 +1,1 @@
-"""A small shop that takes payments, and the tests that its developers wrote: copy it, and begin."""
+"""A small shop that takes payments, and its tests. Copy it as a starting point."""

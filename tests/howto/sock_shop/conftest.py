@@ -1,9 +1,9 @@
-"""The shop under test, beside a payment service that does what the test says."""
+"""Fixtures: the shop under test, and a payment service that the test controls."""
 
 import pytest
 from flask.testing import FlaskClient
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox import PaymentSandbox
 
 from .payments import Payments
 from .shop import Sale, make_shop
@@ -12,14 +12,14 @@ SHOP_URL = "http://shop.test"
 
 
 class Customer:
-    """Somebody with a browser."""
+    """A customer with a browser."""
 
     def __init__(self, browser: FlaskClient, sandbox: PaymentSandbox) -> None:
         self.browser = browser
         self.sandbox = sandbox
 
     def buys(self, **basket: int) -> Sale:
-        """Fill a basket and go to the checkout; the customer then stands on the payment page."""
+        """Fill a basket and check out; the customer is then on the payment page."""
         answer = self.browser.post("/checkout", data=basket)
         assert answer.status_code == 303, answer.text
         return self.sale(self.sales_begun)
@@ -38,13 +38,13 @@ class Customer:
         self.sandbox.act(str(sale.payment_id), **how)
 
     def comes_back(self, sale: Sale) -> str:
-        """What the shop says to a customer who comes back from the payment page."""
+        """Return from the payment page, and return what the shop then says."""
         return self.browser.get("/thanks", query_string={"order_id": sale.payment_id}).text
 
 
 @pytest.fixture
 def shop(payment_sandbox: PaymentSandbox) -> FlaskClient:
-    """The shop; its webhooks and its calls stay in this process."""
+    """The shop; webhooks and calls to the sandbox stay in this process."""
     payments = Payments(payment_sandbox.base_url, payment_sandbox.api_key, payment_sandbox.session)
     app = make_shop(payments, SHOP_URL)
     payment_sandbox.deliver_to(app)

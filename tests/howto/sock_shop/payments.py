@@ -1,4 +1,4 @@
-"""What the shop asks of the payment service."""
+"""The shop's calls to the payment service."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +9,11 @@ TIMEOUT_SECONDS = 10
 
 
 class PaymentServiceDown(Exception):
-    """There is no answer, or none that says what happened: nobody knows whether it was done."""
+    """There is no usable response, so it is unknown whether the request was carried out."""
 
 
 class PaymentRefused(Exception):
-    """The service refused a request, and nothing was done."""
+    """The service refused the request and did nothing."""
 
     def __init__(self, kind: str, sentence: str) -> None:
         super().__init__(f"{kind}: {sentence}")
@@ -22,7 +22,7 @@ class PaymentRefused(Exception):
 
 @dataclass(frozen=True)
 class Payment:
-    """A payment order as it was read, with the ETag that says which version this is."""
+    """A payment order as it was read, with the ETag of that version."""
 
     data: dict[str, Any]
     etag: str | None
@@ -39,17 +39,17 @@ class Payment:
 
     @property
     def is_paid(self) -> bool:
-        """Whether the customer has paid, or authorized what can now be captured."""
+        """Whether the customer has paid, or has authorized an amount that can now be captured."""
         return self.data["status"] in ("completed", "accepted")
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will come of it any more."""
+        """Whether the payment can no longer succeed."""
         return self.data["status"] in ("cancelled", "expired", "error")
 
 
 class Payments:
-    """The calls, each of them once: a lost answer is told, never sent again blindly."""
+    """The calls, each sent once: if a response is lost, an error is raised and nothing is blindly retried."""
 
     def __init__(self, base_url: str, api_key: str, session: requests.Session | None = None) -> None:
         self._base_url = base_url
@@ -65,17 +65,17 @@ class Payments:
         return self._call("GET", f"/v1/orders/{order_id}/")
 
     def capture(self, payment: Payment, lines: dict[str, int], description: str) -> None:
-        """Take the money for some lines, unless the order has changed since it was read."""
+        """Capture some lines, unless the order has changed since it was read."""
         path = f"/v1/orders/{payment.order_id}/transactions/{payment.attempt['id']}/captures/orderlines/"
         self._call("POST", path, {"description": description, "order_lines": _lines(lines)}, payment.etag)
 
     def refund(self, payment: Payment, amount_cents: int, description: str) -> Payment:
-        """Give some of it back, unless the order has changed since it was read."""
+        """Refund some of the money, unless the order has changed since it was read."""
         body = {"amount": amount_cents, "description": description}
         return self._call("POST", f"/v1/orders/{payment.order_id}/refunds/", body, payment.etag)
 
     def cancel(self, payment: Payment) -> None:
-        """Give up what was not captured."""
+        """Cancel what has not been captured."""
         self._call("DELETE", f"/v1/orders/{payment.order_id}/", if_match=payment.etag)
 
     def _call(self, method: str, path: str, body: Any = None, if_match: str | None = None) -> Payment:

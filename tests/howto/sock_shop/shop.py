@@ -1,4 +1,4 @@
-"""The shop: checkout, the customer's way back, webhooks, shipping and returns."""
+"""The shop: checkout, the customer's return, webhooks, shipping and returned goods."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ AUTHORIZED_FOR = "P14D"  # longer than it takes to ship
 
 @dataclass
 class Sale:
-    """What the shop knows of one basket."""
+    """What the shop knows about one basket."""
 
     number: str
     basket: dict[str, int]
@@ -29,7 +29,7 @@ class Sale:
 
 
 class Sales:
-    """All sales; a database would do the same."""
+    """All sales, kept in memory; a real shop would use a database."""
 
     def __init__(self) -> None:
         self._by_number: dict[str, Sale] = {}
@@ -61,7 +61,7 @@ def make_shop(payments: Payments, shop_url: str) -> Flask:
 
 
 class Shop:
-    """What customers, the payment service and the people in the warehouse ask of the shop."""
+    """The requests of customers, the payment service and the warehouse."""
 
     def __init__(self, payments: Payments, shop_url: str) -> None:
         self.sales = Sales()
@@ -69,12 +69,12 @@ class Shop:
         self._url = shop_url
 
     def checkout(self) -> Response:
-        """The customer has filled a basket."""
+        """The customer checks out with a full basket."""
         wanted = {name: int(request.form.get(name, 0)) for name in PRICES_CENTS}
         return self._pay(self.sales.begin({name: count for name, count in wanted.items() if count > 0}))
 
     def pay_again(self, number: str) -> Response:
-        """The first try did not work."""
+        """The customer tries again after a failed payment."""
         return self._pay(self.sales.find(number))
 
     def _pay(self, sale: Sale) -> Response:
@@ -87,19 +87,19 @@ class Shop:
         return redirect(f"http://{payment.attempt['payment_url']}", 303)
 
     def webhook(self) -> tuple[str, int]:
-        """The payment service says that there is news."""
+        """The payment service reports that an order has changed."""
         self._look(request.get_json()["order_id"])
         return "", 204
 
     def thanks(self) -> str:
-        """The customer is back from the payment page, which proves nothing."""
+        """The customer is back from the payment page, which does not prove that they paid."""
         sale = self._look(request.args["order_id"]) or abort(404)
         if sale.status == "open":
             return f"Sale {sale.number}: we are waiting for your payment."
         return f"Sale {sale.number}: {'that did not work.' if sale.status == 'lost' else 'thank you!'}"
 
     def _look(self, payment_id: str) -> Sale | None:
-        """Read the order and note what it says; the same news twice changes nothing."""
+        """Read the order and record its status; a repeated webhook changes nothing."""
         payment = self._payments.read(payment_id)
         sale = self.sales.of_payment(payment_id)
         if sale is None or sale.status != "open":
@@ -112,7 +112,7 @@ class Shop:
         return sale
 
     def ship(self, number: str) -> tuple[Response, int]:
-        """A parcel is packed: only now the money is taken."""
+        """A parcel is packed; only now is the money captured."""
         sale = self.sales.find(number)
         if sale.status != "paid" or sale.payment_id is None:
             return jsonify(problem=f"sale {number} is {sale.status}"), 409
@@ -126,7 +126,7 @@ class Shop:
         return jsonify(shipped=parcel), 200
 
     def take_back(self, number: str) -> tuple[Response, int]:
-        """Something came back: its price goes back, too."""
+        """An item was returned, so its price is refunded."""
         sale = self.sales.find(number)
         if sale.payment_id is None:
             return jsonify(problem="nothing was paid"), 409
@@ -141,7 +141,7 @@ class Shop:
 
 
 def _order(sale: Sale, shop_url: str) -> dict[str, Any]:
-    """The payment order of a sale; each try has a number of its own, so that none is taken for another."""
+    """The payment order for a sale; each try has its own number, so that tries cannot be confused."""
     return {
         "currency": "EUR",
         "amount": sale.total_cents,

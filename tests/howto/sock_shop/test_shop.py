@@ -1,9 +1,9 @@
-"""What the shop promises its customers, and what its accountant expects."""
+"""Tests of what the shop promises its customers, and of the amounts that it captures and refunds."""
 
 import pytest
 from flask.testing import FlaskClient
 
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox import PaymentSandbox
 
 from .conftest import Customer
 
@@ -11,14 +11,14 @@ SOCKS_CENTS, HAT_CENTS = 995, 2450
 
 
 def captured_cents(sandbox: PaymentSandbox, payment_id: str | None) -> int:
-    """What was taken for an order."""
+    """The captured amount of an order."""
     order = sandbox.client.call("GET", f"/v1/orders/{payment_id}/", query={"fields[]": "amount_details"})
     captured: int = order["amount_details"]["captured"]
     return captured
 
 
 def test_a_customer_pays_and_is_thanked(customer: Customer) -> None:
-    """The sale is paid once, however often its customer looks."""
+    """The sale is paid once, however often the customer returns."""
     sale = customer.buys(socks=2, hat=1)
     assert "waiting" in customer.comes_back(sale)
     customer.pays(sale)
@@ -30,7 +30,7 @@ def test_a_customer_pays_and_is_thanked(customer: Customer) -> None:
 def test_one_payment_is_one_mail_however_its_webhooks_come(
     customer: Customer, payment_sandbox: PaymentSandbox
 ) -> None:
-    """Twice, swapped, before the response: the customer gets one mail."""
+    """Whether webhooks arrive twice, swapped or before the response, the customer gets one mail."""
     sale = customer.buys(socks=1)
     customer.pays(sale)
     payment_sandbox.clock.advance("PT1H")
@@ -39,7 +39,7 @@ def test_one_payment_is_one_mail_however_its_webhooks_come(
 
 @pytest.mark.payment_scenario("webhook-lost")
 def test_a_lost_webhook_is_made_up_for_by_the_visit(customer: Customer) -> None:
-    """The customer's return reads the order."""
+    """When the customer returns, the shop reads the order."""
     sale = customer.buys(socks=1)
     customer.pays(sale)
     assert sale.status == "open"
@@ -48,7 +48,7 @@ def test_a_lost_webhook_is_made_up_for_by_the_visit(customer: Customer) -> None:
 
 @pytest.mark.parametrize("action", ["cancel", "fail"])
 def test_a_payment_that_fails_ships_nothing(customer: Customer, shop: FlaskClient, action: str) -> None:
-    """A return visit proves nothing."""
+    """A return visit does not prove a payment."""
     sale = customer.buys(hat=1)
     customer.pays(sale, action=action)
     assert "did not work" in customer.comes_back(sale)
@@ -56,7 +56,7 @@ def test_a_payment_that_fails_ships_nothing(customer: Customer, shop: FlaskClien
 
 
 def test_a_customer_tries_again(customer: Customer, shop: FlaskClient) -> None:
-    """With an order of its own, under a number of its own."""
+    """The second try is a separate order with its own number."""
     sale = customer.buys(hat=1)
     customer.pays(sale, card="declined", action="pay")
     first = sale.payment_id
@@ -66,7 +66,7 @@ def test_a_customer_tries_again(customer: Customer, shop: FlaskClient) -> None:
 
 
 def test_a_customer_who_walks_away_is_lost(customer: Customer, payment_sandbox: PaymentSandbox) -> None:
-    """After two weeks nothing will come of it."""
+    """After two weeks, the sale is given up."""
     sale = customer.buys(socks=1)
     payment_sandbox.clock.advance("P15D")
     assert sale.status == "lost"
@@ -75,7 +75,7 @@ def test_a_customer_who_walks_away_is_lost(customer: Customer, payment_sandbox: 
 def test_shipping_takes_the_money(
     customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
 ) -> None:
-    """Nothing is taken before, two weeks long, and then no more than is in the parcel."""
+    """Nothing is captured before shipping, and then only what is in the parcel."""
     sale = customer.buys(socks=3)
     customer.pays(sale)
     payment_sandbox.clock.advance("P13D")
@@ -88,7 +88,7 @@ def test_shipping_takes_the_money(
 def test_shipping_too_late_is_told(
     customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
 ) -> None:
-    """After two weeks the authorization is over, and the parcel stays here."""
+    """After two weeks, the authorization has expired, so the parcel is not shipped."""
     sale = customer.buys(hat=1)
     customer.pays(sale)
     payment_sandbox.clock.advance("P14D")
@@ -100,7 +100,7 @@ def test_shipping_too_late_is_told(
 def test_a_return_gives_money_back(
     customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
 ) -> None:
-    """Never more than was taken."""
+    """The shop refunds what came back, and never more than it captured."""
     sale = customer.buys(socks=2, hat=1)
     customer.pays(sale)
     shop.post(f"/sales/{sale.number}/ship")
@@ -113,7 +113,7 @@ def test_a_return_gives_money_back(
 
 
 def test_a_lost_answer_charges_nobody_twice(customer: Customer, payment_sandbox: PaymentSandbox) -> None:
-    """The order is there, but its answer is lost: the shop says so, and the second try has its own number."""
+    """The order exists, but the response is lost: the shop says so, and the second try has its own number."""
     payment_sandbox.scenario("lost-create-response")
     answer = customer.browser.post("/checkout", data={"socks": 1})
     assert (answer.status_code, "please try again" in answer.text) == (503, True)
@@ -129,7 +129,7 @@ def test_a_lost_answer_charges_nobody_twice(customer: Customer, payment_sandbox:
 def test_the_integration_is_clean(
     customer: Customer, shop: FlaskClient, payment_sandbox: PaymentSandbox
 ) -> None:
-    """From checkout to refund, nothing that the sandbox would mend."""
+    """From checkout to refund, the sandbox's review finds nothing wrong."""
     sale = customer.buys(socks=1, hat=1)
     customer.pays(sale)
     customer.comes_back(sale)
