@@ -1,4 +1,4 @@
-"""A high-fidelity sandbox of a payment-orders API, on a clock that you move."""
+"""A high-fidelity sandbox of a payment-orders API, with a clock that you control."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,7 @@ _HOME_OF: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for, when it is asked for: the pytest plugin must stay light."""
+    """Import names lazily, so that the pytest plugin stays cheap to load."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

@@ -51,7 +51,7 @@ def test_check_warns_of_what_is_said_in_vain(tmp_path: Path) -> None:
     ran = run("check", str(file))
     assert ran.returncode == 0
     warning, fine = ran.stdout.splitlines()
-    assert warning.startswith(f"{file}:3:12: rules[0].when.payment_method warning: asks test mode")
+    assert warning.startswith(f"{file}:3:12: rules[0].when.payment_method warning: is not possible in test")
     assert fine == f"{file}: x is fine, rules: 1"
 
 

@@ -42,13 +42,13 @@ def test_a_person_can_play_an_order_through(run: Run, watched: Sandbox, shop: Sh
     )
     advanced = run("clock", "--by", "PT30M").stdout
     assert f"delayed capture of {order['id']}" in advanced
-    assert "It is 2026-03-01T12:30:00.000000+00:00 now." in advanced
+    assert "It is now 2026-03-01T12:30:00.000000+00:00." in advanced
     assert run("clock").stdout == "2026-03-01T12:30:00.000000+00:00 (frozen)\n"
     listed = run("webhooks", "--order-id", order["id"], "--state", "delivered").stdout
     assert listed.count("delivered") == 2
     assert "  200\n" in listed
     assert watched.project["project_id"] in run("projects").stdout
-    assert "is fresh" in run("reset").stdout
+    assert "has been reset" in run("reset").stdout
     assert run("webhooks").stdout == "no webhooks\n"
 
 
@@ -76,7 +76,7 @@ def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
     [
         (["act", "nothing", "customer", "pay"], "404: there is no order 'nothing'"),
         (["clock", "--to", "2001-01-01T00:00:00Z"], "is before now"),
-        (["scenario", "no-such"], "no known scenario"),
+        (["scenario", "no-such"], "not a known scenario"),
         (["scenario", "no-such.yaml"], "cannot read no-such.yaml"),
         (["health", "http://127.0.0.1:9"], "no sandbox answers at http://127.0.0.1:9"),
         (["act", "x", "shop", "pay"], "shop"),

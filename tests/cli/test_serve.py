@@ -140,7 +140,7 @@ def test_a_wrong_scenario_stops_serve(tmp_path: Path) -> None:
     assert "bad.yaml:2:1: rulez is not a known key; did you mean 'rules'?" in ran.stderr
     assert "bad.yaml:3:1: rules must be a list" in ran.stderr
     unknown = run("serve", "--port", "0", "--scenario", "no-such")
-    assert (unknown.returncode, "'no-such' is no known scenario" in unknown.stderr) == (2, True)
+    assert (unknown.returncode, "'no-such' is not a known scenario" in unknown.stderr) == (2, True)
 
 
 def test_a_killed_server_comes_back_with_its_state_file(serve: Serve, tmp_path: Path) -> None:

@@ -90,7 +90,8 @@ def test_with_lines_and_an_amount_the_amount_decides(sandbox: Sandbox) -> None:
     everything = [{**SOCK, "quantity": 3}, {"merchant_order_line_id": "post", "quantity": 2}]
     answer = refund(sandbox, order, order_lines=everything, amount=700)
     assert (answer.status_code, answer.json()["amount"]) == (201, 700)
-    assert answer.headers["Sandbox-Warnings"] == "order_lines add up to 2000 cents; amount decides, 700 cents"
+    warning = "order_lines add up to 2000 cents; amount takes precedence: 700 cents"
+    assert answer.headers["Sandbox-Warnings"] == warning
     again = refund(sandbox, order, order_lines=everything, amount=300)
     assert (again.status_code, again.json()["amount"]) == (201, 300)
     refused(refund(sandbox, order, order_lines=everything, amount=1001), 409, "RefundExceedsCaptured")
@@ -146,7 +147,7 @@ def test_a_method_that_refunds_by_lines_goes_by_the_lines(sandbox: Sandbox) -> N
     sandbox.take(order, "captures")
     answer = refund(sandbox, order, order_lines=[SOCK], amount=499)
     assert (answer.status_code, answer.json()["amount"]) == (201, 500)
-    assert answer.headers["Sandbox-Warnings"] == "amount is 499 cents; order_lines decide, 500 cents"
+    assert answer.headers["Sandbox-Warnings"] == "amount is 499 cents; order_lines take precedence: 500 cents"
 
 
 @pytest.mark.parametrize(("action", "status"), [("settle", "completed"), ("fail", "error")])

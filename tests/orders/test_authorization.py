@@ -87,7 +87,7 @@ def test_expiry_is_at_its_moment_and_not_before() -> None:
     authorization = opened()
     last = authorization.expires_at - timedelta(microseconds=1)
     assert authorization.capture_amount(1, None, now=last).captured_cents == 1
-    with pytest.raises(Refusal, match="ran out"):
+    with pytest.raises(Refusal, match="expired at"):
         authorization.capture_amount(1, None, now=authorization.expires_at)
 
 

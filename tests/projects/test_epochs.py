@@ -12,9 +12,9 @@ from payment_sandbox.operations.advance import advance, agenda
 from payment_sandbox.operations.clock import advance_clock, catch_up
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
-from payment_sandbox.orders.deliveries import Reply, WebhookRequest
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.orders.statuses import Trigger
+from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 from payment_sandbox.projects.locks import STATE, TELLING, LockOrderBroken, RankedLock
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.scenarios.loader import load_scenario

@@ -30,12 +30,12 @@ from payment_sandbox.operations.due import meaning_of
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
 from payment_sandbox.orders.actions import Action
-from payment_sandbox.orders.deliveries import DELIVERIES_MAX, Reply, WebhookRequest
 from payment_sandbox.orders.lines import LineQuantity
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
+from payment_sandbox.orders.webhooks import DELIVERIES_MAX, Reply, WebhookRequest
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.web.answers.order import amount_details

@@ -104,7 +104,7 @@ def test_more_than_a_hundred_mistakes_come_all(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
     """And so is a file that cannot be read."""
-    with pytest.raises(Invalid, match="is no folder"):
+    with pytest.raises(Invalid, match="is not a folder"):
         load_folder(tmp_path / "nowhere", NAMES, check_scenario_settings)
     with pytest.raises(Invalid, match="cannot be read"):
         load_file(tmp_path / "nothing.yaml", NAMES, check_scenario_settings)

@@ -10,9 +10,9 @@ from payment_sandbox.scenarios.catalogue import ready_folder, scenario_files
 LIVE = "settings: {mode: live}\n"
 CARD = "payment_method: credit-card"
 PAYS = "then: {customer: pays}"
-IN_VAIN = [
+NEVER_MATCHING = [
     # the rules, settings before them, line:column, words of the warning
-    (f"- {PAYS}\n- when: {{{CARD}}}\n  {PAYS}", "", "4:3", "rules[0] always does"),
+    (f"- {PAYS}\n- when: {{{CARD}}}\n  {PAYS}", "", "4:3", "rules[0] always matches first"),
     (f"- when: {{{CARD}}}\n  {PAYS}\n- when: {{{CARD}, attempt: 2}}\n  {PAYS}", "", "5:3", "rules[0]"),
     (
         f"- when: {{amount: {{gte: 100}}}}\n  {PAYS}\n- when: {{amount: {{gt: 99, lt: 500}}}}\n  {PAYS}",
@@ -46,14 +46,14 @@ IN_VAIN = [
     (f"- when: {{payment_method: [credit-card, bank-redirect-be]}}\n  {PAYS}", "", "3:10", "with bank-r"),
     ("- when: {payment_method: bank-transfer}\n  then: {credit: {after: P2D}}", "", "3:10", "test mode"),
     ("- then: {credit: {after: P2D}}", "", "3:3", "test mode"),
-    (f"- when: {{amount: {{gte: 50, lt: 10}}}}\n  {PAYS}", "", "3:10", "holds for no amount"),
+    (f"- when: {{amount: {{gte: 50, lt: 10}}}}\n  {PAYS}", "", "3:10", "matches no amount"),
     (f"- when: {{amount: 0}}\n  {PAYS}", "", "3:10", "the smallest is 1"),
     (f"- when: {{customer: {{email_adress: x}}}}\n  {PAYS}", "", "3:21", "did you mean 'email_address'?"),
     (
         f"- when: {{payment_method: wallet-web}}\n  {PAYS}",
         "settings: {payment_methods: [credit-card]}\n",
         "4:10",
-        "switch off",
+        "settings disable",
     ),
     (
         "- when: {refund: true, payment_method: credit-card}\n  then: {processor: fails}\n"
@@ -62,12 +62,12 @@ IN_VAIN = [
         "5:3",
         "rules[0]",
     ),
-    ("- when: {refund: true, attempt: 2}\n  then: {processor: fails}", "", "3:24", "holds for no refund"),
+    ("- when: {refund: true, attempt: 2}\n  then: {processor: fails}", "", "3:24", "matches no refund"),
     (
         "- when: {payment_method: wallet-web}\n  then: {customer: pays, card: challenge}",
         "",
         "4:26",
-        "means nothing",
+        "has no effect",
     ),
     ("- when: {payment_method: invoice-later-b}\n  then: {screening: error}", "", "4:3", "can never happen"),
 ]
@@ -92,8 +92,10 @@ def checked(tmp_path: Path, rules: str, settings: str = "") -> list[str]:
     return [f"{warning.line}:{warning.column} {warning.message}" for warning in warnings]
 
 
-@pytest.mark.parametrize(("rules", "settings", "place", "says"), IN_VAIN)
-def test_a_rule_in_vain_is_named(tmp_path: Path, rules: str, settings: str, place: str, says: str) -> None:
+@pytest.mark.parametrize(("rules", "settings", "place", "says"), NEVER_MATCHING)
+def test_a_rule_that_never_matches_is_named(
+    tmp_path: Path, rules: str, settings: str, place: str, says: str
+) -> None:
     """One that can never match, and one that asks test mode for what it cannot do."""
     (warning,) = checked(tmp_path, rules, settings)
     assert warning.startswith(f"{place} ")
@@ -129,7 +131,7 @@ def test_an_alias_of_the_scenario_is_a_method(tmp_path: Path) -> None:
     narrow = f"- {mine}\n  {PAYS}\n- when: {{{CARD}}}\n  {PAYS}"
     assert checked(tmp_path, narrow, aliases) == []
     (warning,) = checked(tmp_path, f"- when: {{{CARD}}}\n  {PAYS}\n- {mine}\n  {PAYS}", aliases)
-    assert "rules[0] always does" in warning
+    assert "rules[0] always matches first" in warning
 
 
 def test_no_ready_scenario_says_anything_in_vain() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import requests
 
-from payment_sandbox.orders.deliveries import Delivery
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server

@@ -27,11 +27,11 @@ WRONG = [
     ("api_key: a:b", "1:1", "api_key", "without a colon"),
     ("api_key: k\nmod: live", "2:1", "mod", "did you mean 'mode'?"),
     ("api_key: k\nclock: sideways", "2:1", "clock", "running, frozen"),
-    ("api_key: k\nscenario: none-such", "2:1", "scenario", "no known scenario"),
+    ("api_key: k\nscenario: none-such", "2:1", "scenario", "not a known scenario"),
     ("projects: []", "1:1", "projects", "at least 1"),
     ("projects:\n  - name: x", "2:5", "projects[0].api_key", "required"),
     ("projects:\n  - api_key: k\n  - api_key: k", "3:5", "projects[1].api_key", "another declared"),
-    ("projects:\n  - {api_key: k, scenario: none-such}", "2:18", "projects[0].scenario", "no known"),
+    ("projects:\n  - {api_key: k, scenario: none-such}", "2:18", "projects[0].scenario", "not a known"),
 ]
 
 

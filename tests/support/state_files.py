@@ -9,7 +9,7 @@ from typing import Any
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.document import FORMAT
+from payment_sandbox.storage.format import FORMAT
 from payment_sandbox.storage.snapshot import snapshot_of
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox.storage.sqlite_file import StoredProject, read_copy

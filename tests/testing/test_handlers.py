@@ -128,7 +128,9 @@ def texts(environ: object, start_response: Callable[..., object]) -> list[str]:
     return ["text"]
 
 
-@pytest.mark.parametrize(("application", "told"), [(silent, "no start_response"), (texts, "TypeError")])
+@pytest.mark.parametrize(
+    ("application", "told"), [(silent, "did not call start_response"), (texts, "TypeError")]
+)
 def test_an_application_that_breaks_its_protocol_has_not_answered(
     payment_sandbox: PaymentSandbox, application: Any, told: str
 ) -> None:
@@ -183,4 +185,4 @@ def test_a_shop_that_never_rests_gets_its_answer(
     payment_sandbox.deliver_to(shop_that(lambda order_id: payment_sandbox.act(place(payment_sandbox)) and ""))
     answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
     assert answer.status_code == 201
-    assert answer.headers["Sandbox-Warnings"].startswith("webhooks are still under way after 0.2 seconds: ")
+    assert answer.headers["Sandbox-Warnings"].startswith("webhooks are still unanswered after 0.2 seconds: ")

@@ -69,7 +69,7 @@ def test_a_body_that_breaks_off_counts_by_its_status(payment_sandbox: PaymentSan
     (attempt,) = payment_sandbox.webhooks[0]["attempts"]
     assert attempt["response"] is not None
     assert attempt["response"]["status"] == 200
-    assert "did not come whole" in str(attempt["warning"])
+    assert "is incomplete" in str(attempt["warning"])
 
 
 def pieces() -> Iterator[bytes]:

@@ -33,7 +33,7 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
         ", try 1: 200",
         ": 200",
         "/refunds/ -> 409, rule SET-49",
-        "RefundExceedsCaptured: 9999 cents asked, 1295 left to refund",
+        "RefundExceedsCaptured: 9999 cents requested, 1295 left to refund",
     ):
         assert words in report, words
 

@@ -108,5 +108,5 @@ def test_a_route_without_facts_does_not_start() -> None:
     """Whoever adds one is told how to declare it."""
     app = make_app(made_registry(), public_url="http://sandbox.example")
     app.add_url_rule("/more/", view_func=lambda: "more")
-    with pytest.raises(RouteWithoutFacts, match="/more/ states no facts"):
+    with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):
         require_facts(app)

@@ -25,21 +25,21 @@ def header(answer: requests.Response) -> tuple[str, str]:
 
 
 WRONG_ORDERS = [
-    ({"amount": 12.95}, "SET-11", "mend amount"),
-    ({"currency": "USD"}, "ORD-03", "currency out of EUR"),
+    ({"amount": 12.95}, "SET-11", "fix amount"),
+    ({"currency": "USD"}, "ORD-03", "currency: one of EUR"),
     ({"return_url": "ftp://x"}, "ORD-08", "return_url"),
     ({"expiration_period": "P0D"}, "SET-21", "expiration_period"),
     ({"expiration_period": "half an hour"}, "ORD-11", "expiration_period"),
     ({"order_lines": [{"amount": 1, "quantity": 0}]}, "LINE-06", "order_lines[0].quantity"),
-    ({"customer": {"locale": "xx"}}, "ORD-15", "customer.locale out of"),
+    ({"customer": {"locale": "xx"}}, "ORD-15", "customer.locale: one of"),
     ({"transactions": [card(), card()]}, "SET-17", "transactions"),
-    ({"transactions": [by("carrier-pigeon")]}, "GEN-02", "payment_method out of credit-card"),
-    ({"transactions": [by("wallet-apple")]}, "SET-61", "payment_method out of credit-card"),
+    ({"transactions": [by("carrier-pigeon")]}, "GEN-02", "payment_method: one of credit-card"),
+    ({"transactions": [by("wallet-apple")]}, "SET-61", "payment_method: one of credit-card"),
     ({"transactions": [by("pay-later-a")]}, "ORD-16", "order_lines"),
     ({"transactions": [by("wallet-qr", capture_mode="manual")]}, "CAP-01", "capture_mode"),
-    ({"transactions": [{"payment_method": "bank-redirect-nl"}]}, "IDR-01", "issuer_id out of"),
+    ({"transactions": [{"payment_method": "bank-redirect-nl"}]}, "IDR-01", "issuer_id: one of"),
     ({"transactions": [details(one_click_type="one-click")]}, "CARD-14", "cvc"),
-    ({"payment_methods": ["pay-later-a"]}, "GEN-04", "payment_methods out of"),
+    ({"payment_methods": ["pay-later-a"]}, "GEN-04", "payment_methods: one of"),
 ]
 
 
@@ -281,7 +281,7 @@ def test_a_wrong_body_for_an_order_says_what_the_order_allows(sandbox: Sandbox) 
     """Mending the body alone would not help here."""
     order = sandbox.place(card(capture_mode="manual"))
     answer = sandbox.take(order, "captures/amount", {"amount": 0})
-    assert header(answer)[1].startswith("mend amount; cancel, update")
+    assert header(answer)[1].startswith("fix amount; cancel, update")
 
 
 def test_methods_that_need_more_are_not_called_possible(sandbox: Sandbox) -> None:

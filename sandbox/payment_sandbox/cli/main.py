@@ -1,4 +1,4 @@
-"""The command line: ``payment-sandbox serve`` and what goes with it."""
+"""The command line: ``payment-sandbox serve`` and the other commands."""
 
 import gc
 import json
@@ -34,7 +34,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @click.version_option(__version__, prog_name="payment-sandbox")
 @click.pass_context
 def commands(context: click.Context) -> None:
-    """A sandbox of a payment-orders API, on a clock that you move."""
+    """A sandbox of a payment-orders API, with a clock that you control."""
     if context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)
         context.exit(2)
@@ -43,13 +43,13 @@ def commands(context: click.Context) -> None:
 @commands.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="0 is any free one."
+    "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 picks a free one."
 )
 @click.option(
     "--clock",
     default="running",
     show_default=True,
-    help="running, frozen or frozen@<time>, for every project.",
+    help="running, frozen or frozen@<time>, for all projects.",
 )
 @click.option("--seed", type=click.IntRange(0), help="Makes identifiers and keys the same in every run.")
 @click.option(
@@ -60,8 +60,8 @@ def commands(context: click.Context) -> None:
     help="A folder of scenario files; may be given several times.",
 )
 @click.option("--scenario", shell_complete=scenario_names, help="The scenario of the first project.")
-@click.option("--allow-host", "allow_hosts", multiple=True, help="A further name of this server.")
-@click.option("--public-url", help="Where merchants and payers reach this server, if not where it listens.")
+@click.option("--allow-host", "allow_hosts", multiple=True, help="Another host name of this server.")
+@click.option("--public-url", help="The URL at which merchants and payers reach this server.")
 @click.option(
     "--project",
     "project_files",
@@ -72,11 +72,11 @@ def commands(context: click.Context) -> None:
 @click.option(
     "--state",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="An SQLite file that holds every change; a killed server comes back with it.",
+    help="An SQLite file that stores every change, to restart from.",
 )
-@click.option("--control-token", envvar="SANDBOX_CONTROL_TOKEN", help="What making projects asks for.")
+@click.option("--control-token", envvar="SANDBOX_CONTROL_TOKEN", help="Required to create and list projects.")
 @click.option(
-    "--ready-file", type=click.Path(path_type=Path, dir_okay=False), help="Written, as JSON, when ready."
+    "--ready-file", type=click.Path(path_type=Path, dir_okay=False), help="A JSON file to write when ready."
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def serve(
@@ -102,8 +102,8 @@ def serve(
 
 
 def _start(host: str, port: int, **options: Any) -> "Server":
-    gc.disable()  # until all is loaded: there is no garbage in it, and looking for some takes a while
-    from payment_sandbox.serving.http import PortTaken  # here, so that --help answers at once
+    gc.disable()  # until everything is loaded: collecting takes time and would find nothing
+    from payment_sandbox.serving.http import PortTaken  # here, so that --help is fast
     from payment_sandbox.serving.server import Server
 
     try:
@@ -124,10 +124,10 @@ def _check(clock: str, public_url: str | None, allow_hosts: Sequence[str]) -> No
     except Invalid as invalid:
         _fail(f"--{invalid}")
     if public_url is not None and not _is_address(public_url):
-        _fail(f"--public-url: {public_url!r} is no address such as http://pay.example:8080")
+        _fail(f"--public-url: {public_url!r} is not a URL such as http://pay.example:8080")
     for name in allow_hosts:
         if HOST_NAME.fullmatch(name) is None:
-            _fail(f"--allow-host: {name!r} is no name such as pay.example, without scheme and port")
+            _fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
 
 
 def _is_address(url: str) -> bool:
@@ -152,16 +152,16 @@ def _announce(server: "Server", control_token: str | None, log_format: str) -> N
         f"  curl -u {FIRST_API_KEY}: {server.url}/v1/orders/ -H 'Content-Type: application/json' \\",
         '    -d \'{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}\'',
         "",
-        "Then open the payment_url of the answer in a browser, with http:// before it, and pay.",
+        "Then open the payment_url from the response in a browser, with http:// in front, and pay.",
         f"Documentation: {server.url}/docs/",
     ]
     if control_token is not None:
-        lines.append(f"Making projects asks for the control token {control_token}")
+        lines.append(f"Creating projects requires the control token {control_token}")
     print("\n".join(lines), flush=True)
 
 
 def _ready(server: "Server") -> dict[str, Any]:
-    """Where it is, for programs; ``listening`` is on this machine, ``url`` may be a public name."""
+    """How programs reach the server; ``listening`` is the local address, ``url`` may be public."""
     return {
         "url": server.url,
         "listening": server.local_url,
@@ -171,7 +171,7 @@ def _ready(server: "Server") -> dict[str, Any]:
 
 
 def _write_ready(path: Path, server: "Server") -> None:
-    """Write the file whole or not at all: whoever waits for it may read it at once."""
+    """Write the file atomically, because a waiting program may read it at once."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(json.dumps(_ready(server)))
@@ -184,7 +184,7 @@ def _write_ready(path: Path, server: "Server") -> None:
 @commands.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def check(files: tuple[Path, ...]) -> None:
-    """Check scenario files; prints every mistake, and warns about rules that never match."""
+    """Check scenario files: print every mistake, and warn about rules that never match."""
     from payment_sandbox.operations.review_scenario import check_file
 
     wrong = 0
@@ -218,7 +218,7 @@ def schema() -> None:
 @commands.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete commands: eval "$(payment-sandbox completion bash)"."""
+    """Print the script for shell completion: eval "$(payment-sandbox completion bash)"."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)
@@ -241,7 +241,7 @@ def _fail(sentence: str) -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Run a command; what is wrong with a call is one line."""
+    """Run a command; report usage errors in one line."""
     try:
         code = commands.main(prog_name=PROGRAM, standalone_mode=False)
     except click.ClickException as error:

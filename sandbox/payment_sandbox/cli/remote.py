@@ -1,4 +1,4 @@
-"""The commands that speak to a running server: what a person wants to read, or JSON for a program."""
+"""The commands that call a running server; they print readable text, or JSON for programs."""
 
 import json
 import os
@@ -23,14 +23,14 @@ KEY_DEFAULT = "sandbox-key"
 
 Found = TypeVar("Found")
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
 
 
 @contextmanager
 def client(file: Path | None = None) -> "Iterator[SandboxClient]":
-    """A client of the server at ``SANDBOX_URL`` with ``SANDBOX_API_KEY``; a refusal ends the command.
+    """Create a client from ``SANDBOX_URL`` and ``SANDBOX_API_KEY``; a refusal ends the command.
 
-    Mistakes in ``file`` are named by its line and column.
+    Mistakes in ``file`` are reported with line and column.
     """
     import requests
 
@@ -67,15 +67,15 @@ def _fail(*sentences: str) -> NoReturn:
 
 
 def show(found: Found, as_json: bool, readable: "Callable[[Found], str]") -> None:
-    """Print an answer."""
+    """Print a response."""
     try:
         print(json.dumps(found, indent=2) if as_json else readable(found))
     except (KeyError, TypeError, AttributeError):
-        _fail("what answered is not a payment sandbox")
+        _fail("the server is not a payment sandbox")
 
 
 def scenario_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-    """The ready scenarios, for a shell that completes."""
+    """Return the ready-made scenarios, for shell completion."""
     from payment_sandbox.scenarios.catalogue import ready_folder, scenario_files
 
     return [path.stem for path in scenario_files(ready_folder()) if path.stem.startswith(begun)]
@@ -85,7 +85,7 @@ def scenario_names(context: click.Context, parameter: click.Parameter, begun: st
 @click.argument("url", required=False)
 @as_json
 def health(url: str | None, as_json: bool) -> None:
-    """Ask whether a server is ready."""
+    """Check whether a server is ready."""
     if url is not None:
         os.environ["SANDBOX_URL"] = url
     with client() as sandbox:
@@ -95,12 +95,12 @@ def health(url: str | None, as_json: bool) -> None:
 @click.command()
 @click.option("--by", help="Advance by a period, such as PT30M.")
 @click.option("--to", help="Advance to a time.")
-@click.option("--until", type=click.Choice(["next", "idle"]), help="Advance to the next event, or the last.")
-@click.option("--freeze", is_flag=True, help="Freeze it.")
-@click.option("--rate", type=float, help="Run it, this many seconds per second.")
+@click.option("--until", type=click.Choice(["next", "idle"]), help="Advance to the next event or until idle.")
+@click.option("--freeze", is_flag=True, help="Freeze the clock.")
+@click.option("--rate", type=float, help="Run the clock at this many seconds per second.")
 @as_json
 def clock(freeze: bool, rate: float | None, as_json: bool, **aim: str | None) -> None:
-    """Read the clock, or move it."""
+    """Show the clock, or move it."""
     is_aimed = any(value is not None for value in aim.values())
     if is_aimed + freeze + (rate is not None) > 1 or sum(value is not None for value in aim.values()) > 1:
         raise click.UsageError("give one of: --by, --to, --until, --freeze, --rate")
@@ -126,8 +126,8 @@ def _show_advance(advance: "Advance", as_json: bool) -> None:
 
 def _advanced(answer: Mapping[str, Any]) -> str:
     lines = [f"{event['at']}  {event['label']}" for event in answer["events"]]
-    stopped = " (stopped on the way, advance again)" if answer.get("stopped") else ""
-    return "\n".join([*lines, f"It is {answer['to']} now{stopped}."])
+    stopped = " (stopped early, advance again)" if answer.get("stopped") else ""
+    return "\n".join([*lines, f"It is now {answer['to']}{stopped}."])
 
 
 @click.command()
@@ -135,14 +135,14 @@ def _advanced(answer: Mapping[str, Any]) -> str:
 @click.argument("actor", type=click.Choice(list(ACTIONS)))
 @click.argument("action")
 @click.option("--card", help="The test card that pays.")
-@click.option("--amount", type=int, help="Cents of a bank credit.")
+@click.option("--amount", type=int, help="Amount of a bank credit in cents.")
 @click.option("--payment-method", help="The method that a customer chooses.")
 @click.option("--issuer-id", help="The bank that a customer chooses.")
 @click.option("--authorization", help="How wallet-google authorizes.")
 @click.option("--reason", help="Why it fails.")
 @as_json
 def act(order_id: str, actor: str, action: str, as_json: bool, **how: Any) -> None:
-    """Let somebody act: act ORDER_ID customer pay."""
+    """Perform an action: act ORDER_ID customer pay."""
     given = {key: value for key, value in how.items() if value is not None}
     with client() as sandbox:
         order = sandbox.act(order_id, actor, action, **given)
@@ -151,7 +151,7 @@ def act(order_id: str, actor: str, action: str, as_json: bool, **how: Any) -> No
 
 @click.command()
 @click.argument("name_or_file", required=False, shell_complete=scenario_names)
-@click.option("--list", "listed", is_flag=True, help="Show the scenarios there are.")
+@click.option("--list", "listed", is_flag=True, help="List the available scenarios.")
 @as_json
 def scenario(name_or_file: str | None, listed: bool, as_json: bool) -> None:
     """Show the active scenario, or switch to one by name or file."""
@@ -183,8 +183,8 @@ def _catalogue(found: Mapping[str, "list[ScenarioSummary]"]) -> str:
 
 
 @click.command()
-@click.option("--order-id", help="Of one order only.")
-@click.option("--state", type=click.Choice(["pending", "delivered", "failed"]), help="In one state only.")
+@click.option("--order-id", help="Only of this order.")
+@click.option("--state", type=click.Choice(["pending", "delivered", "failed"]), help="Only in this state.")
 @as_json
 def webhooks(as_json: bool, order_id: str | None, state: str | None) -> None:
     """List webhooks and how their attempts ended."""
@@ -221,15 +221,15 @@ def projects(as_json: bool) -> None:
 @click.command()
 @as_json
 def reset(as_json: bool) -> None:
-    """Make the project as it was at the start."""
+    """Reset the project to its initial state."""
     with client() as sandbox:
-        show(sandbox.reset(), as_json, lambda found: f"project {found['project_id']} is fresh")
+        show(sandbox.reset(), as_json, lambda found: f"project {found['project_id']} has been reset")
 
 
 @click.command()
 @as_json
 def watch(as_json: bool) -> None:
-    """Show all that happens in the project, as it happens; Ctrl-C ends it."""
+    """Show the project's events as they happen, until Ctrl-C."""
     with client() as sandbox:
         for event in sandbox.events():
             line = json.dumps(event.data) if as_json else f"{event.kind:8} {_happened(event.data)}"
@@ -250,13 +250,13 @@ def _plain(value: Any) -> str:
 @click.command()
 @as_json
 def review(as_json: bool) -> None:
-    """Say what the integration does wrong, as the project's journal shows; exit code 1 when it does."""
+    """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
     from payment_sandbox.client.review import review as look_through
 
     with client() as sandbox:
         found = look_through(sandbox)
     shown = [finding._asdict() for finding in found]
-    show(shown, as_json, lambda _: "\n".join(map(str, found)) or "nothing to mend")
+    show(shown, as_json, lambda _: "\n".join(map(str, found)) or "no mistakes found")
     sys.exit(1 if found else 0)
 
 

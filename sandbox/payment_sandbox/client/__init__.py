@@ -1,1 +1,1 @@
-"""The client of the control API, and what is made of its answers: review and history."""
+"""A client of the control API, with a review and a history built on it."""

@@ -1,10 +1,10 @@
-"""What the calls of the client answer, as types; every key stands as it came over the wire."""
+"""Types of the responses that the client returns, with the keys of the API."""
 
 from typing import Any, NotRequired, TypedDict
 
 
 class Health(TypedDict):
-    """A server that is ready."""
+    """The health of a server that is ready."""
 
     status: str
     version: str
@@ -35,7 +35,7 @@ class NewProject(Project):
 
 
 class Due(TypedDict):
-    """Something due, or something that happened during an advance; ``failed`` says why it was set aside."""
+    """An agenda entry, or an event of an advance; ``failed`` says why it was set aside."""
 
     at: str
     kind: str
@@ -46,7 +46,7 @@ class Due(TypedDict):
 
 
 class ScenarioSummary(TypedDict):
-    """A scenario that is there by name."""
+    """A scenario in the catalogue."""
 
     name: str
     description: str
@@ -64,7 +64,7 @@ class Scenario(TypedDict):
 
 
 class Faults(TypedDict):
-    """What goes wrong besides the scenario's."""
+    """Faults in addition to the scenario's."""
 
     faults: list[dict[str, Any]]
     webhooks: list[dict[str, Any]]
@@ -127,14 +127,14 @@ class Order(TypedDict):
 
 
 class Answered(TypedDict):
-    """What the shop answered to a webhook."""
+    """The shop's response to a webhook."""
 
     status: int
     body: str
 
 
 class Attempt(TypedDict):
-    """One attempt of a webhook; ``at`` is sandbox time."""
+    """One attempt to deliver a webhook; ``at`` is sandbox time."""
 
     number: int
     at: str
@@ -165,7 +165,7 @@ class Difference(TypedDict):
 
 
 class Nearest(TypedDict):
-    """The rule that came nearest."""
+    """The rule that came closest to matching."""
 
     rule: int
     differs: list[Difference]
@@ -180,7 +180,7 @@ class Decision(TypedDict):
 
 
 class JournalEntry(TypedDict):
-    """A request of the merchant API, and its answer."""
+    """A request to the merchant API and its response."""
 
     at: str
     real_at: str
@@ -198,7 +198,7 @@ class JournalEntry(TypedDict):
 
 
 class Return(TypedDict):
-    """A customer who was sent back to the shop."""
+    """A customer's return to the shop."""
 
     order_id: str
     at: str
@@ -206,7 +206,7 @@ class Return(TypedDict):
 
 
 class StatusReached(TypedDict):
-    """A status that an order has reached, or with ``payment_method`` one of its attempts."""
+    """A status that an order has reached or, if ``payment_method`` is set, one of its attempts."""
 
     order_id: str
     payment_method: str | None
@@ -216,7 +216,7 @@ class StatusReached(TypedDict):
 
 
 class Failure(TypedDict):
-    """Something due that could not be done."""
+    """An event that failed when it was due."""
 
     order_id: str
     kind: str
@@ -237,7 +237,7 @@ class Journal(TypedDict):
 
 
 class Waited(TypedDict, total=False):
-    """What holds now."""
+    """The values for which a wait ended."""
 
     status: str
     webhook_answers: list[int]
@@ -256,7 +256,7 @@ class Rule(TypedDict):
 
 
 class Assumption(TypedDict):
-    """How a silent point is settled, and why."""
+    """What the sandbox does where the specification is silent, and why."""
 
     id: str
     source: str

@@ -3,7 +3,7 @@
     client = SandboxClient("http://127.0.0.1:8080", "sandbox-key")
     client.clock.advance("PT30M")
 
-Every method raises ``SandboxError`` when the server refuses; it carries all violations.
+Every method raises ``SandboxError`` if the server refuses the call; it lists all violations.
 """
 
 import json
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 __all__ = ["Advance", "Event", "Json", "SandboxClient", "SandboxClock", "SandboxError", "Violation"]
 
 Json = dict[str, Any]
-"""An object of the API, as it came."""
+"""A JSON object, as received."""
 
 REFUSED: Final = 400
 YAML: Final = "application/yaml"
-TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server grants
+TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
 
 
 class Transport(Protocol):
-    """What carries calls: a ``requests.Session``, or what is as good."""
+    """Sends the calls: a ``requests.Session`` or an equivalent."""
 
     def request(self, *arguments: Any, **options: Any) -> Any:
-        """One call; the answer has ``status_code``, ``content`` and ``json()``."""
+        """Send one call; the response has ``status_code``, ``content`` and ``json()``."""
         ...
 
     def get(self, *arguments: Any, **options: Any) -> Any:
-        """A stream."""
+        """Open a stream."""
         ...
 
     def close(self) -> None:
-        """Let go of its connections."""
+        """Close the connections."""
         ...
 
 
@@ -63,9 +63,9 @@ class SandboxClient:
         session: Transport | None = None,
         control_token: str | None = None,
     ) -> None:
-        """Speak to the server at ``base_url`` as the project of ``api_key``.
+        """Call the server at ``base_url`` as the project of ``api_key``.
 
-        With a ``session`` its transport is used, else one of its own without proxies.
+        Uses ``session`` if given, else its own session without proxies.
         """
         self.base_url = base_url.rstrip("/")
         self.api_key = api_key
@@ -76,10 +76,10 @@ class SandboxClient:
     # Calls
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """Any call of the merchant or control API; answers the parsed body. Bytes are sent as YAML.
+        """Make any call of the merchant or control API; return the parsed body. Bytes are sent as YAML.
 
         Raises:
-            SandboxError: the server refused it.
+            SandboxError: the server refused the call.
         """
         headers, auth = {}, (self.api_key, "")
         if path == "/control/projects/" and self._control_token is not None:
@@ -101,87 +101,87 @@ class SandboxClient:
         return answer.json() if answer.content else {}
 
     def health(self) -> answers.Health:
-        """``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
+        """Return ``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
         return self.call("GET", "/health/")
 
     def close(self) -> None:
-        """Let go of its connections, which the clients made by it use, too; a next call opens new ones."""
+        """Close the connections, which clients created by this one share; the next call opens new ones."""
         self._session.close()
 
     # The project
 
     def projects(self) -> list[answers.Project]:
-        """All projects of the server, without their keys; needs the control token where one is set."""
+        """List the server's projects without their keys; needs the control token if the server has one."""
         return self._items("/control/projects/")
 
     def create_project(self, **settings: Any) -> "SandboxClient":
-        """Another project, with a client of its own (CTL-06)."""
+        """Create another project; return a client for it (CTL-06)."""
         made = self.call("POST", "/control/projects/", settings)
         return SandboxClient(
             self.base_url, made["api_key"], session=self._session, control_token=self._control_token
         )
 
     def project(self) -> answers.Project:
-        """The project's ids, settings, clock and scenario."""
+        """Return the project's ids, settings, clock and scenario."""
         return self.call("GET", "/control/project/")
 
     def change_settings(self, **settings: Any) -> answers.Project:
-        """Change some settings, or none when one is wrong (CTL-01)."""
+        """Change some settings, or none if one is invalid (CTL-01)."""
         return self.call("PATCH", "/control/project/", settings)
 
     def delete_project(self) -> None:
-        """Delete it; its key is refused from then on (CTL-07)."""
+        """Delete the project; its key is refused from then on (CTL-07)."""
         self.call("DELETE", "/control/project/")
 
     def reset(self) -> answers.Project:
-        """Be as at the start (CTL-09)."""
+        """Reset the project to its initial state (CTL-09)."""
         return self.call("POST", "/control/reset/")
 
     def snapshot(self) -> Json:
-        """The whole state as one document (CTL-10)."""
+        """Return the whole state as one document (CTL-10)."""
         return self.call("GET", "/control/state/")
 
     def restore(self, state: Json) -> None:
-        """Go on from a snapshot (CTL-10)."""
+        """Restore a snapshot (CTL-10)."""
         self.call("PUT", "/control/state/", state)
 
-    # What shall happen
+    # What will happen
 
     def scenario(self, scenario: str | Mapping[str, Any]) -> answers.Scenario:
-        """Switch to a scenario by its name, or to a whole one (CTL-19)."""
+        """Switch to a scenario by name, or to a whole document (CTL-19)."""
         body = {"name": scenario} if isinstance(scenario, str) else dict(scenario)
         return self.call("PUT", "/control/scenario/", body)
 
     def reset_scenario(self) -> None:
-        """Go back to the default one."""
+        """Switch back to the default scenario."""
         self.call("DELETE", "/control/scenario/")
 
     def scenarios(self) -> list[answers.ScenarioSummary]:
-        """The scenarios there are, with their descriptions (CTL-18)."""
+        """List the available scenarios with their descriptions (CTL-18)."""
         return self._items("/control/scenarios/")
 
     def faults(self, faults: Sequence[Json] = (), webhooks: Sequence[Json] = ()) -> answers.Faults:
-        """Let requests and webhooks go wrong; without any, none do (CTL-23, CTL-24)."""
+        """Set the faults of requests and webhooks; without arguments, clear them (CTL-23, CTL-24)."""
         return self.call("PUT", "/control/faults/", {"faults": list(faults), "webhooks": list(webhooks)})
 
     def act(self, order_id: str, actor: str, action: str, **how: Any) -> answers.Order:
-        """Let somebody act: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
+        """Perform an action: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
         body = {"actor": actor, "action": action, **how}
         return self.call("POST", f"/control/orders/{order_id}/act/", body)
 
     def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> answers.Order:
-        """Let a payer scan a bank QR code; answers the order."""
+        """Scan a bank QR code as a payer; return the order."""
         body = given(amount=amount, issuer_id=issuer_id)
         return self.call("POST", f"/control/bankqr/{qr_id}/scan/", body)
 
     # What happened
 
     def order(self, order_id: str) -> answers.Order:
-        """An order as the merchant reads it."""
+        """Return an order as the merchant sees it."""
         return self.call("GET", f"/v1/orders/{order_id}/")
 
     def status(self, order_id: str) -> str | None:
-        """The status of an order, by a look that leaves no trace in the journal; None when it is gone."""
+        """Return an order's status without a journal entry; None if the order no longer exists."""
         try:
             answer = self.call(
                 "GET", "/control/wait/", query={"order_id": order_id, "status": "new", "timeout": "0"}
@@ -192,11 +192,11 @@ class SandboxClient:
         return status
 
     def agenda(self) -> list[answers.Due]:
-        """What is due, in its order (CTL-17)."""
+        """List what is due, in order (CTL-17)."""
         return self._items("/control/agenda/")
 
     def webhooks(self, order_id: str | None = None, state: str | None = None) -> list[answers.Webhook]:
-        """Webhooks with every attempt, newest last (CTL-21)."""
+        """List webhooks with every attempt, newest last (CTL-21)."""
         return self._items("/control/webhooks/", {"order_id": order_id, "state": state})
 
     def redeliver(self, delivery_id: str) -> answers.Webhook:
@@ -211,20 +211,20 @@ class SandboxClient:
         status: int | None = None,
         order_id: str | None = None,
     ) -> list[answers.JournalEntry]:
-        """Requests of the merchant API with their answers, oldest first (CTL-25)."""
+        """List requests to the merchant API with their responses, oldest first (CTL-25)."""
         filters = {"method": method, "path": path, "status": status, "order_id": order_id}
         return self._items("/control/journal/", filters)
 
     def happened(self, order_id: str | None = None) -> answers.Journal:
-        """Requests, visits back to the shop, statuses, and what could not be done."""
+        """Return requests, returns to the shop, statuses, and failed events."""
         return self.call("GET", "/control/journal/", query={"order_id": order_id})
 
     def active_scenario(self) -> answers.Scenario:
-        """The active scenario."""
+        """Return the active scenario."""
         return self.call("GET", "/control/scenario/")
 
     def scenario_text(self, text: bytes) -> answers.Scenario:
-        """Switch to the scenario of a YAML text (CTL-19); what is wrong in it is named by line and column."""
+        """Switch to a scenario in YAML (CTL-19); its violations come with line and column."""
         return self.call("PUT", "/control/scenario/", text)
 
     def wait(
@@ -236,10 +236,10 @@ class SandboxClient:
         idle: bool = False,
         timeout_seconds: float = 10.0,
     ) -> answers.Waited:
-        """Wait until an order has a status, a webhook of an order was answered, or nothing is due (CTL-26).
+        """Wait for an order's status, for a response to its webhook, or until nothing is due (CTL-26).
 
         Raises:
-            SandboxError: 408, the time is over and something else is true.
+            SandboxError: 408, the wait timed out.
         """
         return self.call(
             "GET",
@@ -254,21 +254,21 @@ class SandboxClient:
         )
 
     def events(self) -> "Generator[Event, None, None]":
-        """All that happens in the project from now on, as it happens, until the iterator is closed (CTL-27).
+        """Stream the project's events from now on until the iterator is closed (CTL-27).
 
-        It waits for each in real time, on a connection of its own.
+        It waits for each event in real time, on its own connection.
         """
         url = f"{self.base_url}/control/events/"
         answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
-        _refuse(answer)  # the server watches once it has answered so far
+        _refuse(answer)  # the server is streaming once it has sent its headers
         return _events(answer)
 
     def rules(self) -> list[answers.Rule]:
-        """Every rule that the sandbox plays by, with the tests that prove it (SET-70)."""
+        """List every rule that the sandbox follows, with the tests that prove it (SET-70)."""
         return self._items("/control/fidelity/")
 
     def assumptions(self) -> list[answers.Assumption]:
-        """How silent points are settled, and why (SET-70)."""
+        """List what the sandbox does where the specification is silent, and why (SET-70)."""
         found: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
         return found
 

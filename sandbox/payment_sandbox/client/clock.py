@@ -1,4 +1,4 @@
-"""The clock of a project, as the client moves it."""
+"""The client's access to a project's clock."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from payment_sandbox.client.answers import Clock, Due
 
 
 class Call(Protocol):
-    """A call of the API; answers the parsed body."""
+    """Makes an API call and returns the parsed body."""
 
     def __call__(self, method: str, path: str, body: Any = None) -> Any:
         """Call."""
@@ -16,15 +16,15 @@ class Call(Protocol):
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Those values that are not None."""
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
 class Advance:
-    """What an advance did, each event at its own time; ``answer`` is the whole of it as it came.
+    """The result of an advance, each event at its own time; ``answer`` is the whole response.
 
-    ``stopped`` says that a limit ended it on its way; ``under_way`` are webhooks that nobody had answered.
+    ``stopped`` says that a limit stopped it early; ``under_way`` lists the webhooks still unanswered.
     """
 
     answer: dict[str, Any]
@@ -36,7 +36,7 @@ class Advance:
 
     @property
     def labels(self) -> list[str]:
-        """What happened, in words."""
+        """Return the labels of the events."""
         return [event["label"] for event in self.events]
 
 
@@ -47,7 +47,7 @@ class SandboxClock:
         self._call = call
 
     def read(self) -> Clock:
-        """Time, mode and rate."""
+        """Return time, mode and rate."""
         found: Clock = self._call("GET", "/control/clock/")
         return found
 
@@ -71,10 +71,10 @@ class SandboxClock:
         max_events: int | None = None,
         timeout_seconds: float | None = None,
     ) -> Advance:
-        """Go on by a period such as ``PT30M``, to a time, or until ``next`` or ``idle`` (CTL-13).
+        """Advance by a period such as ``PT30M``, to a time, or until ``next`` or ``idle`` (CTL-13).
 
-        Everything due on the way happens at its own time, webhooks included, before this returns. It stops
-        on its way after ``max_events`` events or ``timeout_seconds`` real seconds.
+        Everything due until then happens at its own time, webhooks included, before this returns. It stops
+        early after ``max_events`` events or ``timeout_seconds`` real seconds.
         """
         moment = to.isoformat() if isinstance(to, datetime) else to
         body = given(by=by, to=moment, until=until, max_events=max_events, timeout=timeout_seconds)
@@ -84,14 +84,14 @@ class SandboxClock:
         return Advance(found, begun, ended, found["events"], stopped, under_way)
 
     def freeze(self) -> None:
-        """Freeze it (CTL-12)."""
+        """Freeze the clock (CTL-12)."""
         self._call("PATCH", "/control/clock/", {"mode": "frozen"})
 
     def run(self, rate: float = 1.0) -> None:
-        """Run it, this many seconds per second (CTL-12)."""
+        """Run the clock at ``rate`` sandbox seconds per real second (CTL-12)."""
         self._call("PATCH", "/control/clock/", {"mode": "running", "rate": rate})
 
     def set(self, now: datetime | str) -> None:
-        """Put it forward; what is due by then happens at once. Without an offset it is UTC (CTL-12)."""
+        """Set the clock forward and run what is due by then. A time without an offset is UTC (CTL-12)."""
         moment = now.isoformat() if isinstance(now, datetime) else now
         self._call("PATCH", "/control/clock/", {"now": moment})

@@ -1,11 +1,11 @@
-"""What the client raises when the server refuses."""
+"""The exceptions of the client."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 
 class Violation(NamedTuple):
-    """One thing wrong with a call: where, what was expected, and what would have been allowed."""
+    """One violation: its location, what was expected, and the allowed values."""
 
     path: str
     message: str
@@ -21,10 +21,10 @@ class SandboxError(Exception):
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
         self.status = status
         self.type: str = error.get("type", "Unknown")
-        self.value: str = error.get("value", "what answered is not a payment sandbox")
+        self.value: str = error.get("value", "the server is not a payment sandbox")
         self.allowed: list[str] = list(error.get("allowed", ()))
         self.now: Mapping[str, Any] = error.get("now", {})
-        """What is true instead of what was waited for."""
+        """The current values, if a wait timed out."""
         self.violations = [
             Violation(
                 found["path"],

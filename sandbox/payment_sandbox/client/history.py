@@ -1,4 +1,4 @@
-"""What happened in a project, causes before what they caused: how the report of a failed test ends."""
+"""The timeline of a project, causes before effects, for the report of a failed test."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 from payment_sandbox.client import answers
 from payment_sandbox.client.client import SandboxClient
 
-ANSWER_SHOWN: Final = 160  # characters of what a shop answered to a webhook
+ANSWER_SHOWN: Final = 160  # characters of a shop's response to a webhook
 
 
 class Moment(NamedTuple):
-    """A line, when it happened in real time, which puts it in its place, and in sandbox time."""
+    """A line of the timeline with its real time, by which lines are sorted, and its sandbox time."""
 
     real_at: str
     at: str
@@ -18,12 +18,12 @@ class Moment(NamedTuple):
 
 
 def timeline(client: SandboxClient) -> Iterator[str]:
-    """Requests and answers, statuses, visits back to the shop, and webhooks."""
+    """Yield requests and responses, statuses, returns to the shop, and webhooks."""
     journal = client.happened()
     moments = [moment for entry in journal["items"] for moment in _exchange(entry)]
     moments += _statuses(journal["statuses"])
     moments += [
-        Moment(visit["real_at"], visit["at"], f"the customer of {visit['order_id']} is back in the shop")
+        Moment(visit["real_at"], visit["at"], f"the customer of {visit['order_id']} returned to the shop")
         for visit in journal["returns"]
     ]
     moments += [
@@ -37,7 +37,7 @@ def timeline(client: SandboxClient) -> Iterator[str]:
 
 
 def _statuses(statuses: list[answers.StatusReached]) -> Iterator[Moment]:
-    """An order and its attempt that reach the same status at once are told in one line."""
+    """One line for an order and its attempt if they reach the same status at once."""
     orders = {(item["order_id"], item["real_at"], item["status"]) for item in statuses if _is_order(item)}
     for item in statuses:
         order_id, status = item["order_id"], item["status"]
@@ -61,7 +61,7 @@ def _attempts(webhook: answers.Webhook) -> Iterator[Moment]:
 
 
 def _outcome(attempt: answers.Attempt) -> str:
-    """What the shop answered; its words, too, where it failed."""
+    """The shop's status code; its response body too, if it is an error."""
     answer = attempt["response"]
     if answer is None:
         return str(attempt["error"] or attempt["warning"] or "no answer")

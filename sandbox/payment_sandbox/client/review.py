@@ -1,4 +1,4 @@
-"""What an integration does wrong, as its requests and webhooks tell."""
+"""Finds mistakes of an integration in its requests and webhooks."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.client import answers
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.orders.deliveries import BY_SCENARIO
+from payment_sandbox.orders.webhooks import BY_SCENARIO
 
 LOOKED: Final = (200, 304)
 LOSING: Final = frozenset({"status", "reset", "hang", "truncate"})
@@ -19,7 +19,7 @@ GIVEN_UP: Final = ("cancelled", "expired", "error")
 
 
 class Finding(NamedTuple):
-    """One thing to mend: the rule behind it, what happened, the requests that show it, and what to do."""
+    """One mistake: the rule behind it, what happened, what to do, and the requests that show it."""
 
     rule: str
     problem: str
@@ -34,7 +34,7 @@ class Finding(NamedTuple):
 
 
 class History(NamedTuple):
-    """What a project saw: requests, visits back to the shop, webhooks, and how the orders stand."""
+    """The history of a project: requests, returns to the shop, webhooks, and order statuses."""
 
     requests: Sequence[answers.JournalEntry]
     returns: Sequence[answers.Return]
@@ -43,7 +43,7 @@ class History(NamedTuple):
 
 
 def review(client: SandboxClient) -> list[Finding]:
-    """Look through a project's journal; a clean integration gives no finding."""
+    """Review a project's journal; a correct integration gets no findings."""
     found = client.happened()
     orders = {entry["order_id"] for entry in found["items"] if entry["order_id"]}
     statuses = {order_id: client.status(order_id) for order_id in orders}
@@ -74,22 +74,22 @@ def _reads(history: History) -> dict[str, list[answers.JournalEntry]]:
 
 
 def _is_own(attempt: answers.Attempt) -> bool:
-    """Whether it was up to the merchant, and no scenario answered for him."""
+    """Whether the merchant answered, and not a scenario on their behalf."""
     return not {attempt["warning"], attempt["error"]} & BY_SCENARIO
 
 
 def _status(attempt: answers.Attempt) -> int:
-    """What the merchant answered; 999 for nothing."""
+    """The status of the merchant's response; 999 if there was none."""
     return attempt["response"]["status"] if attempt["response"] is not None else NO_ANSWER
 
 
 def _is_taken(attempt: answers.Attempt) -> bool:
-    """Whether the merchant got it and said so."""
+    """Whether the merchant received and acknowledged it."""
     return _is_own(attempt) and _status(attempt) < 300
 
 
 def unread(history: History) -> Iterator[Finding]:
-    """Told by a webhook, and never looked."""
+    """The shop acknowledged a webhook but never read the order."""
     reads = _reads(history)
     newest: dict[str, answers.Attempt] = {}
     for webhook in history.webhooks:
@@ -101,7 +101,7 @@ def unread(history: History) -> Iterator[Finding]:
         if not is_read and not _is_cancelled_by_shop(history, order_id):
             yield Finding(
                 "HOOK-08",
-                "a webhook was answered, and the order not read",
+                "a webhook was answered, but the order was not read",
                 "A webhook carries no status: GET the order before you fulfil it.",
                 order_id,
                 (f"{attempt['at']}  webhook {attempt['number']}",),
@@ -109,7 +109,7 @@ def unread(history: History) -> Iterator[Finding]:
 
 
 def _is_cancelled_by_shop(history: History, order_id: str) -> bool:
-    """Whether the answer to its own call has told it what the webhook is about."""
+    """Whether the shop cancelled the order itself and so knows its status already."""
     return history.statuses.get(order_id) == "cancelled" and any(
         entry["order_id"] == order_id and entry["method"] == "DELETE" and _told(entry) == "cancelled"
         for entry in history.requests
@@ -117,7 +117,7 @@ def _is_cancelled_by_shop(history: History, order_id: str) -> bool:
 
 
 def trusted_return(history: History) -> Iterator[Finding]:
-    """The customer came back, and nobody asked whether he has paid."""
+    """The customer came back, but the shop did not check whether they had paid."""
     reads = _reads(history)
     told = {webhook["order_id"] for webhook in history.webhooks if any(map(_is_taken, webhook["attempts"]))}
     for visit in history.returns:
@@ -125,7 +125,7 @@ def trusted_return(history: History) -> Iterator[Finding]:
         if order_id not in told and not any(e["real_at"] >= visit["real_at"] for e in reads[order_id]):
             yield Finding(
                 "FLOW-15",
-                "the customer came back, and the order was not read",
+                "the customer came back, but the order was not read",
                 "return_url is visited whether or not the payment succeeded: GET the order there.",
                 order_id,
                 (f"{visit['at']}  back to the shop",),
@@ -133,7 +133,7 @@ def trusted_return(history: History) -> Iterator[Finding]:
 
 
 def unanswered(history: History) -> Iterator[Finding]:
-    """Webhooks that got no 2xx."""
+    """Webhooks got no 2xx response."""
     for webhook in history.webhooks:
         failed = [
             attempt
@@ -145,14 +145,14 @@ def unanswered(history: History) -> Iterator[Finding]:
             yield Finding(
                 "HOOK-09",
                 f"{len(failed)} webhook attempts got no 2xx: {outcome}",
-                "Answer 2xx once you have noted the order, and do slow work afterwards.",
+                "Answer 2xx once you have recorded the order, and do slow work afterwards.",
                 webhook["order_id"],
                 tuple(f"{attempt['at']}  webhook {attempt['number']}" for attempt in failed),
             )
 
 
 def created_twice(history: History) -> Iterator[Finding]:
-    """One basket, two orders that can both be paid."""
+    """One basket has two orders that can both be paid."""
     by_number: dict[str, list[answers.JournalEntry]] = defaultdict(list)
     for entry in history.requests:
         asked = entry["request"]
@@ -172,28 +172,28 @@ def created_twice(history: History) -> Iterator[Finding]:
 
 
 def captured_late(history: History) -> Iterator[Finding]:
-    """Shipped after the authorization had run out."""
+    """A capture was sent after the authorization had expired."""
     for entry in history.requests:
         if entry["rule"] == "CAP-04" and "/captures" in entry["path"]:
             yield Finding(
                 "CAP-04",
                 "a capture came after the authorization had expired",
-                "Ask for an expiration_period that covers your shipping, and capture before it ends.",
+                "Request an expiration_period that covers your shipping, and capture before it ends.",
                 entry["order_id"],
                 (_line(entry),),
             )
 
 
 def retried_blindly(history: History) -> Iterator[Finding]:
-    """The answer to a creation was lost, and the same was sent again though the order was there."""
+    """The response to a creation was lost, and it was sent again although the order existed."""
     creations = [entry for entry in history.requests if _is_creation(entry)]
     for number, first in enumerate(creations):
         second = _sent_again(history, first, creations[number + 1 :])
         if _is_answer_lost(first) and _is_alive(history, first) and second is not None:
             yield Finding(
                 "CTL-23",
-                "a creation whose answer was lost was sent again, and there are two orders now",
-                "After a lost answer look first whether the order is there: its webhook tells.",
+                "a creation was sent again after its response was lost, and now there are two orders",
+                "After a lost response, check first whether the order exists: its webhooks show it.",
                 first["order_id"],
                 (_line(first), _line(second)),
             )
@@ -206,25 +206,25 @@ def _is_answer_lost(entry: answers.JournalEntry) -> bool:
 def _sent_again(
     history: History, first: answers.JournalEntry, later: Sequence[answers.JournalEntry]
 ) -> answers.JournalEntry | None:
-    """The first later creation with the same body whose order was not given up."""
+    """The first later creation with the same body whose order was not abandoned."""
     same = (entry for entry in later if entry["request"] == first["request"])
     return next((entry for entry in same if _is_alive(history, entry)), None)
 
 
 def _is_alive(history: History, creation: answers.JournalEntry) -> bool:
-    """Whether it made an order that was not given up since."""
+    """Whether it created an order that is not abandoned."""
     order_id = creation["order_id"]
     return order_id is not None and history.statuses.get(order_id) not in GIVEN_UP
 
 
 def _told(entry: answers.JournalEntry) -> str | None:
-    """The order's status in an answer; None for one that the journal had to cut."""
+    """The order's status in a response; None if the journal truncated the response."""
     response = entry["response"]
     return response.get("status") if isinstance(response, dict) else None
 
 
 def _causes(history: History, order_id: str) -> list[str]:
-    """When there was something to look at an order for: a webhook, a visit, a call of the merchant's own."""
+    """The times of everything that justifies a read: a webhook, a return, or a merchant call."""
     told = (
         attempt["real_at"]
         for webhook in history.webhooks
@@ -241,12 +241,12 @@ def _causes(history: History, order_id: str) -> list[str]:
 
 
 def _apart(first: answers.JournalEntry, second: answers.JournalEntry) -> bool:
-    """Whether so much of the project's time lies between that nobody would call it polling."""
+    """Whether they are too far apart in sandbox time to count as polling."""
     return datetime.fromisoformat(second["at"]) - datetime.fromisoformat(first["at"]) >= POLL_APART
 
 
 def _longest_run(entries: Sequence[answers.JournalEntry], causes: list[str]) -> list[answers.JournalEntry]:
-    """Reads that saw the same and had no cause, one after the other, up to one too many."""
+    """Consecutive reads with the same result and no cause, up to one more than allowed."""
     run: list[answers.JournalEntry] = []
     for entry in entries:
         run = [*run, entry] if run and _is_polling(run, entry, causes) else [entry]
@@ -256,21 +256,21 @@ def _longest_run(entries: Sequence[answers.JournalEntry], causes: list[str]) -> 
 
 
 def _is_polling(run: list[answers.JournalEntry], entry: answers.JournalEntry, causes: list[str]) -> bool:
-    """Whether a read saw what the run saw, and nothing had happened since that was worth a look."""
+    """Whether a read repeats the run's result with no cause since."""
     has_cause = any(run[-1]["real_at"] < at <= entry["real_at"] for at in causes) or _apart(run[-1], entry)
     is_same = entry["status"] != 200 or _told(entry) == _told(run[0])
     return is_same and not has_cause
 
 
 def polled(history: History) -> Iterator[Finding]:
-    """Asked again and again what a webhook would have told."""
+    """The shop polled for a status instead of waiting for the webhook."""
     for order_id, entries in _reads(history).items():
         run = _longest_run(entries, _causes(history, order_id))
         if len(run) > POLLS_MAX:
             yield Finding(
                 "HOOK-02",
-                f"the order was read {len(run)} times and more without a change between",
-                "Wait for the webhook; it comes with every change of status.",
+                f"the order was read at least {len(run)} times without a change in between",
+                "Wait for the webhook: every status change sends one.",
                 order_id,
                 tuple(map(_line, run)),
             )

@@ -1,1 +1,1 @@
-"""The fidelity ledger: every rule that the sandbox plays by, and where each comes from."""
+"""The fidelity ledger: every rule that the sandbox follows, and its source."""

@@ -1,4 +1,4 @@
-"""Reads the ledger's tables, which are part of the package."""
+"""Reads the ledger's tables, which ship with the package."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -13,7 +13,7 @@ TESTS: Final = Path(__file__).parents[3] / "tests"  # in a checkout only
 
 
 class Rule(NamedTuple):
-    """One checkable rule, from ``spec``, ``inferred`` or a ``choice``, shown by a call or by a page."""
+    """One testable rule. Its source is ``spec``, ``inferred`` or ``choice``; a call or a page shows it."""
 
     id: str
     section: str
@@ -24,7 +24,7 @@ class Rule(NamedTuple):
 
 
 class Assumption(NamedTuple):
-    """How a silent point is settled, and why."""
+    """What the sandbox does where the specification is silent, and why."""
 
     id: str
     source: str
@@ -39,7 +39,7 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 @cache
 def _proofs() -> dict[str, list[str]]:
-    """The tests that prove each rule: from the wheel's table, or in a checkout from the tests themselves."""
+    """The tests that prove each rule, from the wheel's table or, in a checkout, from the tests themselves."""
     if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
         pairs: Iterable[Sequence[str]] = _rows(PROOFS)
     else:
@@ -51,7 +51,7 @@ def _proofs() -> dict[str, list[str]]:
 
 
 def rules() -> list[Rule]:
-    """Every rule with the names of the tests that prove it."""
+    """Return every rule with the names of the tests that prove it."""
     proofs = _proofs()
     return [
         Rule(rule_id, section, source, shown_by, text, proofs.get(rule_id, []))
@@ -60,11 +60,11 @@ def rules() -> list[Rule]:
 
 
 def assumptions() -> list[Assumption]:
-    """Every assumption, in the order of its number."""
+    """Return every assumption, sorted by number."""
     return [Assumption(*row) for row in _rows("assumptions.tsv")]
 
 
 @cache
 def rule_texts() -> dict[str, str]:
-    """What each rule says, by its id."""
+    """Return the text of each rule by its id."""
     return {row[0]: row[-1] for row in _rows("rules.tsv")}

@@ -1,6 +1,6 @@
-"""Which tests prove which rules: read from the marks of the tests, when the wheel is built or in a checkout.
+"""Finds which tests prove which rules, by their pytest marks, in a wheel build or in a checkout.
 
-The wheel's build runs this module alone, so it imports nothing of the package.
+The wheel build runs this module on its own, so it imports nothing from the package.
 """
 
 import ast
@@ -11,7 +11,7 @@ MARK = "pytest.mark.rule"
 
 
 def read_proofs(tests: Path) -> list[tuple[str, str]]:
-    """Pairs of a rule and a test that proves it, sorted."""
+    """Return sorted pairs of a rule and a test that proves it."""
     found = []
     for path in sorted(tests.rglob("test_*.py")):
         text = path.read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ def read_proofs(tests: Path) -> list[tuple[str, str]]:
 
 
 def table(proofs: list[tuple[str, str]]) -> str:
-    """The proofs as the wheel carries them."""
+    """Format the proofs as the table that ships in the wheel."""
     return "".join(f"{rule}\t{test}\n" for rule, test in [("rule", "test"), *proofs])
 
 

@@ -1,4 +1,4 @@
-"""How untrusted input is read: strictly, all violations at once, each with its path."""
+"""Strict parsing of untrusted input: reports all violations at once, each with its path."""
 
 from payment_sandbox.forms.base import Form, Problem, load, read, unknown_keys
 from payment_sandbox.forms.fields import (

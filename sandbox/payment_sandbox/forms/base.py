@@ -1,4 +1,4 @@
-"""A form reads one JSON object; what it finds wrong comes out as violations with paths."""
+"""A form reads one JSON object and reports what is wrong as violations with paths."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,18 +7,18 @@ from marshmallow import EXCLUDE, Schema, ValidationError, fields
 
 from payment_sandbox.orders.refusals import Invalid, Violation
 
-VIOLATIONS_MAX = 100  # a body of a million wrong items gets an answer, not a book
+VIOLATIONS_MAX = 100  # a body with a million wrong items still gets a short answer
 
 
 class Problem(str):
-    """A message that also says what would have been allowed."""
+    """A message that also carries the allowed values."""
 
     __slots__ = ("allowed", "nearest")
     allowed: Sequence[str]
     nearest: str | None
 
     def __new__(cls, message: str, allowed: Sequence[str], nearest: str | None = None) -> "Problem":
-        """Make the message a text that carries its alternatives."""
+        """Create the message together with its alternatives."""
         problem = super().__new__(cls, message)
         problem.allowed = allowed
         problem.nearest = nearest
@@ -26,7 +26,7 @@ class Problem(str):
 
 
 class Form(Schema):
-    """Reads known keys; unknown ones are found by ``unknown_keys``, not lost in silence."""
+    """Reads known keys; ``unknown_keys`` finds the others, so that none is silently ignored."""
 
     error_messages = {"type": "must be an object"}
 
@@ -37,26 +37,26 @@ class Form(Schema):
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str | None:
-    """The known word that looks most like another one."""
-    from difflib import get_close_matches  # here, because starting up is faster without it
+    """The known word that is closest to ``word``."""
+    from difflib import get_close_matches  # imported here for a faster startup
 
     return next(iter(get_close_matches(word, known, n=1)), None)
 
 
 def did_you_mean(nearest: str | None) -> str:
-    """How a message ends that knows a word that was perhaps meant."""
+    """The end of a message, if there is a word that was perhaps meant."""
     return f"; did you mean {nearest!r}?" if nearest else ""
 
 
 class UnknownKey(NamedTuple):
-    """A key that a form does not know."""
+    """A key that the form does not have."""
 
     path: str
     key: str
     known: Sequence[str]
 
     def violation(self) -> Violation:
-        """Refuse it, naming the known word that looks most like it."""
+        """The violation for it, with the closest known key."""
         nearest = nearest_word(self.key, self.known)
         return Violation(self.path, f"is not a known key{did_you_mean(nearest)}", sorted(self.known), nearest)
 
@@ -64,7 +64,7 @@ class UnknownKey(NamedTuple):
 def load(
     form: Form, data: Any, *, most: int | None = VIOLATIONS_MAX
 ) -> tuple[dict[str, Any], list[Violation]]:
-    """Read what is right and list what is wrong, at the most ``most`` of it; both at once."""
+    """The values that are valid, and at most ``most`` violations."""
     try:
         loaded: dict[str, Any] = form.load(data)
     except ValidationError as error:
@@ -87,7 +87,7 @@ def read(form: Form, data: Any) -> dict[str, Any]:
 
 
 def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
-    """Find the keys, at every level, that the form does not know."""
+    """Find the keys, at every level, that are not in the form."""
     if not isinstance(data, dict):
         return
     known = form.load_fields
@@ -120,7 +120,7 @@ def _violations(messages: Any, path: str) -> Iterator[Violation]:
         for key, inner in messages.items():
             if key in ("key", "value") and isinstance(
                 inner, list
-            ):  # of a free-form object, not a key of ours
+            ):  # of a free-form object, not one of our keys
                 yield from _violations(inner, path)
             else:
                 yield from _violations(inner, _joined(path, key))

@@ -1,4 +1,4 @@
-"""The kinds of values that requests hold; each says in a sentence what it expects."""
+"""The field types of requests; each error message says what is expected."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,12 +18,12 @@ COMMON: Final = {"required": "is required", "null": "must not be null"}
 
 
 def _described(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
-    """Options with facts for the API's description."""
+    """The options, with metadata for the API description."""
     return {**options, "metadata": {**metadata, **options.get("metadata", {})}}
 
 
 class Told:
-    """A field that tells in ``about`` what it is for: API description, editors and documentation show it."""
+    """A field with a description, ``about``, which the API description, editors and docs show."""
 
     def __init__(self, *parts: Any, about: str = "", **options: Any) -> None:
         if about:
@@ -32,12 +32,12 @@ class Told:
 
 
 class Text(Told, fields.String):
-    """A text; ``pattern`` says which, ``expected`` says so in words."""
+    """A string; ``pattern`` restricts it, ``expected`` describes the pattern in words."""
 
-    default_error_messages = {**COMMON, "invalid": "must be a text", "invalid_utf8": "must be UTF-8"}
+    default_error_messages = {**COMMON, "invalid": "must be a string", "invalid_utf8": "must be UTF-8"}
 
     def __init__(self, *, pattern: str | None = None, expected: str = "", **options: Any) -> None:
-        if pattern is not None:  # for the description in the dialect of JSON Schema, which knows no \\Z
+        if pattern is not None:  # for the API description: JSON Schema has no \\Z
             options = _described(options, pattern=f"^(?:{pattern})$")
         super().__init__(**options)
         if pattern is not None:
@@ -47,7 +47,7 @@ class Text(Told, fields.String):
 
 
 class NumberOrText(Text):
-    """A text; a number is taken as its digits (house numbers come both ways)."""
+    """A string or an integer (clients send house numbers as either)."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -56,7 +56,7 @@ class NumberOrText(Text):
 
 
 class Choice(Text):
-    """One of some words."""
+    """One of a fixed set of words."""
 
     def __init__(self, choices: Sequence[str], **options: Any) -> None:
         self.choices = list(choices)
@@ -72,7 +72,7 @@ class Choice(Text):
 
 
 class Whole(Told, fields.Integer):
-    """A whole number; 12.95, "12" and true are none."""
+    """A whole number; 12.95, "12" and true are refused."""
 
     default_error_messages = {**COMMON, "invalid": "must be a whole number", "too_large": "is too large"}
 
@@ -117,7 +117,7 @@ class Cents(Whole):
 
 
 class Flag(Told, fields.Boolean):
-    """True or false, and no word or number that stands for them."""
+    """True or false; words and numbers such as "yes" or 1 are refused."""
 
     default_error_messages = {**COMMON, "invalid": "must be true or false"}
 
@@ -128,7 +128,7 @@ class Flag(Told, fields.Boolean):
 
 
 class Yes(Flag):
-    """True; who does not want it leaves it out."""
+    """Must be true; leave it out for false."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**_described(options, enum=[True]))
@@ -140,13 +140,13 @@ class Yes(Flag):
 
 
 class Anything(Told, fields.Dict):
-    """An object whose keys are the sender's own."""
+    """An object with any keys."""
 
     default_error_messages = {**COMMON, "invalid": "must be an object"}
 
 
-class Items(Told, fields.List):  # type: ignore[type-arg] # marshmallow 3 knows no List[Any]
-    """A list of ``least`` to ``most`` items; its length is checked besides what it holds."""
+class Items(Told, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
+    """A list of ``least`` to ``most`` items; reports a wrong length along with wrong items."""
 
     default_error_messages = {**COMMON, "invalid": "must be a list"}
 
@@ -164,7 +164,7 @@ class Items(Told, fields.List):  # type: ignore[type-arg] # marshmallow 3 knows 
                 raise
             errors, items = dict(error.messages), list(error.valid_data or [])
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
-            errors["_schema"] = [f"must hold {self._bounds()}, and holds {len(value)}"]
+            errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
         if errors:
             raise ValidationError(errors, valid_data=items)
         return items
@@ -176,7 +176,7 @@ class Items(Told, fields.List):  # type: ignore[type-arg] # marshmallow 3 knows 
 
 
 class OneOrMany(Items):
-    """A list of at least one item; one item may stand without its list."""
+    """A list of at least one item; a single item may be given without a list."""
 
     def __init__(self, inner: Any, **options: Any) -> None:
         super().__init__(inner, least=1, **options)
@@ -192,11 +192,11 @@ class Part(Told, fields.Nested):
     default_error_messages = {**COMMON, "type": "must be an object"}
 
 
-NO_TIME: Final = "must be longer than nothing"
+NO_TIME: Final = "must be longer than zero"
 
 
 class PeriodText(Text):
-    """An ISO 8601 duration above zero, kept as it was spelled (SET-20, SET-21)."""
+    """An ISO 8601 duration above zero; keeps its original spelling (SET-20, SET-21)."""
 
     def __init__(self, *, zero: bool = False, **options: Any) -> None:
         super().__init__(**_described(options, format="duration"))
@@ -207,7 +207,7 @@ class PeriodText(Text):
         try:
             period = Period.parse(text)
         except PeriodError as error:
-            raise ValidationError(f"must be an ISO 8601 duration such as PT30M or P7D: {error}") from None
+            raise ValidationError(str(error)) from None
         if period.is_zero and not self.zero:
             raise ValidationError(NO_TIME)
         return text
@@ -229,7 +229,7 @@ class Moment(Text):
 
 
 class Birthdate(Text):
-    """A date, kept as text."""
+    """A date; stays a string."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**_described(options, format="date"))
@@ -264,7 +264,7 @@ def url_problem(text: str) -> str | None:
     if len(text) > URL_LENGTH_MAX:
         return f"it is longer than {URL_LENGTH_MAX} characters"
     if not text.isprintable() or " " in text or "\\" in text:
-        return "it holds a space, a backslash or a control character"
+        return "it contains a space, a backslash or a control character"
     try:
         parts = urlsplit(text)
         _ = parts.port
@@ -273,18 +273,18 @@ def url_problem(text: str) -> str | None:
     if parts.scheme not in ("http", "https"):
         return "its scheme is not http or https"
     if not parts.hostname:
-        return "it names no host"
+        return "it has no host"
     if "@" in parts.netloc:
-        return "it holds credentials"
+        return "it contains credentials"
     try:
         parts.hostname.encode("idna")
     except UnicodeError:
-        return "its host is no name that can be looked up"
+        return "its host is not a valid host name"
     return None
 
 
 def without_nulls(value: Any) -> Any:
-    """Take nulls as absent, at every level (SET-15)."""
+    """Drop nulls, at every level (SET-15)."""
     if isinstance(value, Mapping):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Forms as JSON Schema: what they refuse is said once, and described from there."""
+"""JSON Schema generated from the forms, so that the rules are written only once."""
 
 from collections.abc import Mapping
 from inspect import getdoc
@@ -16,10 +16,10 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 class ClosingPlugin(MarshmallowPlugin):
-    """Says that a shape has no further keys, as apispec does by itself from 6.8.3 on."""
+    """Declares that a shape has no other keys, as apispec itself does since 6.8.3."""
 
     def schema_helper(self, name: str, *given: Any, **options: Any) -> Any:
-        """A schema among the components."""
+        """The schema for the components section."""
         described = super().schema_helper(name, *given, **options)  # type: ignore[no-untyped-call]
         if described is not None and _class(options["schema"])().unknown == RAISE:
             described["additionalProperties"] = False
@@ -27,27 +27,27 @@ class ClosingPlugin(MarshmallowPlugin):
 
 
 def plugin() -> MarshmallowPlugin:
-    """What describes our forms and shapes in an OpenAPI document."""
+    """The plugin that describes our forms and shapes in an OpenAPI document."""
     return ClosingPlugin(schema_name_resolver=schema_name)
 
 
 def prepare(made: MarshmallowPlugin) -> None:
-    """Teach a plugin that belongs to a document by now the kinds of values that requests hold."""
+    """Register our field types with a plugin; call it after the document was created."""
     assert made.converter is not None, "the document has initialised its plugins"
     made.map_to_openapi_type(NumberOrText, None, None)  # type: ignore[no-untyped-call]
-    for function in (_bounds, _one_or_many, _alternatives):
+    for function in (_bounds, _one_or_many, _alternatives, _null):
         made.converter.add_attribute_function(function)  # type: ignore[no-untyped-call]
 
 
 def schema_name(schema: Any) -> str:
-    """Requests and answers are named for what they describe."""
+    """The component name: ``OrderForm`` becomes ``OrderRequest``, ``OrderShape`` becomes ``Order``."""
     return _class(schema).__name__.replace("Form", "Request").removesuffix("Shape")
 
 
 def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, Any]:
-    """A JSON Schema (2020-12) of a form and all it holds; unknown keys are refused.
+    """The JSON Schema (2020-12) of a form and everything inside it; unknown keys are refused.
 
-    ``parts`` are forms of keys whose values the form itself leaves open.
+    ``parts`` gives forms for keys whose values the form itself does not specify.
     """
     kinds: dict[str, type[Schema]] = {}
 
@@ -73,14 +73,14 @@ def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, 
 
 
 def _close(form: type[Schema], schema: dict[str, Any]) -> None:
-    """Say what the form as a whole requires."""
+    """Add what applies to the form as a whole."""
     schema["additionalProperties"] = False
     schema["description"] = (getdoc(form) or "").splitlines()[0]
     schema.update(getattr(form, "also_required", {}))
 
 
 def _referring(node: Any) -> Any:
-    """With references into this document instead of an OpenAPI one."""
+    """The node with references into this document instead of OpenAPI components."""
     if isinstance(node, dict):
         return {key: _referring(value) for key, value in node.items()}
     if isinstance(node, list | tuple):
@@ -97,7 +97,7 @@ def _class(schema: Any) -> type[Schema]:
 
 
 def _bounds(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """How many items a list may hold, and that no time is none."""
+    """The length limits of a list; for seconds, that zero is excluded."""
     if isinstance(field, Seconds):
         return {"exclusiveMinimum": ret.pop("minimum")}
     if not isinstance(field, Items):
@@ -109,18 +109,26 @@ def _bounds(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **option
 def _one_or_many(
     self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
 ) -> dict[str, Any]:
-    """The keywords of the item hold for an item without a list, too."""
+    """Apply the keywords of the items to a single item without a list, too."""
     if not isinstance(field, OneOrMany):
         return {}
     inner = ret["items"]
     return {**inner, "type": [inner["type"], "array"]}
 
 
+def _null(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Allow null beside an object or any value; apispec before 6.7 allows nothing else then."""
+    if ret.get("type") != ["null"]:
+        return {}
+    del ret["type"]
+    return {"anyOf": [{"$ref": ret.pop("$ref")}, {"type": "null"}]} if "$ref" in ret else {}
+
+
 def _alternatives(
     self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
 ) -> dict[str, Any]:
-    """What may stand instead of an object."""
-    if "allOf" in ret:  # how apispec before 6.7.1 keeps a reference apart from other keywords
+    """What is allowed instead of an object."""
+    if "allOf" in ret:  # apispec before 6.7.1 separates a reference from other keywords this way
         ret.update(ret.pop("allOf")[0])
     instead = getattr(field, "instead", None)
     return {} if instead is None else {"anyOf": [instead, {"$ref": ret.pop("$ref")}]}

@@ -1,1 +1,1 @@
-"""What knows nothing of payments: time lines, periods and identifiers."""
+"""Code that knows nothing about payments: timelines, periods and identifiers."""

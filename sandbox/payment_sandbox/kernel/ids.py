@@ -1,4 +1,4 @@
-"""Seeded identifiers: one stream per kind, so that the same seed and calls give the same text."""
+"""Seeded identifiers: one stream per kind, so the same seed and calls give the same identifiers."""
 
 from hashlib import blake2b
 from secrets import randbits
@@ -7,14 +7,14 @@ SEED_BITS = 63
 
 
 def fresh_seed() -> int:
-    """A seed nobody can guess, for a project that asked for none."""
+    """A random seed, for a project created without one."""
     return randbits(SEED_BITS)
 
 
 class Ids:
-    """Draws identifiers; ``counts`` (kind to number drawn) is its whole state besides seed and series.
+    """Generates identifiers; its whole state is seed, series and ``counts`` (how many of each kind).
 
-    Every series of a seed draws other identifiers: each reset of a project begins the next one.
+    Each series of a seed gives different identifiers; each reset of a project starts the next series.
     """
 
     __slots__ = ("_prefix", "counts", "seed", "series")
@@ -26,7 +26,7 @@ class Ids:
         self._prefix = f"{seed}.{series}" if series else f"{seed}"
 
     def copied(self) -> "Ids":
-        """The same draws from here on, for who may have to take them back."""
+        """A copy that continues from here; drop it to undo what was drawn from it."""
         return Ids(self.seed, self.counts, self.series)
 
     def _draw(self, kind: str) -> bytes:
@@ -34,7 +34,7 @@ class Ids:
         return blake2b(f"{self._prefix}:{kind}:{count}".encode(), digest_size=16).digest()
 
     def uuid(self, kind: str) -> str:
-        """The next identifier of its kind, a version 4 UUID as text."""
+        """The next identifier of its kind, a version 4 UUID as a string."""
         text = self._draw(kind).hex()
         variant = "89ab"[int(text[16], 16) & 3]
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
@@ -44,9 +44,9 @@ class Ids:
         return self._draw(kind).hex()
 
     def digits(self, kind: str, length: int) -> str:
-        """The next text of ``length`` decimal digits (at most 36)."""
+        """The next string of ``length`` decimal digits (at most 36)."""
         return str(int.from_bytes(self._draw(kind)) % 10**length).zfill(length)
 
     def number(self, kind: str, below: int) -> int:
-        """The next whole number from 0 up to ``below``."""
+        """The next integer from 0 up to, but not including, ``below``."""
         return int.from_bytes(self._draw(kind)) % below

@@ -1,4 +1,4 @@
-"""How a moment is written, everywhere."""
+"""The one timestamp format, used everywhere."""
 
 from datetime import datetime
 

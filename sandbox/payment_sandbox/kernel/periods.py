@@ -20,27 +20,27 @@ _SPELLING: Final = re.compile(
     + ")?",
     re.ASCII,
 )
-_FRACTION: Final = re.compile(r"[.,]\d+[A-Z].")  # before another number: only the last may be broken
+_FRACTION: Final = re.compile(r"[.,]\d+[A-Z].")  # before another number: only the last may have a fraction
 
 
 class PeriodError(ValueError):
-    """A text is no ISO 8601 duration."""
+    """The text is not an ISO 8601 duration."""
 
 
 class Period(NamedTuple):
-    """A duration as it was spelled: calendar months, and a fixed length on top."""
+    """A duration: its original spelling, calendar months, and a fixed length on top."""
 
     spelling: str
     months: int
     rest: timedelta
 
     @staticmethod
-    @lru_cache(maxsize=1024)  # merchants spell the same few periods again and again
+    @lru_cache(maxsize=1024)  # merchants use the same few periods again and again
     def parse(spelling: str) -> "Period":
         """Read a duration such as ``PT30M``, ``P1M`` or ``P2W``.
 
         Raises:
-            PeriodError: the text is no duration, or a negative one.
+            PeriodError: the text is not a duration, or is negative.
         """
         match = _SPELLING.fullmatch(spelling)
         if match is None or spelling.endswith(("P", "T")) or _FRACTION.search(spelling):
@@ -57,13 +57,13 @@ class Period(NamedTuple):
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing passes."""
+        """Whether it has no length."""
         return not self.months and not self.rest
 
     def after(self, moment: datetime) -> datetime:
-        """Count from ``moment``; the 31st plus a month is the month's last day.
+        """The moment one period after ``moment``; a month after the 31st is the last day of the next month.
 
-        A period that leaves the calendar ends at its last moment, in the year 9999.
+        A result beyond the year 9999 becomes the last moment of that year.
         """
         try:
             return add_months(moment, self.months) + self.rest if self.months else moment + self.rest
@@ -75,7 +75,7 @@ class Period(NamedTuple):
 
 
 def add_months(moment: datetime, months: int) -> datetime:
-    """Go ``months`` further by the calendar.
+    """Add calendar months.
 
     Raises:
         OverflowError: the year would be after 9999.

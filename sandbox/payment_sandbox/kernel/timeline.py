@@ -1,4 +1,4 @@
-"""A clock that goes from one due event to the next, and never backwards."""
+"""A clock that moves from one due event to the next, and never backwards."""
 
 import heapq
 from collections.abc import Collection, Iterator, Sequence
@@ -18,37 +18,37 @@ class Due(NamedTuple, Generic[Item]):
 
 
 class Timeline(Generic[Item]):
-    """Holds what is due when; items that are due together come in the order in which they were added."""
+    """Holds due items; items due at the same time come in the order in which they were added."""
 
     __slots__ = ("_heap", "now", "sequence")
 
     def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
-        self.sequence = sequence  # the place of the newest item among ties
-        self._heap: list[Due[Item]] = list(entries)  # no two have one sequence, so items are never compared
+        self.sequence = sequence  # the newest item's number, which orders ties
+        self._heap: list[Due[Item]] = list(entries)  # sequences are unique, so items are never compared
         heapq.heapify(self._heap)
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def schedule(self, at: datetime, item: Item) -> Due[Item]:
-        """Add ``item``, due at ``at``; a moment that has passed already means: now."""
+        """Add ``item``, due at ``at``; a moment in the past means now."""
         due = Due(at, self.sequence + 1, item)
         self.add(due)
         return due
 
     def add(self, due: Due[Item]) -> None:
-        """Add what has its place among ties already."""
+        """Add an item that already has its sequence number."""
         self.sequence = max(self.sequence, due.sequence)
         heapq.heappush(self._heap, due)
 
     def head(self) -> Due[Item] | None:
-        """What is due first; it stays where it is."""
+        """The item that is due first; it is not removed."""
         heap = self._heap
         return heap[0] if heap else None
 
     def remove(self, gone: Collection[int]) -> None:
-        """Forget what has one of these places; cheap where that is what is due first."""
+        """Remove the items with these sequence numbers; cheap if they are due first."""
         heap, left = self._heap, set(gone)
         while left and heap and heap[0].sequence in left:
             left.remove(heapq.heappop(heap).sequence)
@@ -57,21 +57,21 @@ class Timeline(Generic[Item]):
             heapq.heapify(self._heap)
 
     def move_to(self, moment: datetime) -> None:
-        """Go to ``moment``; a moment before now changes nothing, for time never goes back."""
+        """Go to ``moment``; an earlier moment than now changes nothing."""
         if moment > self.now:
             self.now = moment
 
     def __iter__(self) -> Iterator[Due[Item]]:
-        """All that is due, first things first."""
+        """All items, earliest first."""
         return iter(sorted(self._heap))
 
     def first(self) -> Iterator[Due[Item]]:
-        """All that is due, first things first, without looking at more than is asked for."""
+        """All items, earliest first, sorted lazily."""
         heap = self._heap
         nearest = [(heap[0], 0)] if heap else []
         while nearest:
             due, place = heapq.heappop(nearest)
             yield due
             for child in (2 * place + 1, 2 * place + 2):
-                with suppress(IndexError):  # whoever reads without a lock may find it shorter by now
+                with suppress(IndexError):  # read without a lock, it may be shorter by now
                     heapq.heappush(nearest, (heap[child], child))

@@ -1,4 +1,4 @@
-"""The eleven payment methods, each a module of its own; a twelfth is one more module and one more line."""
+"""The eleven payment methods, one module each; to add one, write a module and list it in ``ALL``."""
 
 from typing import Final
 
@@ -6,11 +6,11 @@ from payment_sandbox.methods.bank_redirect_be import BankRedirectBe
 from payment_sandbox.methods.bank_redirect_de import BankRedirectDe
 from payment_sandbox.methods.bank_redirect_nl import BankRedirectNl
 from payment_sandbox.methods.bank_transfer import BankTransfer
-from payment_sandbox.methods.base import DetailField, Method
+from payment_sandbox.methods.common.base import DetailField, Method
+from payment_sandbox.methods.common.refund import Refund
 from payment_sandbox.methods.credit_card import CreditCard
 from payment_sandbox.methods.invoice_later_b import InvoiceLaterB
 from payment_sandbox.methods.pay_later_a import PayLaterA
-from payment_sandbox.methods.refund import Refund
 from payment_sandbox.methods.wallet_apple import WalletApple
 from payment_sandbox.methods.wallet_google import WalletGoogle
 from payment_sandbox.methods.wallet_qr import WalletQr
@@ -37,10 +37,10 @@ REFUND: Final[Method] = Refund()
 
 
 def details_fields() -> dict[str, DetailField]:
-    """The fields of ``payment_method_details`` that requests can give, of all methods, by name."""
+    """The ``payment_method_details`` fields of all methods, by name."""
     return {field.name: field for method in ALL for field in method.capabilities.details}
 
 
 def behaviour_of(transaction: Transaction) -> Method:
-    """What plays a transaction out: its method, or the refund process for money that goes back."""
+    """What controls a transaction: its method, or ``REFUND`` for a refund."""
     return REFUND if transaction.credit_debit == "debit" else BY_NAME[transaction.method]

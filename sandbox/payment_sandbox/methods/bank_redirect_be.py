@@ -1,14 +1,14 @@
 """Online banking, confirmed at the customer's bank."""
 
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     Capabilities,
     Labels,
 )
-from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
 
 
 class BankRedirectBe(PageMethod):
-    """Plays out in mode live only (BRB-01)."""
+    """Available in live mode only (BRB-01)."""
 
     name = "bank-redirect-be"
     capabilities = Capabilities(

@@ -1,10 +1,10 @@
-"""Online banking with a choice of bank beforehand."""
+"""Online banking; the customer chooses a bank first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from payment_sandbox.methods.banking import ISSUERS, payer
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.banking import ISSUERS, payer
+from payment_sandbox.methods.common.base import (
     PAYMENT_PAGE,
     AttemptDraft,
     Capabilities,
@@ -15,7 +15,7 @@ from payment_sandbox.methods.base import (
     Step,
     Terms,
 )
-from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.transaction import Transaction
@@ -41,7 +41,7 @@ class BankRedirectNl(PageMethod):
     )
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """The issuer must be named, and be one of the list (IDR-01, IDR-06)."""
+        """The issuer is required and must be in the list (IDR-01, IDR-06)."""
         issuer_id = draft.details.get("issuer_id")
         known = [issuer.id for issuer in ISSUERS]
         if issuer_id in known:
@@ -52,7 +52,7 @@ class BankRedirectNl(PageMethod):
         return [Violation(path, "is not in the issuers list", known, rule="IDR-06")]
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Name the bank, and where the customer authenticates."""
+        """Reveal the bank and the URL where the customer authenticates."""
         details = {
             "issuer_id": attempt.asked["issuer_id"],
             "issuer_authentication_url": PAYMENT_PAGE,
@@ -62,7 +62,7 @@ class BankRedirectNl(PageMethod):
         return [Reveal(details), *super().begin(attempt, terms)]
 
     def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
-        """Who paid, as the bank tells (IDR-04)."""
+        """Who paid, as reported by the bank (IDR-04)."""
         return {
             **payer(attempt.asked["issuer_id"], terms.ids),
             "consumer_city": "Utrecht",

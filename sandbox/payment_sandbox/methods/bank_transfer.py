@@ -1,10 +1,10 @@
-"""A SEPA transfer: the money comes days later, or another sum, or never."""
+"""A SEPA transfer: the money arrives days later, in a different amount, or never."""
 
 from collections.abc import Sequence
 
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.methods.banking import CREDITOR, ISSUERS, dutch_iban, payer
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.banking import CREDITOR, ISSUERS, dutch_iban, payer
+from payment_sandbox.methods.common.base import (
     AT_ONCE,
     CREDIT,
     AttemptDraft,
@@ -26,7 +26,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class BankTransfer:
-    """Pending until the bank credits the sum; test mode never does (SEPA-01, SEPA-04)."""
+    """Pending until the bank credits the amount; never completes in test mode (SEPA-01, SEPA-04)."""
 
     name = "bank-transfer"
     capabilities = Capabilities(
@@ -40,7 +40,7 @@ class BankTransfer:
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The words of an outcome that mean something to this attempt."""
+        """The outcome keys that apply to this attempt."""
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
@@ -48,7 +48,7 @@ class BankTransfer:
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Say where to pay to, and wait."""
+        """Reveal the account to pay to, and wait."""
         details = {
             "reference": "9" + terms.ids.digits("reference", 15),
             **CREDITOR,
@@ -67,11 +67,11 @@ class BankTransfer:
         return [Later(Period.parse(credit.get("after", AT_ONCE)), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Reading the account number changes nothing."""
+        """A visit to the page with the account number changes nothing."""
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Too little leaves it pending, enough completes it, even after expiry."""
+        """A partial credit leaves it pending; the full amount completes it, even after expiry."""
         outstanding_cents = attempt.amount_cents - attempt.credited_cents
         amount_cents = outstanding_cents if action.amount_cents is None else action.amount_cents
         credit = Credit(amount_cents)
@@ -80,6 +80,6 @@ class BankTransfer:
         return [credit, Reveal(payer(ISSUERS[0].id, terms.ids)), Move(Trigger.PAY)]
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Money can come while it is awaited, and after it is not."""
+        """The bank can credit a pending or expired transfer, but not in test mode."""
         awaited = attempt.status in (TransactionStatus.PENDING, TransactionStatus.EXPIRED)
         return (CREDIT,) if awaited and not terms.is_test else ()

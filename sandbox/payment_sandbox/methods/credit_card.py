@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     PAGE_KEYS,
     PROCESSOR_KEYS,
     REJECT,
@@ -23,7 +23,7 @@ from payment_sandbox.methods.base import (
     planned_after,
     succeeded,
 )
-from payment_sandbox.methods.page import CUSTOMER_MESSAGE, PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import CUSTOMER_MESSAGE, PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import PROCESSOR, Action
 from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS
 from payment_sandbox.orders.refusals import Violation
@@ -39,7 +39,7 @@ USES: Final = {"one_click_type": ONE_CLICK, "recurring_type": RECURRING}
 
 
 def stored_use(details: Mapping[str, Any]) -> str | None:
-    """The use of a stored card that an actual one-click or recurring payment makes."""
+    """How a payment uses a stored card: one-click, recurring, or None."""
     for key, use in USES.items():
         if details.get(key) == use:
             return use
@@ -47,7 +47,7 @@ def stored_use(details: Mapping[str, Any]) -> str | None:
 
 
 def first_use(details: Mapping[str, Any]) -> str | None:
-    """The use for which a first payment stores its card."""
+    """The use for which a first payment stores its card, or None."""
     for key, use in USES.items():
         if details.get(key) == FIRST:
             return use
@@ -67,18 +67,18 @@ class CreditCard(PageMethod):
         details=(
             DetailField(
                 "dynamic_descriptor",
-                "credit-card: what the statement shows, where the merchant may.",
+                "credit-card: the text on the customer's statement, if enabled for the merchant.",
                 "CARD-05",
             ),
             DetailField(
                 "one_click_type",
-                "credit-card: first keeps the card, one-click uses it.",
+                "credit-card: first stores the card, one-click uses it.",
                 "CARD-10",
                 (FIRST, ONE_CLICK),
             ),
             DetailField(
                 "recurring_type",
-                "credit-card: first begins a series, recurring continues it.",
+                "credit-card: first starts a series, recurring continues it.",
                 "CARD-11",
                 (FIRST, RECURRING),
             ),
@@ -100,23 +100,23 @@ class CreditCard(PageMethod):
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The words of an outcome that mean something to this attempt."""
+        """The outcome keys that apply to this attempt."""
         by_customer, stored = self.capabilities.outcomes
         return by_customer if stored_use(attempt.asked) is None else stored
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Features the merchant must have, and what a stored card needs (CARD-09 to CARD-14)."""
+        """Check the features that the request needs, and the fields of a stored card (CARD-09 to CARD-14)."""
         details, path = draft.details, f"{draft.path}.payment_method_details"
         violations = self._features(details, path, f"{draft.path}.payment_method", terms)
         if "one_click_type" in details and "recurring_type" in details:
-            problem = "cannot stand beside one_click_type"
+            problem = "cannot be combined with one_click_type"
             violations.append(Violation(f"{path}.recurring_type", problem, rule="CARD-11"))
             return violations
         use = stored_use(details)
         if use is not None:
             violations += self._stored(use, draft, path, terms)
         elif "vault_token" in details:
-            problem = "goes with one_click_type one-click or recurring_type recurring"
+            problem = "is only allowed with one_click_type one-click or recurring_type recurring"
             violations.append(Violation(f"{path}.vault_token", problem, rule="CARD-12"))
         return violations
 
@@ -160,7 +160,7 @@ class CreditCard(PageMethod):
             return violations
         credential = terms.find_credential(token)
         if credential is None or credential.use != use:
-            problem = f"is no token of a first {use} payment here"
+            problem = f"is not the token of a first {use} payment in this project"
             violations.append(Violation(f"{path}.vault_token", problem, rule=TOKEN[use]))
         elif use == RECURRING and draft.amount_cents not in (None, credential.amount_cents):
             violations.append(
@@ -187,7 +187,7 @@ class CreditCard(PageMethod):
 
     def _stored_card(self, shown: Mapping[str, Any], credential: Credential) -> Reveal:
         first = {"first_authorised_transaction_id": credential.first_transaction_id}
-        # No customer took part, so nobody authenticated: the merchant bears the risk.
+        # Without the customer there is no authentication, so liability stays with the merchant.
         return Reveal({**shown, **credential.card, "liability_shift": False, **first}, credential.brand)
 
     def _charge(self, use: str, attempt: Transaction) -> Sequence[Step]:
@@ -215,7 +215,7 @@ class CreditCard(PageMethod):
         return super().finish(attempt, action, terms)
 
     def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Show the card; a first payment also stores it (CARD-20)."""
+        """Reveal the card; a first payment also stores it (CARD-20)."""
         card = CARDS[action.card or FRICTIONLESS]
         revealed = Reveal(card.shown, card.family)
         if card.refusal is not None:
@@ -225,11 +225,11 @@ class CreditCard(PageMethod):
         return [revealed, *stored, succeeded(attempt)]
 
     def failure(self, action: Action) -> str:
-        """Say what failed: the challenge of a card that has one, else the bank's decline."""
+        """The reason: a failed challenge for the configurable card, otherwise a decline."""
         return "3-D Secure: not authenticated" if action.card == CONFIGURABLE else "Do not honour"
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """A stored card waits for the processor, any other for the customer."""
+        """A stored card waits for the processor, any other card for the customer."""
         if stored_use(attempt.asked) is None:
             return super().actions(attempt, terms)
         return (SETTLE, REJECT) if attempt.status == TransactionStatus.PROCESSING else ()

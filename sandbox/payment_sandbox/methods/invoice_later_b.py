@@ -1,8 +1,8 @@
-"""Payment by invoice: a screening decides at creation, the merchant captures on shipping."""
+"""Payment by invoice: screened at creation, captured by the merchant on shipping."""
 
 from collections.abc import Sequence
 
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     AttemptDraft,
     Capabilities,
     Labels,
@@ -11,7 +11,7 @@ from payment_sandbox.methods.base import (
     Step,
     Terms,
 )
-from payment_sandbox.methods.screening import DECLINES, declined
+from payment_sandbox.methods.common.screening import DECLINES, declined
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import Trigger
@@ -38,11 +38,11 @@ class InvoiceLaterB:
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The words of an outcome that mean something to this attempt."""
+        """The outcome keys that apply to this attempt."""
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """Nothing to check beyond lines and customer, which the capabilities ask for."""
+        """Nothing more to check: the capabilities require lines and customer."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
@@ -52,13 +52,13 @@ class InvoiceLaterB:
         return [OpenPage(), Move(Trigger.ACCEPT)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """The page only tells what happens next."""
+        """The page only explains what happens next."""
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Nobody acts, so nothing follows."""
+        """There are no actions, so no steps."""
         return []
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """Nobody has anything to do."""
+        """There are no actions."""
         return ()

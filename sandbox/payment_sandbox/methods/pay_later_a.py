@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     APPROVE,
     AT_ONCE,
     DECLINE,
@@ -20,8 +20,8 @@ from payment_sandbox.methods.base import (
     TriggerValue,
     planned_after,
 )
-from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
-from payment_sandbox.methods.screening import DECLINES, declined, erred
+from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.screening import DECLINES, declined, erred
 from payment_sandbox.orders.actions import SCREENING, Action
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
@@ -68,7 +68,7 @@ class PayLaterA(PageMethod):
         return super().begin(attempt, terms)
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """The screening answers, or the customer."""
+        """Handle the result of the screening, or an action of the customer."""
         if action.name == APPROVE:
             return [Move(Trigger.PASS), OpenPage(), *self.planned(attempt, Period.parse(AT_ONCE))]
         if action.name == DECLINE:
@@ -78,7 +78,7 @@ class PayLaterA(PageMethod):
         return super().finish(attempt, action, terms)
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """While the screening takes its time, only it can act."""
+        """While the screening is pending, only it can act."""
         if attempt.status == TransactionStatus.PENDING:
             return (APPROVE, DECLINE, ERR)
         return super().actions(attempt, terms)

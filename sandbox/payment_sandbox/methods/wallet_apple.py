@@ -1,20 +1,20 @@
-"""A mobile-device wallet that shows its card and pays."""
+"""A wallet on a mobile device."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     Capabilities,
     Labels,
     Terms,
 )
-from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.cards import CARDS, FRICTIONLESS
 from payment_sandbox.orders.transaction import Transaction
 
 
 class WalletApple(PageMethod):
-    """Plays out in mode live only (WAPP-01)."""
+    """Available in live mode only (WAPP-01)."""
 
     name = "wallet-apple"
     capabilities = Capabilities(

@@ -1,8 +1,8 @@
-"""A mobile-device wallet with two ways to authorize, both always on."""
+"""A wallet on a mobile device, with two authorization methods that are always enabled."""
 
 from collections.abc import Sequence
 
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     PAGE_KEYS,
     Capabilities,
     Labels,
@@ -11,7 +11,7 @@ from payment_sandbox.methods.base import (
     Terms,
     succeeded,
 )
-from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import (
     AUTHORIZATION_METHODS,
@@ -25,7 +25,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class WalletGoogle(PageMethod):
-    """With ``PAN_ONLY`` the customer passes a 3-D Secure step, with ``CRYPTOGRAM_3DS`` the device did."""
+    """``PAN_ONLY`` adds a 3-D Secure step; with ``CRYPTOGRAM_3DS`` the device has authenticated already."""
 
     name = "wallet-google"
     capabilities = Capabilities(
@@ -43,7 +43,7 @@ class WalletGoogle(PageMethod):
     )
 
     def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Show the card and how it was authorized (GPAY-03, GPAY-05)."""
+        """Reveal the card and how it was authorized (GPAY-03, GPAY-05)."""
         authorization = action.authorization or CRYPTOGRAM_3DS
         network = action.card if action.card in NETWORKS else "visa"
         details = {

@@ -1,10 +1,10 @@
 """A wallet app that scans the code on the payment page."""
 
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     Capabilities,
     Labels,
 )
-from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
 
 
 class WalletQr(PageMethod):

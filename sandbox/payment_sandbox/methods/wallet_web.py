@@ -1,10 +1,10 @@
 """A web wallet: login and confirmation."""
 
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     Capabilities,
     Labels,
 )
-from payment_sandbox.methods.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
 
 
 class WalletWeb(PageMethod):

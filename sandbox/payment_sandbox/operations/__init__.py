@@ -1,1 +1,1 @@
-"""One module per thing that a person or a program can ask for."""
+"""One module per operation that the APIs, the pages or the clock can trigger."""

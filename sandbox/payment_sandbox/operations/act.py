@@ -1,10 +1,10 @@
-"""What a customer, a bank, a screening or a processor does: one engine for pages, calls and scenarios."""
+"""Actions of a customer, bank, screening or processor: one engine for pages, API calls and scenarios."""
 
 from typing import Final
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
-from payment_sandbox.methods.banking import ISSUERS
-from payment_sandbox.methods.base import CHOOSE, VISIT, AttemptDraft
+from payment_sandbox.methods.common.banking import ISSUERS
+from payment_sandbox.methods.common.base import CHOOSE, VISIT, AttemptDraft
 from payment_sandbox.operations.attempts import begin_attempt, offered
 from payment_sandbox.operations.refund import give_back_failed
 from payment_sandbox.operations.steps import apply_steps
@@ -26,12 +26,12 @@ GIVEN_UP: Final = "The customer chose another method"
 
 
 def act(project: Project, order_id: str, action: Action) -> Order:
-    """Let somebody act on an order's newest attempt.
+    """Perform an action on an order's newest attempt.
 
     Raises:
-        Unknown: there is no such order.
-        ActionNotPossible: the state refuses it; ``allowed`` names what it allows.
-        Invalid: a method, issuer or card that is not there to choose.
+        Unknown: the order does not exist.
+        ActionNotPossible: the order's state does not allow it; ``allowed`` lists the actions it does.
+        Invalid: the method, issuer or card is not one of the choices.
     """
     with project.edit() as edit:
         order = edit.order(order_id)
@@ -46,18 +46,18 @@ def act(project: Project, order_id: str, action: Action) -> Order:
 
 
 def act_on_attempt(project: Project, order_id: str, transaction_id: str, action: Action) -> Order:
-    """Let somebody act on one attempt, which need not be the newest any more.
+    """Perform an action on one attempt, which need not be the newest.
 
     Raises:
-        Unknown: there is no such attempt.
-        ActionNotPossible: its state refuses it.
+        Unknown: the attempt does not exist.
+        ActionNotPossible: its state does not allow it.
     """
     with project.edit() as edit:
         return perform_on_attempt(edit, order_id, transaction_id, action)
 
 
 def perform_on_attempt(edit: Edit, order_id: str, transaction_id: str, action: Action) -> Order:
-    """The same within an edit."""
+    """Perform an action on one attempt, within an edit."""
     order = edit.order(order_id)
     attempt = order.transaction(transaction_id)
     if attempt is None:
@@ -69,7 +69,7 @@ def perform_on_attempt(edit: Edit, order_id: str, transaction_id: str, action: A
 
 
 def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
-    """Do what was found possible; a customer who acts has come to the page first."""
+    """Perform an action that is known to be possible. A customer who acts has visited the page first."""
     behaviour = behaviour_of(attempt)
     if action.actor == CUSTOMER:
         apply_steps(edit, order, attempt, behaviour.visit(attempt, edit.terms))
@@ -81,7 +81,7 @@ def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
 
 
 def possible_actions(edit: Edit, order: Order) -> list[str]:
-    """The names of all actions that the order allows now."""
+    """Return the names of all actions that the order allows now."""
     attempt = order.last_transaction
     names = list(behaviour_of(attempt).actions(attempt, edit.terms)) if attempt is not None else []
     page_open = (
@@ -89,7 +89,7 @@ def possible_actions(edit: Edit, order: Order) -> list[str]:
         and order.is_open
         and order.expires_at is not None
         and order.expires_at > edit.now
-        and (attempt is None or not attempt.credited_cents)  # money that came in is not given up
+        and (attempt is None or not attempt.credited_cents)  # money already received is not abandoned
     )
     if page_open and CHOOSE not in names:
         names += [CHOOSE] if attempt is not None else [VISIT, CHOOSE]
@@ -123,7 +123,7 @@ def _refuse(edit: Edit, order: Order, action: Action) -> None:
 
 
 def _choose(edit: Edit, order: Order, action: Action) -> None:
-    """A customer picks a method on the hosted page; an attempt still open is given up (A22)."""
+    """Start an attempt with the method picked on the hosted page; cancel one that is still open (A22)."""
     names = offered(edit.settings, order)
     if action.payment_method is None or action.payment_method not in names:
         raise Invalid([Violation("payment_method", "must be a method that the page offers", names)])

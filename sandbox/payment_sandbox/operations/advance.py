@@ -1,4 +1,4 @@
-"""Moving a project's clock: event by event, each at its own time, its webhooks delivered before the next."""
+"""Advances a project's clock event by event, each at its own time, with its webhooks delivered first."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -23,13 +23,13 @@ TIMEOUT_SECONDS: Final = 60.0
 UNDER_WAY_SHOWN_MAX: Final = 100
 
 Aim = Callable[[datetime], datetime]
-"""Where an advance goes, from the time at which it begins."""
+"""Computes an advance's target time from its start time."""
 
 log = logging.getLogger(__name__)
 
 
 class Limits(NamedTuple):
-    """When an advance stops on its way: after so many events, or so much real time."""
+    """When an advance stops early: after this many events, or this much real time."""
 
     events_max: int = EVENTS_MAX
     timeout_seconds: float = TIMEOUT_SECONDS
@@ -37,7 +37,7 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True)
 class Advance:
-    """What an advance did; one that a limit stopped also says which webhooks were under way."""
+    """The result of an advance; if a limit stopped it, also the webhooks still in flight."""
 
     begun: datetime
     ended: datetime
@@ -47,7 +47,7 @@ class Advance:
 
 
 def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
-    """An agenda entry as answers show it; ``failed`` says why it was set aside."""
+    """Format an agenda entry for a response; ``failed`` says why it was set aside."""
     shown: dict[str, Any] = {
         "at": timestamp(due.at),
         "kind": due.item.kind,
@@ -58,14 +58,14 @@ def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
 
 
 def agenda(epoch: Epoch) -> list[dict[str, Any]]:
-    """What is due and when, as an advance would run it, and what failed when it was due (CTL-17)."""
+    """List what failed when it was due, then what is scheduled, in the order it would run (CTL-17)."""
     failed = sorted(epoch.set_aside.values(), key=lambda aside: aside.due[:2])
     due = [due for due in epoch.timeline if _applies(epoch, due)]
     return [*(event(aside.due, aside.error) for aside in failed), *map(event, due)]
 
 
 def is_something_due(epoch: Epoch) -> bool:
-    """Whether something is due now or before, or an advance is under way."""
+    """Whether something is due now or overdue, or an advance is running."""
     if epoch.is_advancing:
         return True
     now = epoch.now()
@@ -80,12 +80,12 @@ def is_something_due(epoch: Epoch) -> bool:
 def advance(
     project: Project, aim: Aim | None, *, next_only: bool = False, limits: Limits | None = None
 ) -> Advance:
-    """Run everything due up to where ``aim`` leads from now, and end there; None: until nothing is due.
+    """Run everything due up to the time that ``aim`` computes, and stop there; None: until nothing is due.
 
-    With ``next_only`` it ends at the next due event's time instead.
+    With ``next_only`` it stops at the time of the next event instead.
 
     Raises:
-        ClockBusy: another advance is under way.
+        ClockBusy: another advance is running.
     """
     limits = limits or Limits()
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
@@ -108,9 +108,9 @@ def advance(
 
 
 def run_due(project: Project) -> None:
-    """Do what is due by now, without waiting for webhooks; nothing while an advance is under way.
+    """Run what is due by now, without waiting for webhooks; do nothing during an advance.
 
-    It works event by event, so that it never makes an advance find the clock busy.
+    It runs event by event and never holds the clock, so it cannot cause ``ClockBusy``.
     """
     epoch = project.epoch
     _tidy(project, epoch)
@@ -122,7 +122,7 @@ def run_due(project: Project) -> None:
 
 
 class _Walk:
-    """One advance: its log, and how far it may go."""
+    """One advance: its log and its limits."""
 
     def __init__(self, project: Project, epoch: Epoch, events_max: int, until_seconds: float) -> None:
         assert epoch.advance_log is not None, "the clock is held"
@@ -133,7 +133,7 @@ class _Walk:
         self._until_seconds = until_seconds
 
     def step(self, until: datetime | None) -> bool:
-        """Do what is due next, up to ``until``; False when nothing is, or a limit is reached."""
+        """Run the next event up to ``until``; False if there is none or a limit is reached."""
         if self.is_over_limit(until):
             return False
         if _step(self._project, self._epoch, until or LAST_MOMENT):
@@ -141,23 +141,23 @@ class _Walk:
         return until is None and self._release_swapped()
 
     def settle(self) -> bool:
-        """Wait for the webhooks under way; False when a limit is reached first."""
+        """Wait for the webhooks in flight; False if a limit is reached first."""
         if not self._project.services.delivers:
             return True
         left_seconds = self._until_seconds - self._project.services.real.monotonic_seconds()
         return self._epoch.outbox.settle(max(left_seconds, 0.0), lambda: len(self.log) >= self._events_max)
 
     def is_over_limit(self, until: datetime | None) -> bool:
-        """Whether something is left to do and no event may be added."""
+        """Whether a limit is reached while something is still due."""
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
         return (is_late or len(self.log) >= self._events_max) and self._is_due(until)
 
     def is_ended(self, until: datetime | None) -> bool:
-        """Whether it ended before its time: by a limit, or because the project was reset."""
+        """Whether it stopped early: by a limit, or because the project was reset."""
         return self._epoch is not self._project.epoch or self.is_over_limit(until)
 
     def next_at(self) -> datetime:
-        """When the next thing is due; now where nothing is."""
+        """Return the time of the next event, or now if there is none."""
         for due in self._epoch.timeline.first():
             if _applies(self._epoch, due):
                 return max(due.at, self._epoch.timeline.now)
@@ -172,7 +172,7 @@ class _Walk:
         return False
 
     def _release_swapped(self) -> bool:
-        """Until idle means that no webhook waits for another one any more, either."""
+        """Release webhooks that wait for another one: idle means that none is left waiting."""
         try:
             with self._project.edit(self._epoch) as edit:
                 return edit.release_swapped()
@@ -181,7 +181,7 @@ class _Walk:
 
 
 def _under_way(epoch: Epoch) -> list[dict[str, Any]]:
-    """The webhooks that nobody has answered yet."""
+    """The webhooks that are still unanswered."""
     found = [epoch.store.delivery(delivery_id) for delivery_id in epoch.outbox.pending()]
     return [
         {"delivery_id": delivery.id, "order_id": delivery.order_id, "url": delivery.url}
@@ -200,10 +200,10 @@ def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
 
 @contextmanager
 def _advancing(project: Project) -> Iterator[Epoch]:
-    """Hold the clock; after a reset meanwhile, what is left of this advance touches nothing."""
+    """Hold the clock; if the project is reset meanwhile, the rest of this advance changes nothing."""
     epoch = project.epoch
     if not epoch.advance_lock.acquire(blocking=False):
-        raise ClockBusy("another advance of this project's clock is under way; wait for its answer")
+        raise ClockBusy("another advance of this project's clock is running; wait for its response")
     try:
         _tidy(project, epoch)
         with project.exclusively(epoch):
@@ -211,7 +211,7 @@ def _advancing(project: Project) -> Iterator[Epoch]:
             epoch.advance_log = []
         yield epoch
     except ProjectReset:
-        raise ClockBusy("the project was reset just now; try again") from None
+        raise ClockBusy("the project was just reset; try again") from None
     finally:
         try:
             _let_go(project, epoch)
@@ -222,7 +222,7 @@ def _advancing(project: Project) -> Iterator[Epoch]:
 
 
 def _let_go(project: Project, epoch: Epoch) -> None:
-    """Let the clock go on from where the advance has led it."""
+    """Release the clock at the time that the advance reached."""
     try:
         with suppress(ProjectReset), project.edit(epoch, epoch.timeline.now) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
@@ -231,7 +231,7 @@ def _let_go(project: Project, epoch: Epoch) -> None:
 
 
 def _step(project: Project, epoch: Epoch, until: datetime | None) -> bool:
-    """Do what is due next, at its own time; ``until`` None means up to now. False when nothing is."""
+    """Run the next event at its own time, up to ``until`` (None: up to now). False if there is none."""
     due: Due[Command] | None = None
     try:
         with project.edit(epoch, epoch.timeline.now) as edit:
@@ -249,21 +249,21 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> bool:
 
 
 def _take(edit: Edit, until: datetime) -> Due[Command] | None:
-    """Take the first thing due off the agenda and go to its time; what no longer applies is dropped."""
+    """Take the first event off the agenda and move to its time; drop those that no longer apply."""
     for due in edit.epoch.timeline.first():
         if due.at > until:
             return None
         edit.finished.append(due.sequence)
         if _applies(edit.epoch, due):
             edit.now = max(due.at, edit.epoch.timeline.now)
-            if not isinstance(due.item, AttemptDelivery):  # an attempt logs itself, with its answer
+            if not isinstance(due.item, AttemptDelivery):  # a delivery attempt logs itself, with its response
                 edit.log.append(event(due))
             return due
     return None
 
 
 def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Exception) -> None:
-    """Take what cannot be done off the agenda, and say so once; it blocks nothing and is not tried again."""
+    """Take an event that failed off the agenda and log it once; it blocks nothing and is not retried."""
     problem = f"{type(error).__name__}: {error}"
     log.error("%s could not be done and was set aside", due.item.label, exc_info=error)
     failure = Failure(
@@ -280,7 +280,7 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
 
 
 def _tidy(project: Project, epoch: Epoch) -> None:
-    """Forget what is over once it may be half of the agenda: orders end before all that they scheduled."""
+    """Remove obsolete entries once they may fill half of the agenda: orders often end before their events."""
     if len(epoch.timeline) < epoch.tidy_at:
         return
     with project.exclusively(epoch):

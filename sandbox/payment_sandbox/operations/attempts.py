@@ -1,4 +1,4 @@
-"""Beginning an attempt: which methods an order can use, and what the scenario decided for it."""
+"""Starting an attempt: which methods an order can use, and what the scenario decides for it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,17 +16,17 @@ from payment_sandbox.scenarios.model import Subject
 
 
 class Unavailable(NamedTuple):
-    """Why a method cannot be used, and the id of the rule that says so."""
+    """Why a method cannot be used, and the id of the rule behind it."""
 
     why: str
     rule: str
 
 
 def why_unavailable(settings: Settings, name: str) -> Unavailable | None:
-    """Why this merchant cannot use a method now; None when it can."""
+    """Return why this merchant cannot use a method now; None if they can."""
     identifier = settings.method(name)
     if identifier is None:
-        return Unavailable(f"{name!r} is no payment method", "GEN-02")
+        return Unavailable(f"{name!r} is not a payment method", "GEN-02")
     if identifier not in settings.payment_methods:
         return Unavailable(f"{name} is not enabled for this merchant", "CTL-03")
     if settings.is_test and not BY_NAME[identifier].capabilities.testable:
@@ -35,19 +35,19 @@ def why_unavailable(settings: Settings, name: str) -> Unavailable | None:
 
 
 def is_available(settings: Settings, name: str) -> bool:
-    """Whether this merchant can use a method, and has the feature that it needs."""
+    """Whether this merchant can use a method and has the feature it needs."""
     return why_unavailable(settings, name) is None and BY_NAME[
         settings.method(name) or ""
     ].capabilities.needs_feature in (None, *settings.features)
 
 
 def available(settings: Settings) -> list[str]:
-    """The identifiers and aliases that this merchant can use."""
+    """Return the method identifiers and aliases that this merchant can use."""
     return [name for name in settings.method_names if is_available(settings, name)]
 
 
 def is_usable(settings: Settings, name: str, *, has_lines: bool, has_customer: bool) -> bool:
-    """Whether this merchant can use a method for an order, which holds what the method needs."""
+    """Whether this merchant can use a method for an order with or without lines and a customer."""
     if not is_available(settings, name):
         return False
     needs = BY_NAME[settings.method(name) or ""].capabilities
@@ -67,7 +67,7 @@ def offered(settings: Settings, order: Order) -> list[str]:
 
 
 def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transaction:
-    """Add an attempt to an order and set off what its creation sets off.
+    """Add an attempt to an order and start it.
 
     ``asked`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
     ``capture_mode`` and ``payment_method_details``.
@@ -88,20 +88,20 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
         capture_mode=asked.get("capture_mode", capabilities.default_capture_mode),
-        # A CVC is looked at and forgotten: it never gets further than this line.
+        # A CVC is checked and dropped: it is never stored.
         asked={key: value for key, value in asked.get("payment_method_details", {}).items() if key != "cvc"},
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now
     play_out(edit, order, attempt, [identifier, name])
-    # An attempt that the processor has accepted no longer expires: the customer has done their part.
+    # Once the processor has accepted an attempt, it no longer expires: the customer has done their part.
     if attempt.is_open and attempt.status != TransactionStatus.PROCESSING:
         edit.schedule(attempt.expires_at, ExpireAttempt(order.id, attempt.id))
     return attempt
 
 
 def play_out(edit: Edit, order: Order, attempt: Transaction, names: Sequence[str]) -> None:
-    """Let the scenario decide an attempt, then let its method begin."""
+    """Let the scenario decide an attempt's outcome, then start its method."""
     behaviour = behaviour_of(attempt)
     edit.record_event(attempt)
     subject = Subject(

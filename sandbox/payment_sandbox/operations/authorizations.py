@@ -1,4 +1,4 @@
-"""Capturing and voiding: by the merchant in full, by amount or by lines, and by the agenda."""
+"""Capturing and voiding: in full, by amount or by lines, on request or on schedule."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -20,13 +20,13 @@ LedgerStep = Callable[[Authorization, datetime], Authorization]
 def apply_to_ledger(
     project: Project, order_id: str, transaction_id: str, step: LedgerStep, if_match: IfMatch | None
 ) -> tuple[Order, Transaction]:
-    """Add an entry to a transaction's ledger; statuses follow.
+    """Add an entry to a transaction's ledger and update the statuses.
 
     Raises:
-        Unknown: no such order or transaction here.
-        Stale: ``If-Match`` does not hold.
+        Unknown: the order or transaction does not exist.
+        Stale: ``If-Match`` does not match.
         AuthorizationMissing, AuthorizationExpired, AuthorizationDelayed, CaptureStyleMixed,
-        CaptureExceedsRemainder, VoidExceedsRemainder, Invalid: as the ledger refuses.
+        CaptureExceedsRemainder, VoidExceedsRemainder, Invalid: the ledger refuses the entry.
     """
     with project.edit() as edit:
         order = edit.matched_order(order_id, if_match)
@@ -40,7 +40,7 @@ def apply_to_ledger(
 
 
 def capture_rest() -> LedgerStep:
-    """Capture what is left (END-11)."""
+    """Capture the remainder (END-11)."""
     return lambda authorization, now: authorization.capture_rest(now=now)
 
 
@@ -65,7 +65,7 @@ def void_lines(asked: list[LineQuantity], description: str | None) -> LedgerStep
 
 
 def follow_ledger(edit: Edit, order: Order, transaction: Transaction) -> None:
-    """Once nothing is left: cancelled when nothing was captured, else finished (SET-39, SET-40, SET-43)."""
+    """Once nothing is left, cancel if nothing was captured, else complete (SET-39, SET-40, SET-43)."""
     authorization = transaction.authorization
     if authorization is None or authorization.remaining_cents:
         return
@@ -80,7 +80,7 @@ def _authorization(order: Order, transaction: Transaction) -> Authorization:
         return transaction.authorization
     state = f"transaction {transaction.id} is {transaction.status}"
     if transaction.status == TransactionStatus.EXPIRED:
-        raise AuthorizationExpired(f"{state}: the customer's time to authorize it is over")
+        raise AuthorizationExpired(f"{state}: the customer did not authorize it in time")
     if transaction.capture_mode is None:
         raise AuthorizationMissing(f"{state} and was created without capture_mode: it is paid at once")
     raise AuthorizationMissing(f"{state}: only what the customer has authorized can be captured or voided")

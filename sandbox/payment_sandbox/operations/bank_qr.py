@@ -1,11 +1,11 @@
-"""QR requests and the orders that their scans make."""
+"""QR requests, and the orders that scanning them creates."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from payment_sandbox.kernel.periods import Period
 from payment_sandbox.methods import SCANNED_BY, behaviour_of
-from payment_sandbox.methods.banking import ISSUERS
+from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.operations.attempts import begin_attempt, why_unavailable
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.amounts import CURRENCY, Cents
@@ -26,7 +26,7 @@ def create_qr_request(
     """Create a QR request (QR-01 to QR-26).
 
     Raises:
-        Invalid: lists all violations, those the form ``found`` among them.
+        Invalid: lists all violations, including those that the form ``found``.
     """
     with project.edit() as edit:
         violations = [*found, *_check_amounts(data, found)]
@@ -86,14 +86,14 @@ def scan(
     issuer_id: str | None,
     form_id: str | None = None,
 ) -> Order:
-    """Let a payer scan a code: an order with one attempt at the payer's bank, processing at once.
+    """Scan a code: creates an order with one attempt at the payer's bank, processing at once.
 
-    A page names its form by ``form_id``; the same form sent twice gives the order that it made.
+    A page identifies its form by ``form_id``; submitting the same form twice returns the same order.
 
     Raises:
-        Unknown: there is no such request.
+        Unknown: the request does not exist.
         QrExpired, QrUsed, QrAmountRefused: the request does not allow it.
-        Invalid: an issuer that is not in the list, or a merchant without the method.
+        Invalid: the issuer is not in the list, or the merchant does not have the method.
     """
     known = [issuer.id for issuer in ISSUERS]
     if issuer_id is not None and issuer_id not in known:

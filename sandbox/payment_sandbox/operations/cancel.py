@@ -1,4 +1,4 @@
-"""Cancelling an order, as long as no money moved."""
+"""Cancelling an order before any money has moved."""
 
 from payment_sandbox.operations.steps import move_both
 from payment_sandbox.orders.order import Order
@@ -12,7 +12,7 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
     """Cancel an order; an authorization without captures is voided in full (SET-50).
 
     Raises:
-        OrderNotCancellable: money moved, or the order is over.
+        OrderNotCancellable: money has moved, or the order has ended.
     """
     with project.edit() as edit:
         order = edit.matched_order(order_id, if_match)
@@ -27,7 +27,7 @@ def cancel(project: Project, order_id: str, if_match: IfMatch | None) -> Order:
 
 
 def why_not_cancellable(order: Order) -> str | None:
-    """Why an order cannot be cancelled; None when it can."""
+    """Return why an order cannot be cancelled; None if it can."""
     if order.is_refund:
         return f"{order.id} is a refund, and refunds cannot be cancelled"
     credited_cents = sum(attempt.credited_cents for attempt in order.transactions)
@@ -38,8 +38,8 @@ def why_not_cancellable(order: Order) -> str | None:
         )
     if credited_cents:
         return (
-            f"{credited_cents} of {order.amount_cents} cents have come in for order {order.id}: it completes "
-            "with the rest, and can be refunded then"
+            f"{credited_cents} of {order.amount_cents} cents have been received for order {order.id}: "
+            "it completes with the rest and can then be refunded"
         )
     attempt = order.last_transaction
     authorization = attempt.authorization if attempt is not None else None

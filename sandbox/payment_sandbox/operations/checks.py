@@ -1,10 +1,10 @@
-"""What a well-formed order must also be: payable by this merchant, with what its method needs."""
+"""Checks that a well-formed order is payable: by this merchant, with what its method needs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.base import AttemptDraft, Method, Terms
+from payment_sandbox.methods.common.base import AttemptDraft, Method, Terms
 from payment_sandbox.operations.attempts import available, is_usable, why_unavailable
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.settings import Settings
@@ -15,7 +15,7 @@ NEEDS: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
 def check_order(
     data: Mapping[str, Any], found: Sequence[Violation], settings: Settings, terms: Terms
 ) -> list[Violation]:
-    """Check what can be checked of an order, next to what its form ``found`` wrong already."""
+    """Check an order, skipping the parts in which its form ``found`` violations."""
     violations: list[Violation] = []
     for index, asked in enumerate(data.get("transactions", ())):
         violations += _check_transaction(f"transactions[{index}]", asked, data, found, settings, terms)
@@ -38,7 +38,7 @@ def _check_transaction(
 ) -> list[Violation]:
     name = asked.get("payment_method")
     if name is None:
-        return []  # the form has said so
+        return []  # the form has reported it
     unavailable = why_unavailable(settings, name)
     if unavailable is not None:
         allowed = _usable(data, found, settings, available(settings))
@@ -50,7 +50,7 @@ def _check_transaction(
         if not _is_wrong(key, found)
     ]
     if "capture_mode" in asked and not method.capabilities.authorizes:
-        problem = f"{name} does not authorize, it is paid at once"
+        problem = f"{name} has no authorization, it is paid at once"
         violations.append(Violation(f"{path}.capture_mode", problem, rule="CAP-01"))
     draft = AttemptDraft(
         path, data.get("amount"), asked.get("payment_method_details", {}), asked.get("capture_mode")
@@ -76,7 +76,7 @@ def _check_allow_list(
     unknown = [
         Violation(
             f"payment_methods[{index}]",
-            f"{name!r} is no payment method",
+            f"{name!r} is not a payment method",
             _usable(data, found, settings, available(settings)),
         )
         for index, name in enumerate(names)
@@ -94,7 +94,7 @@ def _check_allow_list(
 def _usable(
     data: Mapping[str, Any], found: Sequence[Violation], settings: Settings, names: Sequence[str]
 ) -> list[str]:
-    """Those of the methods that this merchant has and this order has all that they need for."""
+    """The methods that this merchant can use and for which the order has everything they need."""
     return [
         name
         for name in names

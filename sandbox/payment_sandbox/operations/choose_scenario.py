@@ -1,4 +1,4 @@
-"""Choosing what shall happen in a project."""
+"""Choosing the scenario of a project."""
 
 from typing import Any
 
@@ -12,12 +12,12 @@ from payment_sandbox.scenarios.schema import scenario_schema
 
 
 def choose_scenario(project: Project, document: Document, catalogue: Catalogue) -> None:
-    """Activate a scenario that is known by its name, or a whole document (CTL-19).
+    """Activate a scenario by name, or from a whole document (CTL-19).
 
-    Attempts under way keep the outcome they began with (SCN-05).
+    Attempts already started keep their outcome (SCN-05).
 
     Raises:
-        Invalid: lists all that is wrong; the active scenario stays (SCN-01).
+        Invalid: lists all violations; the active scenario stays (SCN-01).
     """
     data = document.data
     with document.placing():
@@ -29,5 +29,5 @@ def choose_scenario(project: Project, document: Document, catalogue: Catalogue) 
 
 
 def file_schema() -> dict[str, Any]:
-    """The JSON Schema of scenario files, for editors."""
+    """Return the JSON Schema of scenario files, for editors."""
     return scenario_schema(NAMES, SettingsForm)

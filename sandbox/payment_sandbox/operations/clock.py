@@ -1,4 +1,4 @@
-"""Moving a project's clock: frozen, running, put forward, or advanced event by event."""
+"""Controlling a project's clock: freeze it, run it, set it forward or advance it event by event."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,8 +17,8 @@ def advance_clock(project: Project, aim: Mapping[str, Any], limits: Limits | Non
     """Advance ``by`` a period, ``to`` a time, or ``until`` the next event or until idle (CTL-13).
 
     Raises:
-        Invalid: a time before now.
-        ClockBusy: another advance is under way.
+        Invalid: the time is before now.
+        ClockBusy: another advance is running.
     """
     if "until" in aim:
         return advance(project, None, next_only=aim["until"] == "next", limits=limits)
@@ -28,7 +28,7 @@ def advance_clock(project: Project, aim: Mapping[str, Any], limits: Limits | Non
 
 
 def catch_up(project: Project) -> None:
-    """Do what a running clock has made due before the next request looks, however fast it runs."""
+    """Run what is due on a running clock before a request is handled, however fast the clock runs."""
     epoch = project.epoch
     if epoch.state.clock.running and not epoch.is_advancing:
         run_due(project)
@@ -37,16 +37,16 @@ def catch_up(project: Project) -> None:
 def change_clock(
     project: Project, mode: str | None = None, rate: float | None = None, now: datetime | None = None
 ) -> Advance:
-    """Put the clock forward, then freeze it or let it run (CTL-12).
+    """Set the clock forward, then freeze it or let it run (CTL-12).
 
     Returns:
-        How it was put forward; where a limit stopped it on its way, mode and rate are changed all the same.
+        The advance. Mode and rate change even if a limit stopped it early.
 
     Raises:
-        Invalid: a time before now; nothing changes.
-        ClockBusy: an advance is under way.
+        Invalid: the time is before now; nothing changes.
+        ClockBusy: an advance is running.
     """
-    # The advance also does what is due by now, so that a change of mode skips nothing.
+    # The advance also runs what is due by now, so that a change of mode skips nothing.
     aim = _to(now, "now") if now is not None else _stay
     done = advance(project, aim, limits=PUT_FORWARD)
     with project.edit() as edit:
@@ -64,7 +64,7 @@ def _stay(now: datetime) -> datetime:
 def _to(moment: datetime, path: str) -> Aim:
     def forward(now: datetime) -> datetime:
         if moment < now:
-            raise Invalid([Violation(path, f"is before now, {now.isoformat()}: time only goes forward")])
+            raise Invalid([Violation(path, f"is before now, {now.isoformat()}: time only moves forward")])
         return moment
 
     return forward

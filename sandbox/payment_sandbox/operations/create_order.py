@@ -1,4 +1,4 @@
-"""Creating an order, with one attempt or with a hosted page."""
+"""Creating an order, with one attempt or with a hosted payment page."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -17,17 +17,17 @@ HOSTED_PAGE_PERIOD: Final = "P1D"  # SET-69
 UNDERSTOOD: Final = frozenset(
     {"amount", "currency", "client", "order_lines", "payment_methods", "transactions"}
 )
-"""What creating an order looks at; everything else is stored as it was sent."""
+"""The keys that creating an order uses; everything else is stored as sent."""
 
 
 def create_order(project: Project, data: Mapping[str, Any], found: Sequence[Violation] = ()) -> Order:
-    """Create an order from what its form could read.
+    """Create an order from its parsed form.
 
-    ``found`` are the form's violations; the merchant gets them together with those found here.
+    ``found`` holds the form's violations; the merchant gets them together with those found here.
 
     Raises:
         Invalid: lists all violations; nothing is created.
-        RecurringSeriesExpired: the series of the vault token is over a year old.
+        RecurringSeriesExpired: the vault token's series is over a year old.
     """
     with project.edit() as edit:
         violations = [*found, *check_order(data, found, edit.settings, edit.terms)]
@@ -58,7 +58,7 @@ def _order(edit: Edit, data: Mapping[str, Any]) -> Order:
 
 
 def lines(data: Sequence[Mapping[str, Any]]) -> tuple[OrderLine, ...]:
-    """Checked order lines as the domain's."""
+    """Convert validated order lines to the domain's."""
     return tuple(
         OrderLine(
             amount_cents=line["amount"], **{key: value for key, value in line.items() if key != "amount"}

@@ -1,6 +1,6 @@
-"""What comes due: for each command whether it still applies, whether it is over for good, and what it does.
+"""Scheduled commands: whether each still applies, whether it is obsolete, and what it does.
 
-A command that comes due looks at the state again, so nothing ever has to be cancelled.
+A command checks the state again when it is due, so nothing ever has to be unscheduled.
 """
 
 from datetime import datetime
@@ -20,27 +20,27 @@ from payment_sandbox.orders.commands import (
     ExpirePage,
     Perform,
 )
-from payment_sandbox.orders.deliveries import DeliveryState
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 
 
 class Meaning(Protocol):
-    """What one kind of command means."""
+    """The behaviour of one kind of command."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether it has something to do at its time."""
+        """Whether it has something to do when it is due."""
         ...
 
     def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
-        """Whether it can never have anything to do again."""
+        """Whether it will never have anything to do again."""
         ...
 
     def run(self, edit: Edit, command: Any) -> None:
-        """Do it, at its own time."""
+        """Run the command."""
         ...
 
 
@@ -48,7 +48,7 @@ class PageExpiry:
     """The hosted payment page closes."""
 
     def applies(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
-        """While the order is open; but money may be on its way, and then it ends with its attempt (A21)."""
+        """Whether the order is open with no money in transit; else it ends with its attempt (A21)."""
         order = epoch.store.order(command.order_id)
         if order is None or not order.is_open:
             return False
@@ -56,12 +56,12 @@ class PageExpiry:
         return attempt is None or attempt.status != TransactionStatus.PENDING
 
     def is_over(self, epoch: Epoch, command: ExpirePage, at: datetime) -> bool:
-        """An order that ended stays so."""
+        """Whether the order has ended."""
         order = epoch.store.order(command.order_id)
         return order is None or not order.is_open
 
     def run(self, edit: Edit, command: ExpirePage) -> None:
-        """Expire the order, and the attempt under way with it."""
+        """Expire the order and its open attempt."""
         order = edit.order(command.order_id)
         attempt = order.last_transaction
         if attempt is not None and attempt.is_open:
@@ -70,19 +70,19 @@ class PageExpiry:
 
 
 class AttemptExpiry:
-    """The customer's time for an attempt is over."""
+    """The customer's time for an attempt runs out."""
 
     def applies(self, epoch: Epoch, command: ExpireAttempt, at: datetime) -> bool:
-        """While it is open, and its time was not set anew."""
+        """Whether it is open and its expiry has not changed."""
         attempt = _attempt(epoch, command)
         return attempt is not None and attempt.is_open and attempt.expires_at == at
 
     def is_over(self, epoch: Epoch, command: ExpireAttempt, at: datetime) -> bool:
-        """Once the attempt has ended."""
+        """Whether the attempt has ended."""
         return _has_ended(epoch, command)
 
     def run(self, edit: Edit, command: ExpireAttempt) -> None:
-        """Expire the attempt; its order too, where the customer cannot try again."""
+        """Expire the attempt, and its order if the customer cannot try again."""
         order = edit.order(command.order_id)
         attempt = _attempt_of(order, command)
         edit.move_transaction(attempt, Trigger.EXPIRE)
@@ -91,18 +91,18 @@ class AttemptExpiry:
 
 
 class AuthorizationExpiry:
-    """What was not captured by now never will be."""
+    """An authorization expires: what was not captured by now never will be."""
 
     def applies(self, epoch: Epoch, command: ExpireAuthorization, at: datetime) -> bool:
-        """While something is left of the authorization."""
+        """Whether part of the authorization is left."""
         return _is_authorized(epoch, command, at)
 
     def is_over(self, epoch: Epoch, command: ExpireAuthorization, at: datetime) -> bool:
-        """What is captured or voided in full stays so."""
+        """Whether it was captured or voided in full."""
         return not _is_authorized(epoch, command, at)
 
     def run(self, edit: Edit, command: ExpireAuthorization) -> None:
-        """Unused: expired; used in part: completed; never capturable again (SET-41, SET-42)."""
+        """Expire an unused authorization; complete a partly used one (SET-41, SET-42)."""
         order = edit.order(command.order_id)
         attempt = _attempt_of(order, command)
         authorization = _authorization_of(attempt)
@@ -114,18 +114,18 @@ class AuthorizationExpiry:
 
 
 class DelayedCapture:
-    """A delayed authorization captures what is left."""
+    """A delayed authorization captures its remainder."""
 
     def applies(self, epoch: Epoch, command: CaptureDelayed, at: datetime) -> bool:
-        """While something is left."""
+        """Whether part of the authorization is left."""
         return _is_authorized(epoch, command, at)
 
     def is_over(self, epoch: Epoch, command: CaptureDelayed, at: datetime) -> bool:
-        """Once nothing is left."""
+        """Whether nothing is left."""
         return not _is_authorized(epoch, command, at)
 
     def run(self, edit: Edit, command: CaptureDelayed) -> None:
-        """Capture (CAP-05, CAP-07)."""
+        """Capture the remainder (CAP-05, CAP-07)."""
         order = edit.order(command.order_id)
         attempt = _attempt_of(order, command)
         attempt.authorization = _authorization_of(attempt).capture_delayed(now=edit.now)
@@ -134,29 +134,29 @@ class DelayedCapture:
 
 
 class PlannedAction:
-    """A customer, bank, screening or processor acts by itself."""
+    """A customer, bank, screening or processor acts as planned."""
 
     def applies(self, epoch: Epoch, command: Perform, at: datetime) -> bool:
-        """Where the attempt's state allows it."""
+        """Whether the attempt's state allows it."""
         attempt = _attempt(epoch, command)
         if attempt is None:
             return False
         return command.action.name in behaviour_of(attempt).actions(attempt, epoch.terms(at))
 
     def is_over(self, epoch: Epoch, command: Perform, at: datetime) -> bool:
-        """Once the attempt has ended."""
+        """Whether the attempt has ended."""
         return _has_ended(epoch, command)
 
     def run(self, edit: Edit, command: Perform) -> None:
-        """Act as the scenario said."""
+        """Act as the scenario decided."""
         perform_on_attempt(edit, command.order_id, command.transaction_id, command.action)
 
 
 class DeliveryAttempt:
-    """A webhook is tried again, or for the first time after a delay."""
+    """A webhook is retried, or first sent after a delay."""
 
     def applies(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
-        """While the webhook is owed, and this attempt was not made by hand."""
+        """Whether the webhook is still pending and this attempt was not made by hand."""
         delivery = epoch.store.delivery(command.delivery_id)
         return (
             delivery is not None
@@ -165,11 +165,11 @@ class DeliveryAttempt:
         )
 
     def is_over(self, epoch: Epoch, command: AttemptDelivery, at: datetime) -> bool:
-        """What is delivered, failed or tried already stays so."""
+        """Whether it was delivered, has failed or was already tried."""
         return not self.applies(epoch, command, at)
 
     def run(self, edit: Edit, command: AttemptDelivery) -> None:
-        """Send it."""
+        """Send the webhook."""
         edit.send(command.delivery_id)
 
 
@@ -184,7 +184,7 @@ MEANINGS: Final[dict[type[Command], Meaning]] = {
 
 
 def meaning_of(command: Command) -> Meaning:
-    """What a command means."""
+    """Return the behaviour of a command."""
     return MEANINGS[type(command)]
 
 
@@ -194,13 +194,13 @@ def _attempt(epoch: Epoch, command: Any) -> Transaction | None:
 
 
 def _has_ended(epoch: Epoch, command: Any) -> bool:
-    """An attempt that ended stays so; but money can still come in for one that expired."""
+    """Whether the attempt has ended; money can still come in for one that expired."""
     attempt = _attempt(epoch, command)
     return attempt is None or not (attempt.is_open or attempt.status == TransactionStatus.EXPIRED)
 
 
 def _is_authorized(epoch: Epoch, command: Any, at: datetime) -> bool:
-    """Whether an authorization that ends at this time still has something left."""
+    """Whether an authorization that expires at this time has something left."""
     attempt = _attempt(epoch, command)
     authorization = attempt.authorization if attempt is not None else None
     if authorization is None or authorization.is_over or authorization.expires_at != at:

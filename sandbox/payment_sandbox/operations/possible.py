@@ -1,4 +1,4 @@
-"""What a merchant can do with an order now; for the answer that explains a refusal."""
+"""What a merchant can do with an order now, for responses that explain a refusal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -17,7 +17,7 @@ KEYS: Final = ", ".join(ALWAYS)
 
 
 def possible_now(order: Order) -> list[str]:
-    """Each thing that the merchant API would not refuse, with its bounds in cents."""
+    """List what the merchant API would accept, with limits in cents."""
     found = list(_takes(order.last_transaction)) if order.last_transaction is not None else []
     found += _refunds(order)
     if why_not_cancellable(order) is None:
@@ -55,7 +55,7 @@ def _refunds(order: Order) -> Iterator[str]:
 
 
 def _fits(lines: Sequence[OrderLine], left: Mapping[int, int], left_cents: Cents) -> bool:
-    """Whether one item at least of a line can still be taken."""
+    """Whether at least one item of a line can still be taken."""
     return any(
         quantity > 0 and 0 < lines[index].amount_cents <= left_cents for index, quantity in left.items()
     )

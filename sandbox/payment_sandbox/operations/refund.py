@@ -1,4 +1,4 @@
-"""Sending money back: a refund is an order-like record of its own."""
+"""Refunding money: a refund is an order-like record of its own."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -19,18 +19,18 @@ HANDED_ON: Final = ("merchant_order_id", "webhook_url", "customer")
 
 
 class Refunded(NamedTuple):
-    """A refund's record; ``warning`` where its amount and its lines did not say the same."""
+    """A refund's record; ``warning`` if its amount and its lines did not match."""
 
     record: Order
     warning: str | None
 
 
 def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: IfMatch | None) -> Refunded:
-    """Refund an amount, lines, or all that is left (SET-48, SET-49).
+    """Refund an amount, lines or the remainder (SET-48, SET-49).
 
     Raises:
-        Invalid: lines missing where the method needs them, or unknown.
-        NothingToRefund, RefundExceedsCaptured: the order has not so much to give back.
+        Invalid: lines are unknown, or missing although the method needs them.
+        NothingToRefund, RefundExceedsCaptured: the order does not have that much left to refund.
     """
     asked = [LineQuantity(**line) for line in data["order_lines"]] if "order_lines" in data else None
     with project.edit() as edit:
@@ -52,7 +52,7 @@ def refund(project: Project, order_id: str, data: Mapping[str, Any], if_match: I
 
 
 def give_back_failed(edit: Edit, record: Order) -> None:
-    """A refund that failed leaves its sum refundable."""
+    """Make the amount of a failed refund refundable again."""
     if record.transactions[0].status != TransactionStatus.ERROR:
         return
     assert record.refund_of_order_id is not None, "it is a refund"

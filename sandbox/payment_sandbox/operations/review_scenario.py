@@ -1,4 +1,4 @@
-"""Warnings about a scenario: rules that never match, and what test mode cannot do."""
+"""Warnings about a scenario: rules that never match, and outcomes that test mode does not support."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import BY_NAME, NAMES, REFUND
-from payment_sandbox.methods.base import Method
+from payment_sandbox.methods.common.base import Method
 from payment_sandbox.orders.customers import FIELDS as CUSTOMER_FIELDS
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.settings import Settings, check_scenario_settings, read_settings
@@ -22,7 +22,7 @@ CUSTOMER_KEYS: Final = tuple(CUSTOMER_FIELDS)
 
 
 class Kind(NamedTuple):
-    """One kind of attempt that a rule can be about: a method under a name, and the words it knows."""
+    """A kind of attempt that a rule can match: a method, the name used for it, and its outcome keys."""
 
     method: Method
     name: str
@@ -30,10 +30,10 @@ class Kind(NamedTuple):
 
 
 def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
-    """The scenario of a file, and warnings with line and column.
+    """Read a scenario file; return the scenario and its warnings with line and column.
 
     Raises:
-        Invalid: lists all that is wrong with it.
+        Invalid: lists all violations.
     """
     text = read_text(path)
     scenario = load_text(text, NAMES, check_scenario_settings, str(path))
@@ -41,7 +41,7 @@ def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
 
 
 def review_scenario(scenario: Scenario) -> list[Violation]:
-    """Warnings, each at the path of what has no effect; the scenario still works."""
+    """Return warnings, each with the path of what has no effect; the scenario still works."""
     settings = read_settings(dict(scenario.settings), Settings())
     found: list[Violation] = []
     for index, rule in enumerate(scenario.rules):
@@ -55,7 +55,7 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
 
 
 def _decided(rule: Rule, settings: Settings) -> list[Kind]:
-    """The kinds of attempts whose outcome a rule can say something about."""
+    """The kinds of attempts whose outcome a rule can decide."""
     return [kind for kind in _kinds(rule.when, settings) if _says(rule, kind)]
 
 
@@ -73,7 +73,7 @@ def _says(rule: Rule, kind: Kind) -> bool:
 def _never(
     index: int, rule: Rule, kinds: list[Kind], scenario: Scenario, settings: Settings
 ) -> Iterator[Violation]:
-    """A rule about nobody, or one that comes too late."""
+    """Rules that match no attempt, or only attempts that an earlier rule decides."""
     if not kinds:
         known = sorted({word for kind in _kinds(rule.when, settings) for word in kind.words & {*ACTORS}})
         yield Violation(
@@ -84,34 +84,34 @@ def _never(
         return
     for before, earlier in enumerate(scenario.rules[:index]):
         if earlier.times is None and _covers(earlier, rule, kinds):
-            yield Violation(f"rules[{index}]", f"can never match: rules[{before}] always does before it")
+            yield Violation(f"rules[{index}]", f"can never match: rules[{before}] always matches first")
             return
 
 
 def _overlooked(index: int, rule: Rule, kinds: list[Kind], settings: Settings) -> Iterator[Violation]:
-    """Words and conditions that mean nothing to any of the attempts."""
+    """Outcome keys and conditions that have no effect on any of the attempts."""
     path, when = f"rules[{index}]", rule.when
     known = set().union(*(kind.words for kind in kinds))
     for word in rule.then:
         if kinds and word not in known:
-            yield Violation(f"{path}.then.{word}", "means nothing to these attempts", sorted(known))
+            yield Violation(f"{path}.then.{word}", "has no effect on these attempts", sorted(known))
     yield from _impossible(path, when)
     for key in when.customer.keys() - set(CUSTOMER_KEYS):
         nearest = nearest_word(key, CUSTOMER_KEYS)
-        problem = f"is no key of a customer{did_you_mean(nearest)}"
+        problem = f"is not a customer field{did_you_mean(nearest)}"
         yield Violation(f"{path}.when.customer.{key}", problem, CUSTOMER_KEYS, nearest)
     switched_off = {kind.name for kind in kinds if kind.method.name not in settings.payment_methods}
     if when.payment_methods is not None and switched_off:
         names = " and ".join(sorted(switched_off))
-        yield Violation(f"{path}.when.payment_method", f"names {names}, which settings switch off")
+        yield Violation(f"{path}.when.payment_method", f"names {names}, which the settings disable")
 
 
 def _impossible(path: str, when: When) -> Iterator[Violation]:
-    """Conditions that no attempt meets."""
+    """Conditions that no attempt can meet."""
     if when.amount is not None and max(_lowest(when.amount), 1) > _highest(when.amount):
-        yield Violation(f"{path}.when.amount", "holds for no amount; the smallest is 1")
+        yield Violation(f"{path}.when.amount", "matches no amount; the smallest is 1")
     if when.refund and when.attempt not in (None, 1):
-        yield Violation(f"{path}.when.attempt", "holds for no refund: each is the first attempt of its own")
+        yield Violation(f"{path}.when.attempt", "matches no refund: a refund is always attempt 1")
 
 
 def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
@@ -119,7 +119,7 @@ def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
         for before, earlier in enumerate(scenario.webhooks[:index]):
             if earlier.status in (None, rule.status) and earlier.attempt in (None, rule.attempt):
                 yield Violation(
-                    f"webhooks[{index}]", f"can never match: webhooks[{before}] always does before it"
+                    f"webhooks[{index}]", f"can never match: webhooks[{before}] always matches first"
                 )
                 break
 
@@ -148,12 +148,12 @@ def _covers_customers(first: Mapping[str, str], then: Mapping[str, str]) -> bool
 
 
 def _covers_glob(first: str | None, then: str | None) -> bool:
-    """Whether all that matches the second glob matches the first; says no where it is hard to tell."""
+    """Whether everything that matches the second glob matches the first; False if that is hard to tell."""
     if first is None or first == "*" or first == then:
         return True
     if then is None or "[" in first + then or "?" in first:
         return False
-    return fnmatchcase(then, first)  # a star of the second is one more letter, which only a star takes
+    return fnmatchcase(then, first)  # a star in the second is a plain character that only a star matches
 
 
 def _covers_amounts(first: AmountRange, then: AmountRange) -> bool:
@@ -171,13 +171,13 @@ def _highest(amounts: AmountRange) -> float:
 
 
 def _untestable(index: int, rule: Rule, kinds: list[Kind]) -> Iterator[Violation]:
-    """What would need ``mode: live``."""
+    """Rules that need ``mode: live``."""
     asked = {kind.name for kind in kinds if not _plays_out(rule, kind)}
     named = rule.when.payment_methods is not None
     if asked and (named or len(asked) == len({kind.name for kind in kinds})):
         yield Violation(
             f"rules[{index}].when.payment_method" if named else f"rules[{index}].then",
-            f"asks test mode for what it cannot do with {' and '.join(sorted(asked))}; "
+            f"is not possible in test mode with {' and '.join(sorted(asked))}; "
             "settings: {mode: live} makes it possible",
         )
 

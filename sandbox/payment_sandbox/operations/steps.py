@@ -1,11 +1,11 @@
-"""Doing what a payment method decided: its steps, applied to an order under edit."""
+"""Applies the steps that a payment method decided on to an order."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.methods.base import Credit, Later, Move, OpenPage, Reveal, Step, StoreCard
+from payment_sandbox.methods.common.base import Credit, Later, Move, OpenPage, Reveal, Step, StoreCard
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.commands import CaptureDelayed, ExpireAuthorization, Perform
 from payment_sandbox.orders.order import Order
@@ -19,7 +19,7 @@ SUCCESSES: Final = frozenset({Trigger.PAY, Trigger.AUTHORIZE, Trigger.ACCEPT})
 
 
 def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[Step]) -> None:
-    """Apply the steps in their order."""
+    """Apply the steps in order."""
     for step in steps:
         if isinstance(step, Move):
             _move(edit, order, attempt, step)
@@ -37,14 +37,14 @@ def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[
 
 
 def move_both(edit: Edit, order: Order, attempt: Transaction, trigger: Trigger) -> None:
-    """Move an attempt, and its order with it where the tables know the step."""
+    """Move an attempt, and its order too if the order's transition table allows it."""
     edit.move_transaction(attempt, trigger)
     if can_move(order, trigger):
         edit.move_order(order, trigger)
 
 
 def page_is_over(order: Order, now: datetime) -> bool:
-    """Whether a hosted order that is still open has no page any more on which to try again."""
+    """Whether the page of an open hosted order has expired, so that the customer cannot try again."""
     return order.expires_at is not None and order.expires_at <= now and can_move(order, Trigger.EXPIRE)
 
 
@@ -65,7 +65,7 @@ def _move(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
 
 
 def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
-    """Move the order as its attempt was moved.
+    """Move the order along with its attempt.
 
     A hosted order waits for a success: after a failure the customer can choose again.
     """
@@ -78,9 +78,9 @@ def _follow(edit: Edit, order: Order, attempt: Transaction, step: Move) -> None:
 
 
 def _end_others(edit: Edit, order: Order, paid: Transaction) -> None:
-    """An order is paid once: other attempts end, and what is left of their authorizations is voided (A45).
+    """Cancel the other attempts and void the rest of their authorizations: an order is paid once (A45).
 
-    Only a bank transfer that comes late finds others under way.
+    Only a late bank transfer can find other attempts open.
     """
     for other in order.transactions:
         if other is paid:
@@ -105,7 +105,7 @@ def _void_rest(edit: Edit, attempt: Transaction, authorization: Authorization) -
 
 
 def _authorize(edit: Edit, order: Order, attempt: Transaction) -> None:
-    """Reserve the sum; its period starts anew from now (CAP-03, CAP-05)."""
+    """Reserve the amount; its expiration period restarts now (CAP-03, CAP-05)."""
     expires_at = Period.parse(attempt.expiration_period).after(edit.now)
     delayed = attempt.capture_mode == "delayed"
     attempt.authorization = Authorization(

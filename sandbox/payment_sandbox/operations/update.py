@@ -1,4 +1,4 @@
-"""Changing an order that exists."""
+"""Updating an order."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -23,11 +23,11 @@ def update(
     found: Sequence[Violation],
     if_match: IfMatch | None,
 ) -> Order:
-    """Change texts, addresses and customer; the sum and lines while no customer has acted (SET-51, SET-52).
+    """Change texts, addresses and customer; amount and lines until the customer acts (SET-51, SET-52).
 
     Raises:
         Invalid: lists all violations; nothing changes.
-        OrderNotUpdatable: a customer has acted, so amount and order_lines stand.
+        OrderNotUpdatable: the customer has acted, so amount and order_lines are final.
     """
     with project.edit() as edit:
         order = edit.matched_order(order_id, if_match)
@@ -53,20 +53,20 @@ def _apply(order: Order, changed: Mapping[str, Any]) -> None:
 
 
 def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -> dict[str, Any]:
-    """What differs from the order as it is."""
+    """The values that differ from the current order."""
     now = {**order.sent, "amount": order.amount_cents, "order_lines": order.order_lines}
     wanted = dict(data)
     if "order_lines" in data:
         wanted["order_lines"] = lines(data["order_lines"])
     if reduced_customer and order.customer is not None and wanted.get("customer") == reduced(order.customer):
-        del wanted["customer"]  # it came back as it was shown, which is no wish to lose the rest
+        del wanted["customer"]  # sent back as shown: do not drop the hidden fields
     return {name: value for name, value in wanted.items() if value != now.get(name)}
 
 
 def _check(
     edit: Edit, order: Order, changed: Mapping[str, Any], found: Sequence[Violation]
 ) -> list[Violation]:
-    """The order as it would be must still be payable by its method."""
+    """Check that the changed order could still be paid with its method."""
     attempt = order.last_transaction
     if order.is_refund or changed.keys().isdisjoint(PAYABILITY):
         return []
@@ -78,7 +78,7 @@ def _check(
     if order.payment_methods is not None and attempt is None:
         data["payment_methods"] = order.payment_methods
     if attempt is not None and attempt.is_open:
-        asked = {**attempt.asked, "cvc": ""}  # it was there at creation, and nobody kept it
+        asked = {**attempt.asked, "cvc": ""}  # it was sent at creation and is not stored
         data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": asked}]
     return check_order(data, found, edit.settings, edit.terms)
 
@@ -91,7 +91,7 @@ def is_sum_open(order: Order) -> bool:
 def _refuse_acted(order: Order) -> None:
     if not is_sum_open(order):
         raise OrderNotUpdatable(
-            f"order {order.id} is {order.status} and its customer has acted or its money is on its way: "
-            "amount and order_lines cannot change any more",
+            f"order {order.id} is {order.status} and its customer has acted or its money is in transit: "
+            "amount and order_lines can no longer change",
             list(ALWAYS),
         )

@@ -1,4 +1,4 @@
-"""Waiting, in real time, until something holds in a project."""
+"""Waiting, in real time, until conditions hold in a project."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from payment_sandbox.projects.project import Project
 
 
 class WaitTimedOut(Refusal):
-    """The time is over, and something else is true."""
+    """The wait timed out before its conditions held."""
 
     rule = "CTL-26"
 
@@ -19,7 +19,7 @@ class WaitTimedOut(Refusal):
 
 
 class Condition(NamedTuple):
-    """What is waited for: a reading, and whether the reading is the right one."""
+    """A condition to wait for: how to read a value, and a test of that value."""
 
     read: Callable[[Project], Any]
     holds: Callable[[Any], bool]
@@ -27,7 +27,7 @@ class Condition(NamedTuple):
 
 
 def order_status(order_id: str, status: str) -> Condition:
-    """An order has this status."""
+    """Wait for an order to have this status."""
 
     def read(project: Project) -> str:
         return project.find_order(order_id).status
@@ -36,7 +36,7 @@ def order_status(order_id: str, status: str) -> Condition:
 
 
 def webhook_answered(order_id: str) -> Condition:
-    """A delivery for this order was answered, whatever the answer."""
+    """Wait for a response to a webhook of this order, whatever its status."""
 
     def answers(project: Project) -> list[int]:
         return [
@@ -51,7 +51,7 @@ def webhook_answered(order_id: str) -> Condition:
 
 
 def idle() -> Condition:
-    """Nothing is due at or before now, and nothing is on its way."""
+    """Wait until nothing is due now and no webhook is in flight."""
 
     def is_idle(project: Project) -> bool:
         epoch = project.epoch
@@ -61,11 +61,11 @@ def idle() -> Condition:
 
 
 def wait(project: Project, conditions: list[Condition], timeout_seconds: float) -> dict[str, Any]:
-    """Wait until all conditions hold together; returns what was read.
+    """Wait until all conditions hold at once; return the values read.
 
     Raises:
-        Unknown: an order that there is not, or a project that went meanwhile.
-        WaitTimedOut: the time is over; it tells what is true instead.
+        Unknown: an order does not exist, or the project was deleted meanwhile.
+        WaitTimedOut: the timeout passed; it carries the current values.
     """
     until_seconds = project.services.real.monotonic_seconds() + timeout_seconds
     while True:
@@ -77,4 +77,4 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
             if project.events.is_ended:
                 raise Unknown("the project was deleted while this call waited")
             shown = ", ".join(f"{name} is {value}" for name, value in found.items())
-            raise WaitTimedOut(f"not so after {timeout_seconds:g} seconds: {shown}", found)
+            raise WaitTimedOut(f"timed out after {timeout_seconds:g} seconds: {shown}", found)

@@ -1,1 +1,1 @@
-"""The domain: orders, attempts to pay them, authorizations, refunds, stored cards and webhooks owed."""
+"""The domain: orders, payment attempts, authorizations, refunds, stored cards and webhooks."""

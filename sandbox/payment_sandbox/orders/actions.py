@@ -1,4 +1,4 @@
-"""What customers, banks, screenings and processors can do to an attempt."""
+"""The actions of customers, banks, screenings and processors on an attempt."""
 
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,7 @@ ACTIONS: Final = {
 
 
 class Action(NamedTuple):
-    """One thing that somebody does; the other fields say how, where it matters."""
+    """One action of an actor; the other fields give the details, if any."""
 
     actor: str
     action: str
@@ -31,7 +31,7 @@ class Action(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Who does what, such as ``customer pay``."""
+        """Actor and action, such as ``customer pay``."""
         return f"{self.actor} {self.action}"
 
     def as_mapping(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What is left of an authorization, and who may still take it."""
+"""Authorizations: what is captured, voided and left."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ class Taken(StrEnum):
 
 
 class Style(StrEnum):
-    """How an entry was asked for; a capture in full fixes no style."""
+    """How an entry was requested; a capture in full does not set a style."""
 
     FULL = "in full"
     AMOUNT = "by amount"
@@ -43,7 +43,7 @@ class Style(StrEnum):
 
 
 class Entry(NamedTuple):
-    """One line of the ledger, for good."""
+    """One immutable line of the ledger."""
 
     taken: Taken
     style: Style
@@ -54,7 +54,7 @@ class Entry(NamedTuple):
 
 
 class Authorization(NamedTuple):
-    """A reserved sum as a ledger of immutable entries: captured + voided + remaining = original."""
+    """A reserved amount as a ledger of entries: captured + voided + remaining = original."""
 
     original_cents: Cents
     lines: tuple[OrderLine, ...]
@@ -66,17 +66,17 @@ class Authorization(NamedTuple):
 
     @property
     def captured_cents(self) -> Cents:
-        """What was captured so far."""
+        """The amount captured so far."""
         return self._sum(Taken.CAPTURED)
 
     @property
     def voided_cents(self) -> Cents:
-        """What was voided so far."""
+        """The amount voided so far."""
         return self._sum(Taken.VOIDED)
 
     @property
     def remaining_cents(self) -> Cents:
-        """What is neither captured nor voided."""
+        """The amount neither captured nor voided."""
         return self.original_cents - self.captured_cents - self.voided_cents
 
     def quantities(self, taken: Taken) -> dict[int, int]:
@@ -84,15 +84,15 @@ class Authorization(NamedTuple):
         return merged(entry.quantities for entry in self.entries if entry.taken is taken)
 
     def remaining_quantities(self) -> dict[int, int]:
-        """What is left of each line, by its index."""
+        """The remaining quantities by line index."""
         gone = merged(entry.quantities for entry in self.entries)
         return {index: line.quantity - gone.get(index, 0) for index, line in enumerate(self.lines)}
 
     def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
-        """What was captured and what voided of each line, once nothing remains (A41).
+        """The captured and the voided quantities by line index, once nothing remains (A41).
 
-        Items that nobody has addressed were taken by amount: voided are those whose whole price voids by
-        amount cover, the last lines first; without any capture all of them.
+        Items that no request addressed by line were taken by amount. Voids by amount are assigned to whole
+        items, last lines first; the other items count as captured. Without any capture, all are voided.
         """
         addressed = merged(
             entry.quantities
@@ -119,32 +119,32 @@ class Authorization(NamedTuple):
 
     @property
     def capture_style(self) -> "Style | None":
-        """How it was captured so far, where that binds what follows (CAP-08, CAP-09)."""
+        """The style of earlier captures, which later ones must use; None if any (CAP-08, CAP-09)."""
         binding = [e.style for e in self.entries if e.taken is Taken.CAPTURED and e.style is not Style.FULL]
         return binding[0] if binding else None
 
     def capture_rest(self, *, now: datetime) -> "Authorization":
-        """Take all that is left (END-11).
+        """Capture all that is left (END-11).
 
         Raises:
             AuthorizationExpired: ``now`` is at or past ``expires_at``.
-            AuthorizationDelayed: it captures itself.
+            AuthorizationDelayed: it is captured automatically.
             CaptureExceedsRemainder: nothing is left.
         """
         self._refuse_capture(now)
         return self._take_rest(Taken.CAPTURED, now)
 
     def capture_delayed(self, *, now: datetime) -> "Authorization":
-        """Take all that is left when a delayed authorization's period has passed (CAP-05, CAP-07)."""
+        """Capture all that is left once a delayed authorization's period is over (CAP-05, CAP-07)."""
         return self._take_rest(Taken.CAPTURED, now)
 
     def capture_amount(
         self, amount_cents: Cents, description: str | None, *, now: datetime
     ) -> "Authorization":
-        """Take part of the authorization by amount (CAP-04, CAP-06, CAP-09).
+        """Capture part of the authorization by amount (CAP-04, CAP-06, CAP-09).
 
         Raises:
-            CaptureStyleMixed: lines were captured before, so amounts cannot be.
+            CaptureStyleMixed: earlier captures were by lines.
             CaptureExceedsRemainder: less than ``amount_cents`` is left.
         """
         self._refuse_capture(now)
@@ -154,12 +154,12 @@ class Authorization(NamedTuple):
     def capture_lines(
         self, asked: Sequence[LineQuantity], description: str | None, *, now: datetime
     ) -> "Authorization":
-        """Take quantities of lines (CAP-04, CAP-06, CAP-08).
+        """Capture quantities of lines (CAP-04, CAP-06, CAP-08).
 
         Raises:
-            Invalid: a line that the order does not have, or lines that add up to nothing.
-            CaptureStyleMixed: amounts were captured before, so lines cannot be.
-            CaptureExceedsRemainder: less is left of a line, or of the sum.
+            Invalid: the order does not have a line, or the lines add up to less than 1 cent.
+            CaptureStyleMixed: earlier captures were by amount.
+            CaptureExceedsRemainder: less is left of a line, or of the amount.
         """
         require_known(self.lines, asked)
         self._refuse_capture(now)
@@ -167,24 +167,24 @@ class Authorization(NamedTuple):
         return self._take_lines(Taken.CAPTURED, asked, description, now)
 
     def void_amount(self, amount_cents: Cents, description: str | None, *, now: datetime) -> "Authorization":
-        """Give back part of what is left (VOID-01)."""
+        """Void part of what is left (VOID-01)."""
         self._refuse_over(now)
         return self._take(Taken.VOIDED, Style.AMOUNT, amount_cents, (), description, now)
 
     def void_lines(
         self, asked: Sequence[LineQuantity], description: str | None, *, now: datetime
     ) -> "Authorization":
-        """Give back quantities of lines (STA-20)."""
+        """Void quantities of lines (STA-20)."""
         require_known(self.lines, asked)
         self._refuse_over(now)
         return self._take_lines(Taken.VOIDED, asked, description, now)
 
     def void_rest(self, *, now: datetime) -> "Authorization":
-        """Give back all that is left (VOID-02)."""
+        """Void all that is left (VOID-02)."""
         return self._take_rest(Taken.VOIDED, now)
 
     def ended(self) -> "Authorization":
-        """The same ledger, never to be captured or voided again."""
+        """The same ledger, closed to captures and voids."""
         return self._replace(is_over=True)
 
     def _sum(self, taken: Taken) -> Cents:
@@ -193,8 +193,8 @@ class Authorization(NamedTuple):
     def _refuse_over(self, now: datetime) -> None:
         if self.is_over or (now >= self.expires_at and not self.delayed):
             raise AuthorizationExpired(
-                f"the authorization of {self.authorized_at.isoformat()} ran out at "
-                f"{self.expires_at.isoformat()}; nothing can be captured or voided any more"
+                f"the authorization of {self.authorized_at.isoformat()} expired at "
+                f"{self.expires_at.isoformat()}; it can no longer be captured or voided"
             )
 
     def _refuse_capture(self, now: datetime) -> None:
@@ -202,8 +202,8 @@ class Authorization(NamedTuple):
         if self.delayed:
             at = self.expires_at.isoformat()
             raise AuthorizationDelayed(
-                f"capture_mode is delayed: what is left is captured by itself at {at}; void what must not be "
-                "captured before that"
+                f"capture_mode is delayed: the rest is captured automatically at {at}; before then, void "
+                "what must not be captured"
                 if self.remaining_cents
                 else f"capture_mode is delayed, and nothing is left: {self.captured_cents} of "
                 f"{self.original_cents} cents are captured, {self.voided_cents} voided"
@@ -247,7 +247,7 @@ class Authorization(NamedTuple):
         remaining_cents = self.remaining_cents
         if amount_cents > remaining_cents or not remaining_cents:
             raise _exceeds(taken)(
-                f"{amount_cents or 'a share'} of {remaining_cents} remaining cents cannot be {taken}: "
+                f"{amount_cents} cents cannot be {taken}: {remaining_cents} remain, "
                 f"{self.captured_cents} of {self.original_cents} are captured, {self.voided_cents} voided"
             )
         entry = Entry(taken, style, amount_cents, quantities, now, description)

@@ -1,4 +1,4 @@
-"""The test cards: five families, three flows, and two cards that a bank declines."""
+"""The test cards: five families, three flows, and two cards that are declined."""
 
 from typing import Any, Final, NamedTuple
 
@@ -8,27 +8,27 @@ CONFIGURABLE: Final = "challenge-configurable"
 
 
 class Card(NamedTuple):
-    """A test card; ``refusal`` is why its bank declines it, if it does."""
+    """A test card; ``refusal`` is the reason if its bank declines it."""
 
     name: str
     family: str
     flow: str
-    number: str  # typed by testers, compared, and never shown
+    number: str  # testers type it in; it is never shown
     refusal: str | None = None
 
     @property
     def truncated_pan(self) -> str:
-        """The number as answers and pages show it."""
+        """The masked number for responses and pages."""
         return f"{self.number[:6]}******{self.number[-4:]}"
 
     @property
     def asks(self) -> bool:
-        """Whether its bank asks for a confirmation."""
+        """Whether its bank asks the customer for confirmation."""
         return self.flow != FRICTIONLESS
 
     @property
     def shown(self) -> dict[str, Any]:
-        """What a paid transaction shows of it (CARD-15 to CARD-18)."""
+        """The card details of a paid transaction (CARD-15 to CARD-18)."""
         return {
             "card_expiry": "122031",
             "cardholder_name": "J. de Vries",

@@ -1,4 +1,4 @@
-"""What is due later: plain data that ``operations.perform`` knows how to do."""
+"""Scheduled work, as plain data that ``operations.perform`` carries out."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -8,7 +8,7 @@ from payment_sandbox.orders.actions import Action
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Command:
-    """Something to do for an order; what it finds when it comes due decides whether it still applies."""
+    """Scheduled work on an order; whether it still applies is checked when it is due."""
 
     order_id: str
     kind: ClassVar[str] = ""
@@ -28,7 +28,7 @@ class ExpirePage(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpireAttempt(Command):
-    """The customer's time for this attempt is over."""
+    """The time to pay by this attempt is over."""
 
     transaction_id: str
     kind: ClassVar[str] = "expiry"
@@ -36,7 +36,7 @@ class ExpireAttempt(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpireAuthorization(Command):
-    """What was not captured by now never will be."""
+    """The authorization expires; the rest can no longer be captured."""
 
     transaction_id: str
     kind: ClassVar[str] = "authorization-expiry"
@@ -52,7 +52,7 @@ class CaptureDelayed(Command):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Perform(Command):
-    """A customer, bank, screening or processor acts by itself, as the scenario said."""
+    """A customer, bank, screening or processor acts automatically, as the scenario says."""
 
     transaction_id: str
     action: Action

@@ -1,4 +1,4 @@
-"""What answers show of a customer."""
+"""The customer fields in responses."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -27,5 +27,5 @@ REDUCED_FIELDS: Final = ("country", "ip_address")
 
 
 def reduced(customer: Mapping[str, Any]) -> dict[str, Any]:
-    """Country and address only, for projects with ``reduced_customer`` (CUS-13)."""
+    """Country and IP address only, for projects with ``reduced_customer`` (CUS-13)."""
     return {name: customer[name] for name in REDUCED_FIELDS if name in customer}

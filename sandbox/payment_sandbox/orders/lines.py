@@ -1,4 +1,4 @@
-"""Order lines, and which quantities of them a merchant addresses."""
+"""Order lines, and the quantities of them in a request."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -35,19 +35,19 @@ class OrderLine(NamedTuple):
 
 
 class LineQuantity(NamedTuple):
-    """How a request addresses a part of a line."""
+    """A quantity of a line, as in a request."""
 
     merchant_order_line_id: str
     quantity: int
 
 
 def total_cents(lines: Iterable[OrderLine]) -> Cents:
-    """What the lines add up to."""
+    """The total of the lines."""
     return sum(line.amount_cents * line.quantity for line in lines)
 
 
 def quantities_total_cents(lines: Sequence[OrderLine], quantities: Quantities) -> Cents:
-    """What these quantities of the lines add up to."""
+    """The total of these quantities."""
     return sum(lines[index].amount_cents * quantity for index, quantity in quantities)
 
 
@@ -64,7 +64,7 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
     """Refuse line ids that the order does not have.
 
     Raises:
-        Invalid: names every unknown id by its path, and the ids there are.
+        Invalid: lists every unknown id with its path, and the known ids.
     """
     known = sorted({line.merchant_order_line_id for line in lines if line.merchant_order_line_id is not None})
     violations = [
@@ -83,12 +83,12 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
 def allocate(
     lines: Sequence[OrderLine], left: dict[int, int], asked: Sequence[LineQuantity]
 ) -> tuple[Quantities, list[str]]:
-    """Take the asked quantities from what is left of each line.
+    """Take the requested quantities from what is left of each line.
 
-    Lines that share an id are taken from in their order (A19).
+    Lines with the same id are used in their order (A19).
 
     Returns:
-        The quantities by line index, and a sentence for each line of which too little is left.
+        The quantities by line index, and a message for each line with too little left.
     """
     available = dict(left)
     taken: dict[int, int] = {}
@@ -104,6 +104,7 @@ def allocate(
             wanted -= part
         if wanted:
             short.append(
-                f"line {item.merchant_order_line_id!r}: {item.quantity} asked, {item.quantity - wanted} left"
+                f"line {item.merchant_order_line_id!r}: {item.quantity} requested, "
+                f"{item.quantity - wanted} left"
             )
     return tuple((index, quantity) for index, quantity in taken.items() if quantity), short

@@ -1,4 +1,4 @@
-"""An order: what is to be paid, and the attempts to pay it."""
+"""An order and its payment attempts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class RefundEntry(NamedTuple):
-    """A refund as its order remembers it; a failed one gives its sum back."""
+    """A refund as recorded on its order; if it failed, its amount can be refunded again."""
 
     refund_id: str
     amount_cents: Cents
@@ -22,9 +22,9 @@ class RefundEntry(NamedTuple):
 
 @dataclass(slots=True)
 class Order:
-    """One order or, with ``refund_of_order_id``, one refund, which has the same shape.
+    """An order or, with ``refund_of_order_id``, a refund, which has the same shape.
 
-    A published version is never changed; an edit works on a copy.
+    A published version never changes; edits work on a copy.
     """
 
     TRANSITIONS: ClassVar[Mapping[str, Mapping[Trigger, str]]] = ORDER_TRANSITIONS
@@ -43,10 +43,10 @@ class Order:
     last_transaction_added: datetime | None = None
     expires_at: datetime | None = None
     payment_methods: tuple[str, ...] | None = None
-    sent: Mapping[str, Any] = field(default_factory=dict)  # what the merchant sent, stored as it came
+    sent: Mapping[str, Any] = field(default_factory=dict)  # what the merchant sent, unchanged
     order_lines: tuple[OrderLine, ...] = ()
     transactions: tuple[Transaction, ...] = ()
-    bankqr_id: str | None = None  # the QR request whose scan made it
+    bankqr_id: str | None = None  # the QR request whose scan created it
     reason: str | None = None
     page_visited: bool = False
     refunds: tuple[RefundEntry, ...] = ()
@@ -54,12 +54,12 @@ class Order:
 
     @property
     def description(self) -> str | None:
-        """The merchant's words for it."""
+        """The merchant's description."""
         return self.sent.get("description")
 
     @property
     def merchant_order_id(self) -> str | None:
-        """The merchant's own number for it."""
+        """The merchant's own order id."""
         return self.sent.get("merchant_order_id")
 
     @property
@@ -69,12 +69,12 @@ class Order:
 
     @property
     def webhook_url(self) -> str | None:
-        """Where its webhooks go; None: to the project's address."""
+        """Where its webhooks go; None means the project's URL."""
         return self.sent.get("webhook_url")
 
     @property
     def expiration_period(self) -> str | None:
-        """How long its hosted page is open, as it was spelled."""
+        """How long its hosted page stays open, as the merchant wrote it."""
         return self.sent.get("expiration_period")
 
     @property
@@ -84,27 +84,27 @@ class Order:
 
     @property
     def extra(self) -> dict[str, Any] | None:
-        """What the merchant keeps with it."""
+        """The merchant's own data."""
         return self.sent.get("extra")
 
     @property
     def last_transaction(self) -> Transaction | None:
-        """The attempt that counts: the newest."""
+        """The newest attempt, which is the current one."""
         return self.transactions[-1] if self.transactions else None
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still end either way."""
+        """Whether its outcome is still open."""
         return self.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
 
     @property
     def is_refund(self) -> bool:
-        """Whether this is the record of a refund."""
+        """Whether this is a refund."""
         return self.refund_of_order_id is not None
 
     @property
     def has_page(self) -> bool:
-        """Whether a customer has a page to go to."""
+        """Whether it has a payment page."""
         return self.is_hosted or any(transaction.has_page for transaction in self.transactions)
 
     @property
@@ -117,23 +117,23 @@ class Order:
 
     @property
     def paying_transaction(self) -> Transaction | None:
-        """The newest attempt that brought money; the newest of all where none did."""
+        """The newest attempt with captured money; without one, the newest attempt."""
         paid = [transaction for transaction in self.transactions if transaction.captured_cents]
         return paid[-1] if paid else self.last_transaction
 
     @property
     def received_cents(self) -> Cents:
-        """Money that moved to the merchant, by whichever attempts, refunds not subtracted (A45)."""
+        """Money that the merchant received by all attempts, refunds not subtracted (A45)."""
         return sum(transaction.captured_cents for transaction in self.transactions)
 
     @property
     def captured_cents(self) -> Cents:
-        """How much of the order's amount has moved to the merchant; money that came twice counts once."""
+        """How much of the order's amount the merchant received; anything beyond the amount does not count."""
         return min(self.received_cents, self.amount_cents)
 
     @property
     def voided_cents(self) -> Cents:
-        """How much of the order's amount was reserved and given back."""
+        """How much of the order's amount was voided."""
         voided = sum(
             transaction.authorization.voided_cents
             for transaction in self.transactions
@@ -143,12 +143,12 @@ class Order:
 
     @property
     def remaining_cents(self) -> Cents:
-        """What was neither captured nor voided: captured + voided + remaining = amount."""
+        """The amount neither captured nor voided: captured + voided + remaining = amount."""
         return self.amount_cents - self.captured_cents - self.voided_cents
 
     @property
     def flags(self) -> list[str]:
-        """What is special about this order."""
+        """The flags that apply to this order."""
         authorized = [t.authorization for t in self.transactions if t.authorization is not None]
         held = {
             "is-test": self.is_test,
@@ -161,14 +161,14 @@ class Order:
         return [name for name, holds in held.items() if holds]
 
     def transaction(self, transaction_id: str) -> Transaction | None:
-        """The transaction of this id, if it is one of this order's."""
+        """The transaction with this id, if the order has it."""
         for transaction in self.transactions:
             if transaction.id == transaction_id:
                 return transaction
         return None
 
     def copied(self) -> "Order":
-        """A copy to work on, its transactions copied too."""
+        """A copy to edit, with copies of its transactions."""
         copy = object.__new__(Order)
         for name in _NAMES:
             setattr(copy, name, getattr(self, name))

@@ -1,4 +1,4 @@
-"""A bank QR request: a code that payers scan, each scan an order."""
+"""A bank QR request: payers scan its code, and each scan creates an order."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from payment_sandbox.orders.refusals import QrAmountRefused, QrExpired, QrUsed
 
 
 class QrRequest(NamedTuple):
-    """What a scanned code asks of the payer."""
+    """A QR code and its payment terms."""
 
     id: str
     created: datetime
@@ -27,28 +27,28 @@ class QrRequest(NamedTuple):
     scans: int = 0
 
     def scanned(self, amount_cents: Cents | None, *, now: datetime) -> tuple["QrRequest", Cents]:
-        """Count a scan and settle its amount.
+        """Count a scan and determine its amount.
 
         Raises:
             QrExpired: ``now`` is past ``expires_at`` (QR-17).
-            QrUsed: it is one-off and was scanned before (QR-13).
+            QrUsed: it is one-off and was already scanned (QR-13).
             QrAmountRefused: the amount is fixed, missing or out of bounds (QR-04, QR-05).
         """
         if now >= self.expires_at:
-            raise QrExpired(f"QR request {self.id} could be used until {self.expires_at.isoformat()}")
+            raise QrExpired(f"QR request {self.id} expired at {self.expires_at.isoformat()}")
         if self.one_off and self.scans:
-            raise QrUsed(f"QR request {self.id} is one-off and was scanned before")
+            raise QrUsed(f"QR request {self.id} is one-off and was already scanned")
         return self._replace(scans=self.scans + 1), self._settled(amount_cents)
 
     def _settled(self, amount_cents: Cents | None) -> Cents:
         if amount_cents is None or amount_cents == self.amount_cents:
             if self.amount_cents is None:
-                raise QrAmountRefused(f"QR request {self.id} has no amount of its own: the payer enters one")
+                raise QrAmountRefused(f"QR request {self.id} has no amount: the payer must enter one")
             return self.amount_cents
         if not self.amount_changeable:
             raise QrAmountRefused(f"the amount of QR request {self.id} is fixed at {self.amount_cents} cents")
         low, high = self.amount_min_cents or 1, self.amount_max_cents
         if amount_cents < low or (high is not None and amount_cents > high):
             bounds = f"{low} to {high}" if high is not None else f"at least {low}"
-            raise QrAmountRefused(f"{amount_cents} cents is out of bounds: expected {bounds}")
+            raise QrAmountRefused(f"{amount_cents} cents is out of range: expected {bounds}")
         return amount_cents

@@ -18,12 +18,12 @@ from payment_sandbox.orders.refusals import Invalid, NothingToRefund, RefundExce
 
 
 def refundable_cents(order: Order) -> Cents:
-    """What was captured or completed, less the refunds that did not fail."""
+    """The captured or completed amount, minus the refunds that did not fail."""
     return order.received_cents - sum(refund.amount_cents for refund in order.refunds if not refund.failed)
 
 
 def refundable_quantities(order: Order) -> dict[int, int]:
-    """What can still be refunded of each line, by its index."""
+    """The quantities that can still be refunded, by line index."""
     refunded = merged(refund.quantities for refund in order.refunds if not refund.failed)
     return {
         index: quantity - refunded.get(index, 0) for index, quantity in _captured_quantities(order).items()
@@ -31,7 +31,7 @@ def refundable_quantities(order: Order) -> dict[int, int]:
 
 
 def _captured_quantities(order: Order) -> dict[int, int]:
-    """Lines captured; where no capture named lines, every line counts and the sum alone is the bound."""
+    """The captured quantities; all quantities if no capture was by lines, so only the amount is a limit."""
     paid = order.paying_transaction
     authorization = paid.authorization if paid is not None else None
     if authorization is not None:
@@ -42,7 +42,7 @@ def _captured_quantities(order: Order) -> dict[int, int]:
 
 
 class PlannedRefund(NamedTuple):
-    """What a refund takes; ``warning`` where its amount and its lines do not say the same."""
+    """What a refund takes; ``warning`` if its amount and its lines differ."""
 
     amount_cents: Cents
     quantities: Quantities
@@ -58,12 +58,12 @@ def plan_refund(
 ) -> PlannedRefund:
     """Decide what a refund takes: an amount, lines, or all that is left (SET-49).
 
-    With both an amount and lines the amount decides, unless the method refunds by lines (A46).
+    Given both, the amount takes precedence, unless the method refunds by lines (A46).
 
     Raises:
-        Invalid: a line that the order does not have, or lines that add up to nothing.
-        NothingToRefund: nothing was captured, or everything went back already.
-        RefundExceedsCaptured: more than is left.
+        Invalid: the order does not have a line, or the lines add up to less than 1 cent.
+        NothingToRefund: nothing was captured, or everything is already refunded.
+        RefundExceedsCaptured: less is left to refund.
     """
     if asked is not None:
         require_known(order.order_lines, asked)
@@ -77,17 +77,17 @@ def plan_refund(
         return PlannedRefund(_bounded(left_cents if amount_cents is None else amount_cents, left_cents), ())
     asked_cents = _total_cents(order, asked)
     if amount_cents is not None and amount_cents != asked_cents and not goes_by_lines:
-        differs = f"order_lines add up to {asked_cents} cents; amount decides, {amount_cents} cents"
+        differs = f"order_lines add up to {asked_cents} cents; amount takes precedence: {amount_cents} cents"
         return PlannedRefund(_bounded(amount_cents, left_cents), (), differs)
     quantities, total_cents = _by_lines(order, asked)
     warning: str | None = None
     if amount_cents not in (None, total_cents):
-        warning = f"amount is {amount_cents} cents; order_lines decide, {total_cents} cents"
+        warning = f"amount is {amount_cents} cents; order_lines take precedence: {total_cents} cents"
     return PlannedRefund(_bounded(total_cents, left_cents), quantities, warning)
 
 
 def _total_cents(order: Order, asked: Sequence[LineQuantity]) -> Cents:
-    """What the asked lines add up to, whatever is left of them."""
+    """The total of the requested lines, however much is left of them."""
     everything = {index: sum(item.quantity for item in asked) for index in range(len(order.order_lines))}
     quantities, _ = allocate(order.order_lines, everything, asked)
     return quantities_total_cents(order.order_lines, quantities)
@@ -107,5 +107,5 @@ def _by_lines(order: Order, asked: Sequence[LineQuantity]) -> tuple[Quantities, 
 
 def _bounded(amount_cents: Cents, left_cents: Cents) -> Cents:
     if amount_cents > left_cents:
-        raise RefundExceedsCaptured(f"{amount_cents} cents asked, {left_cents} left to refund")
+        raise RefundExceedsCaptured(f"{amount_cents} cents requested, {left_cents} left to refund")
     return amount_cents

@@ -1,14 +1,14 @@
-"""Why not: one name per refused rule, and the sentence that explains it."""
+"""Refusals: one exception class per reason."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Violation(NamedTuple):
-    """One thing wrong with a request: where, what was expected, and what would have been allowed.
+    """One error in a request: where, what was expected, and the allowed values.
 
-    In a file it has a place, too: ``line`` and ``column`` count from 1. ``rule`` is the id of the rule
-    that it breaks, where its path alone does not say so.
+    For a file, ``line`` and ``column`` count from 1. ``rule`` is the id of the broken rule, if it does not
+    follow from the path.
     """
 
     path: str
@@ -22,7 +22,7 @@ class Violation(NamedTuple):
 
 
 class Invalid(Exception):
-    """A request breaks rules of form or of the merchant's contract; all of them are listed."""
+    """The request is malformed, or not covered by the merchant's contract; lists all violations."""
 
     def __init__(self, violations: Sequence[Violation]) -> None:
         super().__init__("; ".join(f"{violation.path}: {violation.message}" for violation in violations))
@@ -30,9 +30,9 @@ class Invalid(Exception):
 
 
 class Refusal(Exception):
-    """A well-formed request that a rule refuses now; nothing has changed.
+    """A rule refuses a well-formed request in the current state; nothing has changed.
 
-    ``rule`` is the rule's id in the fidelity ledger, ``allowed`` what is possible instead.
+    ``rule`` is the rule's id in the fidelity ledger; ``allowed`` lists what is possible instead.
     """
 
     rule: str = ""
@@ -46,13 +46,13 @@ class Refusal(Exception):
 
 
 class Unknown(Refusal):
-    """Nothing here has this identifier."""
+    """Nothing in this project has this identifier."""
 
     rule = "SET-08"
 
 
 class Stale(Refusal):
-    """The order changed since the merchant read it."""
+    """The order has changed since the merchant read it."""
 
     rule = "SET-33"
 
@@ -64,55 +64,55 @@ class AuthorizationMissing(Refusal):
 
 
 class AuthorizationExpired(Refusal):
-    """The authorization ran out."""
+    """The authorization has expired."""
 
     rule = "CAP-04"
 
 
 class AuthorizationDelayed(Refusal):
-    """A delayed authorization is captured by itself, never by hand."""
+    """A delayed authorization is captured automatically, never by hand."""
 
     rule = "CAP-06"
 
 
 class CaptureStyleMixed(Refusal):
-    """Captures by lines and captures by amount exclude each other."""
+    """Captures by lines and captures by amount cannot be mixed."""
 
     rule = "CAP-08"
 
 
 class CaptureExceedsRemainder(Refusal):
-    """More was asked than is left to capture."""
+    """More was requested than is left to capture."""
 
     rule = "SET-47"
 
 
 class VoidExceedsRemainder(Refusal):
-    """More was asked than is left to void."""
+    """More was requested than is left to void."""
 
     rule = "VOID-02"
 
 
 class NothingToRefund(Refusal):
-    """No money was captured yet, or all of it went back."""
+    """No money was captured yet, or all of it was refunded."""
 
     rule = "SET-49"
 
 
 class RefundExceedsCaptured(Refusal):
-    """More was asked than was captured and not yet refunded."""
+    """More was requested than is left to refund."""
 
     rule = "SET-49"
 
 
 class OrderNotCancellable(Refusal):
-    """Money moved, or the order is over."""
+    """Money has moved, or the order has ended."""
 
     rule = "SET-50"
 
 
 class OrderNotUpdatable(Refusal):
-    """A customer has acted, so the sum stands."""
+    """The customer has acted, so the amount is final."""
 
     rule = "SET-52"
 
@@ -124,7 +124,7 @@ class RecurringSeriesExpired(Refusal):
 
 
 class ActionNotPossible(Refusal):
-    """The state refuses what a customer, bank, screening or processor was asked to do."""
+    """The action of a customer, bank, screening or processor is not possible in the current state."""
 
     rule = "CTL-20"
 
@@ -136,24 +136,24 @@ class NotCompletableInTestMode(ActionNotPossible):
 
 
 class QrExpired(Refusal):
-    """The QR request's time is over."""
+    """The QR request has expired."""
 
     rule = "QR-17"
 
 
 class QrUsed(Refusal):
-    """A one-off QR request was scanned before."""
+    """A one-off QR request was already scanned."""
 
     rule = "QR-13"
 
 
 class QrAmountRefused(Refusal):
-    """The payer's amount is out of the request's bounds."""
+    """The payer's amount is missing or outside the limits of the QR request."""
 
     rule = "QR-04"
 
 
 class ClockBusy(Refusal):
-    """Another advance moves this project's clock."""
+    """Another advance is moving this project's clock."""
 
     rule = "CTL-15"

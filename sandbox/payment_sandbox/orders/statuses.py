@@ -1,4 +1,4 @@
-"""Which status follows which, and the only function that sets one."""
+"""The status transitions, and the only function that applies them."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -37,8 +37,8 @@ class TransactionStatus(StrEnum):
 class Trigger(StrEnum):
     """What moves a status."""
 
-    VISIT = "visit"  # the customer came to the payment page
-    START = "start"  # the processor took it, no customer needed
+    VISIT = "visit"  # the customer opened the payment page
+    START = "start"  # the processor has it; no customer needed
     PEND = "pend"  # a bank or a screening will answer later
     PASS = "pass"
     PAY = "pay"
@@ -49,7 +49,7 @@ class Trigger(StrEnum):
     DECLINE = "decline"
     CANCEL = "cancel"
     EXPIRE = "expire"
-    LAPSE = "lapse"  # an authorization ran out unused
+    LAPSE = "lapse"  # an authorization expired unused
 
 
 _O, _T = OrderStatus, TransactionStatus
@@ -83,9 +83,9 @@ ORDER_TRANSITIONS: Final["Mapping[str, Mapping[Trigger, str]]"] = MappingProxyTy
             Trigger.CANCEL: _O.CANCELLED,
             Trigger.LAPSE: _O.EXPIRED,
         },
-        # Completed is final for money that moved; a mere reservation can still be voided or run out.
+        # Completed is final for money that moved; a mere reservation can still be voided or expire.
         _O.COMPLETED: {Trigger.CANCEL: _O.CANCELLED, Trigger.LAPSE: _O.EXPIRED},
-        _O.EXPIRED: {Trigger.PAY: _O.COMPLETED},  # a bank transfer that comes late
+        _O.EXPIRED: {Trigger.PAY: _O.COMPLETED},  # a late bank transfer
         _O.CANCELLED: {},
         _O.ERROR: {},
     }
@@ -137,7 +137,7 @@ OPEN: Final = frozenset({TransactionStatus.NEW, TransactionStatus.PROCESSING, Tr
 
 
 class StatusChanged(NamedTuple):
-    """An order or a transaction went from one status to another."""
+    """The status of an order or a transaction has changed."""
 
     subject_id: str
     before: str
@@ -156,24 +156,24 @@ class HasStatus(Protocol):
 
 
 class IllegalTransition(Exception):
-    """A trigger that the tables do not know in this status; nothing has changed."""
+    """The trigger is not allowed in this status; nothing has changed."""
 
 
 def can_move(subject: HasStatus, trigger: Trigger) -> bool:
-    """Whether the tables know ``trigger`` in the subject's status."""
+    """Whether ``trigger`` is allowed in the subject's status."""
     return trigger in subject.TRANSITIONS[subject.status]
 
 
 def move(subject: HasStatus, trigger: Trigger, now: datetime) -> StatusChanged:
-    """Set the status that follows by ``trigger``; the one place that does.
+    """Apply ``trigger``; nothing else sets a status.
 
     Raises:
-        IllegalTransition: the tables know no such step; nothing has changed.
+        IllegalTransition: the trigger is not allowed in this status; nothing has changed.
     """
     before = subject.status
     after = subject.TRANSITIONS[before].get(trigger)
     if after is None:
-        raise IllegalTransition(f"{subject.id} is {before}: {trigger} leads nowhere from there")
+        raise IllegalTransition(f"{subject.id} is {before}: {trigger} is not allowed in this status")
     subject.status = str(after)
     subject.modified = now
     if after == "completed" and subject.completed is None:

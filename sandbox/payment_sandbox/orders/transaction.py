@@ -1,4 +1,4 @@
-"""A transaction: one attempt to pay, with one payment method."""
+"""A transaction: one payment attempt with one payment method."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from payment_sandbox.orders.statuses import OPEN, TRANSACTION_TRANSITIONS, Trans
 
 
 class TransactionEvent(NamedTuple):
-    """One status that a transaction reached."""
+    """A status that a transaction reached."""
 
     id: str
     event: str
@@ -20,13 +20,13 @@ class TransactionEvent(NamedTuple):
 
 @dataclass(slots=True)
 class Transaction:
-    """One attempt. A published version is never changed; an edit works on a copy."""
+    """One attempt. A published version never changes; edits work on a copy."""
 
     TRANSITIONS: ClassVar[Mapping[str, Mapping[Trigger, str]]] = TRANSACTION_TRANSITIONS
 
     id: str
     method: str
-    payment_method: str  # as the merchant spelled it, an alias perhaps
+    payment_method: str  # as the merchant wrote it, perhaps an alias
     amount_cents: Cents
     created: datetime
     modified: datetime
@@ -37,7 +37,7 @@ class Transaction:
     completed: datetime | None = None
     capture_mode: str | None = None
     asked: dict[str, Any] = field(default_factory=dict)  # the request's details, never a CVC
-    details: dict[str, Any] = field(default_factory=dict)  # what answers show
+    details: dict[str, Any] = field(default_factory=dict)  # what responses show
     events: tuple[TransactionEvent, ...] = ()
     reason: str | None = None
     customer_message: str | None = None
@@ -50,14 +50,14 @@ class Transaction:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still end either way."""
+        """Whether its outcome is still open."""
         return self.status in OPEN
 
     @property
     def captured_cents(self) -> Cents:
-        """Money that moved: what was captured, or all of a completed sale.
+        """The captured amount, or the whole amount of a completed sale.
 
-        A transfer that was given up, because another attempt paid the order, keeps what had come in (A45).
+        A transfer that was cancelled because another attempt paid the order keeps what it received (A45).
         """
         if self.authorization is not None:
             return self.authorization.captured_cents
@@ -67,7 +67,7 @@ class Transaction:
 
     @property
     def is_capturable(self) -> bool:
-        """Whether a capture by hand could succeed."""
+        """Whether a manual capture could succeed."""
         authorization = self.authorization
         return (
             authorization is not None
@@ -87,7 +87,7 @@ class Transaction:
         )
 
     def copied(self) -> "Transaction":
-        """A copy to work on; what it holds is replaced, never changed."""
+        """A shallow copy to edit; its values are replaced, never mutated."""
         copy = object.__new__(Transaction)
         for name in _NAMES:
             setattr(copy, name, getattr(self, name))

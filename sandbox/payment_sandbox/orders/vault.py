@@ -13,7 +13,7 @@ SERIES_PERIOD: Final = Period.parse("P1Y")
 
 
 class Credential(NamedTuple):
-    """A card stored by a first payment; ``card`` holds the details that answers may show."""
+    """A card stored by a first payment; ``card`` holds the details that responses may show."""
 
     vault_token: str
     use: str  # ONE_CLICK or RECURRING

@@ -1,1 +1,1 @@
-"""A project: one merchant integration under test, with a state, a clock and an outbox of its own."""
+"""A project: one merchant integration under test, with its own state, clock and outbox."""

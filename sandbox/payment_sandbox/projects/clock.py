@@ -1,4 +1,4 @@
-"""A project's clock: frozen where it is, or running at a rate from real time."""
+"""A project's clock: frozen, or running at a multiple of real time."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ RATE_MAX: Final = 1_000_000.0
 
 
 class RealTime(NamedTuple):
-    """The host's clocks, handed in by the server."""
+    """The host's clocks, passed in by the server."""
 
     wall_now: Callable[[], datetime]
     monotonic_seconds: Callable[[], float]
@@ -32,7 +32,7 @@ class ClockStart(NamedTuple):
         Raises:
             Invalid: anything else.
         """
-        expected = "must be running, frozen or frozen@ and a time, such as frozen@2027-01-01T00:00:00Z"
+        expected = "must be running, frozen, or frozen@ with a time, such as frozen@2027-01-01T00:00:00Z"
         if text in (RUNNING, FROZEN):
             return cls(text)
         mode, _, moment = text.partition("@") if isinstance(text, str) else ("", "", "")
@@ -46,7 +46,7 @@ class ClockStart(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """What a clock shows when no advance holds it: frozen at its anchor, or running on from there."""
+    """The time when no advance is under way: frozen at the anchor, or running on from it."""
 
     real: RealTime
     anchor: datetime
@@ -65,7 +65,7 @@ class Clock(NamedTuple):
         return RUNNING if self.running else FROZEN
 
     def read(self) -> datetime:
-        """What it shows."""
+        """The current time."""
         if not self.running:
             return self.anchor
         passed_seconds = (self.real.monotonic_seconds() - self.anchor_seconds) * self.rate
@@ -75,7 +75,7 @@ class Clock(NamedTuple):
             return LAST_MOMENT
 
     def set(self, at: datetime, *, running: bool | None = None, rate: float | None = None) -> "Clock":
-        """A clock that goes on from ``at``, in another mode or at another rate if given."""
+        """A clock that continues from ``at``, with the given mode and rate, if any."""
         return Clock(
             self.real,
             at,
@@ -85,11 +85,11 @@ class Clock(NamedTuple):
         )
 
     def ahead_by(self, real_seconds: float) -> "Clock":
-        """A clock that has run for so much real time more."""
+        """A clock that has run for this much more real time."""
         return self._replace(anchor_seconds=self.anchor_seconds - real_seconds)
 
     def real_seconds_until(self, moment: datetime) -> float | None:
-        """How long until it shows ``moment``; None when it never will by itself."""
+        """How long until it shows ``moment``; None if it never will without a call."""
         now = self.read()
         if moment <= now:
             return 0.0

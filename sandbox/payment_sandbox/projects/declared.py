@@ -1,4 +1,4 @@
-"""Projects with fixed keys, declared in a YAML file for the start of a server."""
+"""Projects with fixed keys, declared in YAML files and created when the server starts."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,14 +12,14 @@ from payment_sandbox.scenarios.catalogue import Catalogue, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
 
-BESIDES: Final = ("api_key", "scenario")  # what is no setting that creation takes
+BESIDES: Final = ("api_key", "scenario")  # keys that are not settings for creation
 
 
 class ProjectForm(SettingsForm):
-    """One project: its key, its settings, and where its clock and scenario begin."""
+    """One project: its key, its settings, and its initial clock and scenario."""
 
     api_key = Text(
-        required=True, pattern="[!-9;-~]{1,200}", expected="1 to 200 visible ASCII letters without a colon"
+        required=True, pattern="[!-9;-~]{1,200}", expected="1 to 200 visible ASCII characters without a colon"
     )
     clock = Text()
     scenario = Text()
@@ -32,7 +32,7 @@ class ProjectsForm(Form):
 
 
 class DeclaredProject(NamedTuple):
-    """A project to make: its key, what creation takes, and its scenario."""
+    """A project to create: its key, its settings, and its scenario."""
 
     api_key: str
     settings: Mapping[str, Any]
@@ -43,7 +43,7 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
     """The projects of all files.
 
     Raises:
-        Invalid: lists all that is wrong in all files, each with line and column.
+        Invalid: lists all errors in all files, with line and column.
     """
     found: list[DeclaredProject] = []
     violations: list[Violation] = []
@@ -61,7 +61,7 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
 
 
 def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
-    """The projects of a file; ``keys`` are those that were declared before."""
+    """The projects of a file; ``keys`` are those declared so far."""
     if isinstance(data, dict) and "projects" in data:
         found, violations = _several(data, catalogue, keys)
     else:
@@ -93,7 +93,7 @@ def _below(path: str, problem: Violation) -> Violation:
 
 
 def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredProject, list[Violation]]:
-    """One project as far as it could be read, and all that is wrong with it."""
+    """One project, as far as it could be read, and all its violations."""
     item, violations = load(ProjectForm(), data, most=None)
     violations += [unknown.violation() for unknown in unknown_keys(ProjectForm(), data)]
     key = item.get("api_key")
@@ -106,7 +106,7 @@ def _project(data: Any, catalogue: Catalogue, keys: set[str]) -> tuple[DeclaredP
 
 
 def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario | None, list[Violation]]:
-    """The scenario that a project names, and what is wrong with its name or the clock."""
+    """The project's scenario, and the violations of its name and the clock."""
     violations: list[Violation] = []
     scenario = None
     try:

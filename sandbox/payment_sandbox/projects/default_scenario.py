@@ -1,11 +1,11 @@
-"""The scenario of every project that chose none: people act, and trigger values make things go wrong."""
+"""The default scenario: customers and banks wait for you, and trigger values make things go wrong."""
 
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
 
 from payment_sandbox.methods import ALL, NAMES, REFUND
-from payment_sandbox.methods.base import TriggerValue
+from payment_sandbox.methods.common.base import TriggerValue
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import Scenario
 
@@ -13,7 +13,7 @@ DEFAULT: Final = "default"
 
 
 def default_document() -> dict[str, Any]:
-    """The document, made from the trigger values that methods declare; equal ones share a rule."""
+    """The document, made from the methods' trigger values; equal ones share a rule."""
     return {
         "name": DEFAULT,
         "description": "Customers and banks wait for you; these customers and amounts make things go wrong.",
@@ -23,7 +23,7 @@ def default_document() -> dict[str, Any]:
 
 @cache
 def default_scenario() -> Scenario:
-    """The built-in scenario, read once."""
+    """The default scenario, loaded once."""
     return load_scenario(default_document(), NAMES)
 
 

@@ -1,7 +1,7 @@
-"""An edit, the unit of work: planned on copies, committed to the store, applied in memory, then told.
+"""An edit, the unit of work: planned on copies, committed to the store, applied in memory, then published.
 
-If anything fails before it is applied, nothing has changed: no record, no agenda entry, no used rule and no
-drawn identifier.
+If anything fails before it is applied, nothing has changed: no record, no agenda entry, no rule use and no
+identifier.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,15 +11,15 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.timeline import Due
-from payment_sandbox.methods.base import Terms
+from payment_sandbox.methods.common.base import Terms
 from payment_sandbox.orders.commands import Command
-from payment_sandbox.orders.deliveries import Delivery
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Stale
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.vault import Credential
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.journal import StatusReached
 from payment_sandbox.projects.outbox import QueuedDelivery
@@ -31,18 +31,18 @@ from payment_sandbox.scenarios.near_misses import explain
 SCAN_FORMS_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
-"""Whether a tag is among those that a request accepts."""
+"""Whether the request accepts an ETag."""
 
 
 class Published(NamedTuple):
-    """An event for those who watch."""
+    """An event to publish."""
 
     kind: str
     data: dict[str, Any]
 
 
 class Edit:
-    """Copies to work on, and what follows from them; made by ``Project.edit`` with the state lock held."""
+    """Copies to edit, and what follows from them; created by ``Project.edit`` with the state lock held."""
 
     def __init__(self, epoch: Epoch, now: datetime) -> None:
         self.epoch = epoch
@@ -52,9 +52,9 @@ class Edit:
         self.decisions: dict[str, Decision] = {}  # by transaction
         self.to_send: list[QueuedDelivery] = []
         self.events: list[Published] = []
-        self.log: list[dict[str, Any]] = []  # for the advance under way
+        self.log: list[dict[str, Any]] = []  # for the current advance
         self.orders: dict[str, Order] = {}
-        self.finished: list[int] = []  # places on the agenda of what is over with this edit
+        self.finished: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self._created: set[str] = set()
         self._moves: list[StatusChanged] = []
         self._recorded: set[str] = set()
@@ -66,20 +66,20 @@ class Edit:
 
     @property
     def settings(self) -> Settings:
-        """The project's settings, as the active scenario changes them."""
+        """The project's settings, including those of the active scenario."""
         return self.state.settings
 
     @property
     def terms(self) -> Terms:
-        """What a payment method may know."""
+        """What a payment method may use."""
         settings = self.settings
         return Terms(self.now, settings.is_test, settings.features, self.epoch.store.credential, self.ids)
 
     def order(self, order_id: str) -> Order:
-        """A copy of an order to work on; the same one each time.
+        """A copy of an order to edit; the same one each time.
 
         Raises:
-            Unknown: there is no such order here.
+            Unknown: there is no such order in the project.
         """
         order = self.orders.get(order_id)
         if order is None:
@@ -87,37 +87,37 @@ class Edit:
         return order
 
     def matched_order(self, order_id: str, if_match: IfMatch | None) -> Order:
-        """The same, where the order is still as the merchant read it.
+        """Like ``order``, if the order has not changed since the merchant read it.
 
         Raises:
-            Unknown: there is no such order here.
-            Stale: its tag is not among those given (SET-33).
+            Unknown: there is no such order in the project.
+            Stale: its ETag does not match (SET-33).
         """
         etag = self.epoch.etag(self.epoch.find_order(order_id))
         if if_match is not None and not if_match(etag):
-            raise Stale(f"order {order_id} has changed since: its ETag is now {etag!r}, read it again")
+            raise Stale(f"order {order_id} has changed: its ETag is now {etag!r}; read it again")
         return self.order(order_id)
 
     def delivery(self, delivery_id: str) -> Delivery | None:
-        """A webhook as this edit leaves it."""
+        """The newest version of a webhook, including this edit."""
         return self._deliveries.get(delivery_id) or self.epoch.store.delivery(delivery_id)
 
     def qr_request(self, qr_id: str) -> QrRequest:
-        """A QR request as this edit leaves it.
+        """The newest version of a QR request, including this edit.
 
         Raises:
-            Unknown: there is none of this id here.
+            Unknown: the project has none with this id.
         """
         return self._qr_requests.get(qr_id) or self.epoch.find_qr_request(qr_id)
 
     def add(self, order: Order) -> Order:
-        """A new order."""
+        """Add a new order."""
         self._created.add(order.id)
         self.orders[order.id] = order
         return order
 
     def move_order(self, order: Order, trigger: Trigger) -> None:
-        """Set the order's next status; its webhook follows."""
+        """Set the order's next status; its webhook is sent later."""
         self._moves.append(move(order, trigger, self.now))
 
     def move_transaction(self, transaction: Transaction, trigger: Trigger) -> None:
@@ -126,7 +126,7 @@ class Edit:
         self.record_event(transaction)
 
     def record_event(self, transaction: Transaction) -> None:
-        """Note the status that a transaction has reached (TEV-01)."""
+        """Record the transaction's new status as an event (TEV-01)."""
         event = TransactionEvent(self.ids.uuid("event"), transaction.status, self.now)
         transaction.events = (*transaction.events, event)
         self._recorded.add(event.id)
@@ -162,7 +162,7 @@ class Edit:
         self.to_send.append(QueuedDelivery(delivery_id))
 
     def release_swapped(self) -> bool:
-        """Send what waited for another webhook to go first; says whether there was any."""
+        """Send the webhooks that waited for another one to go first; True if there were any."""
         waiting = self.state.swapped
         if waiting:
             self.state = self.state._replace(swapped=())
@@ -171,15 +171,15 @@ class Edit:
         return bool(waiting)
 
     def note_scan_form(self, form_id: str, order_id: str) -> None:
-        """Remember which order the form of a QR page has made."""
+        """Remember which order a form of the QR page has created."""
         self._scan_forms[form_id] = order_id
 
     def publish(self, kind: str, /, **data: Any) -> None:
-        """Tell those who watch, once it is so."""
+        """Publish an event once the edit is applied."""
         self.events.append(Published(kind, data))
 
     def plan(self) -> ChangeSet | None:
-        """Number the new versions and owe their webhooks; None when nothing has changed."""
+        """Number the new versions and create their webhooks; None if nothing has changed."""
         self._drop_unchanged()
         for order in self.orders.values():
             order.version += 1
@@ -203,7 +203,7 @@ class Edit:
         return self._with_state(change) if self.epoch.store.is_durable else change
 
     def apply(self, change: ChangeSet) -> bool:
-        """Make it so in memory; True when something is due earlier than anything before."""
+        """Apply the change in memory; True if something is now due earlier than before."""
         epoch = self.epoch
         timeline = epoch.timeline
         before = timeline.head()
@@ -225,15 +225,16 @@ class Edit:
         return after is not None and (before is None or after.at < before.at)
 
     def tell(self, real_at: datetime, *, is_watched: bool) -> Iterator[Published]:
-        """Note in the journal what happened; yields what to publish."""
+        """Record what happened in the journal; yields the events to publish."""
         journal = self.epoch.journal
         if self.decisions:
             journal.note(self.decisions)
-        journal.statuses.extend(self._statuses(real_at))
+        moved = list(self._moved())
+        journal.statuses.extend(self._statuses(moved, real_at))
         if is_watched:
             for transaction_id, decision in self.decisions.items():
                 yield Published("decision", {"transaction_id": transaction_id, **explain(decision)})
-        yield from (Published("status", moved) for moved in self._moved())
+        yield from (Published("status", change) for change in moved)
         yield from self.events
 
     @property
@@ -242,7 +243,7 @@ class Edit:
         return len(self._created)
 
     def _drop_unchanged(self) -> None:
-        """An order that is as it was makes no new version."""
+        """Unchanged orders get no new version."""
         for order_id in [order_id for order_id in self.orders if order_id not in self._created]:
             if self.orders[order_id] == self.epoch.store.order(order_id):
                 del self.orders[order_id]
@@ -261,7 +262,7 @@ class Edit:
         )
 
     def _reached(self) -> Iterator[tuple[str, str]]:
-        """Orders whose webhooks are owed, and for which status."""
+        """The orders that need a webhook, and for which status."""
         for order_id in self._created:
             status = self.orders[order_id].status
             if status != OrderStatus.NEW:
@@ -271,7 +272,7 @@ class Edit:
                 yield moved.subject_id, moved.after
 
     def _moved(self) -> Iterator[dict[str, str | None]]:
-        """The statuses that orders have reached, as watchers see them."""
+        """The status changes of orders, as published."""
         at = timestamp(self.now)
         for order_id in self._created:
             yield {"order_id": order_id, "before": None, "after": self.orders[order_id].status, "at": at}
@@ -279,15 +280,15 @@ class Edit:
             if moved.subject_id not in self._created:
                 yield {"order_id": moved.subject_id, "before": moved.before, "after": moved.after, "at": at}
 
-    def _statuses(self, real_at: datetime) -> Iterator[StatusReached]:
-        """The statuses that attempts and orders have reached, for the journal."""
+    def _statuses(self, moved: list[dict[str, str | None]], real_at: datetime) -> Iterator[StatusReached]:
+        """The new statuses of attempts and orders, for the journal."""
         for order in self.orders.values():
             for attempt in order.transactions:
                 for event in attempt.events:
                     if event.id in self._recorded:
                         yield StatusReached(order.id, attempt.payment_method, event.event, self.now, real_at)
-        for moved in self._moved():
-            yield StatusReached(str(moved["order_id"]), None, str(moved["after"]), self.now, real_at)
+        for change in moved:
+            yield StatusReached(str(change["order_id"]), None, str(change["after"]), self.now, real_at)
 
     def _owe(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url

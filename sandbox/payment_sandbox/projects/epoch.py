@@ -1,4 +1,4 @@
-"""An epoch: everything of a project that a reset throws away, in one object."""
+"""An epoch: everything in a project that a reset discards, in one object."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due, Timeline
-from payment_sandbox.methods.base import Terms
+from payment_sandbox.methods.common.base import Terms
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
@@ -27,35 +27,35 @@ TIDY_AT_LEAST: Final = 1000
 
 
 class State(NamedTuple):
-    """What of an epoch is so small that every edit replaces it whole."""
+    """The part of an epoch that is small enough to replace as a whole."""
 
     base_settings: Settings
-    settings: Settings  # as the active scenario changes them
+    settings: Settings  # including those of the active scenario
     scenario: Scenario
     scenario_faults: Faults
-    faults: Faults  # besides the scenario's
+    faults: Faults  # in addition to the scenario's
     clock: Clock
     rule_uses: Mapping[int, int] = {}
     swapped: tuple[str, ...] = ()  # deliveries that wait for the next one to go first
 
     @classmethod
     def first(cls, settings: Settings, clock: Clock) -> "State":
-        """The state in which an epoch begins."""
+        """The initial state of an epoch."""
         scenario = default_scenario()
         return cls(settings, settings, scenario, Faults.of(scenario), NO_FAULTS, clock)
 
     def with_scenario(self, scenario: Scenario) -> "State":
-        """With another scenario, whose settings hold while it is active (SCN-07).
+        """The state with another scenario, whose settings apply while it is active (SCN-07).
 
         Raises:
-            Invalid: a setting that no project has.
+            Invalid: the scenario has a setting that does not exist.
         """
         settings = read_settings(dict(scenario.settings), self.base_settings, "settings")
         faults = Faults.of(scenario)
         return self._replace(settings=settings, scenario=scenario, scenario_faults=faults, rule_uses={})
 
     def with_settings(self, data: Any) -> "State":
-        """With some settings changed (CTL-01).
+        """The state with some settings changed (CTL-01).
 
         Raises:
             Invalid: lists every wrong setting.
@@ -66,14 +66,14 @@ class State(NamedTuple):
 
     @property
     def chosen(self) -> Chosen:
-        """What somebody chose, as plain data."""
+        """Settings, scenario and faults, as plain data."""
         return Chosen(
             self.base_settings.as_mapping(), dict(self.scenario.document), dict(self.faults.document)
         )
 
 
 class SetAside(NamedTuple):
-    """Something due that could not be done, and why; it is not tried again."""
+    """A due command that failed, and why; it is not retried."""
 
     due: Due[Command]
     error: str
@@ -82,8 +82,8 @@ class SetAside(NamedTuple):
 class Epoch:
     """Records, agenda, clock, webhooks and journal of a project between two resets.
 
-    Its parts change in ``Edit.apply`` only, with the project's state lock held. Who reads takes a reference
-    to an epoch and no lock; who works on one compares it with ``project.epoch`` to see whether it is current.
+    Its parts change only in ``Edit.apply``, with the project's state lock held. Readers take a reference to
+    an epoch and no lock; writers compare it with ``project.epoch`` to check that it is current.
     """
 
     def __init__(self, number: int, state: State, store: Store, events: Events) -> None:
@@ -94,22 +94,22 @@ class Epoch:
         self.ids = Ids(state.base_settings.seed, series=number)
         self.outbox = Outbox(events)
         self.journal = Journal()
-        self.set_aside: dict[int, SetAside] = {}  # by place on the agenda
-        self.finished: list[int] = []  # places on the agenda that a durable store still has to forget
-        self.tidy_at = TIDY_AT_LEAST  # the length of the agenda at which it is looked through again
+        self.set_aside: dict[int, SetAside] = {}  # by sequence number
+        self.finished: list[int] = []  # sequence numbers that a durable store still has to delete
+        self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup runs
         self.advance_lock = ranked_lock(ADVANCE)
-        self.advance_log: list[dict[str, Any]] | None = None  # of the advance under way
-        self.answers: dict[str, tuple[str, bytes]] = {}  # order id -> (etag, body), for the web to keep
-        self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it made
+        self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
+        self.answers: dict[str, tuple[str, bytes]] = {}  # order id -> (etag, body), a cache for the web layer
+        self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created
         self.orders_created = 0
 
     @property
     def is_advancing(self) -> bool:
-        """Whether an advance moves the clock."""
+        """Whether an advance is moving the clock."""
         return self.advance_log is not None
 
     def now(self) -> datetime:
-        """Sandbox time: while an advance steps, the time of its event."""
+        """Sandbox time; during an advance, the time of its current event."""
         clock = self.state.clock
         if not clock.running or self.is_advancing:
             return self.timeline.now
@@ -119,7 +119,7 @@ class Epoch:
         """The newest version of an order or refund.
 
         Raises:
-            Unknown: there is none of this id here.
+            Unknown: the project has none with this id.
         """
         order = self.store.order(order_id)
         if order is None:
@@ -130,7 +130,7 @@ class Epoch:
         """A QR request.
 
         Raises:
-            Unknown: there is none of this id here.
+            Unknown: the project has none with this id.
         """
         request = self.store.qr_request(qr_id)
         if request is None:
@@ -138,17 +138,17 @@ class Epoch:
         return request
 
     def terms(self, now: datetime) -> Terms:
-        """What a payment method may know of the project at a time."""
+        """What a payment method may use of the project, at a given time."""
         settings = self.state.settings
         return Terms(now, settings.is_test, settings.features, self.store.credential, self.ids)
 
     def etag(self, order: Order) -> str:
-        """What names a version of an order: it changes with every edit, and with how answers look."""
-        number = f".{self.number}" if self.number else ""  # a restored epoch has ids of the one before
+        """The ETag of an order: it changes with every edit and with the presentation settings."""
+        number = f".{self.number}" if self.number else ""  # a restored epoch reuses ids of earlier ones
         return f"{order.id[:8]}-{order.version}{self.state.settings.presentation}{number}"
 
     def counters(self, state: State, ids: Ids, sequence: int, now: datetime) -> Counters:
-        """What a durable store keeps besides records."""
+        """What a durable store saves in addition to records."""
         return Counters(
             now=now,
             clock_mode=state.clock.mode,

@@ -1,4 +1,4 @@
-"""All that happens in a project, numbered, for those who watch and those who wait."""
+"""Numbered events of a project, for watchers and waiting requests."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ EVENTS_KEPT_MAX: Final = 1000
 
 
 class Event(NamedTuple):
-    """One thing that happened."""
+    """One event."""
 
     number: int
     kind: str
@@ -20,18 +20,18 @@ class Event(NamedTuple):
 
 
 class Events:
-    """Keeps the newest events, and wakes who waits for the next one."""
+    """Keeps the newest events, and wakes threads that wait for the next one."""
 
     def __init__(self) -> None:
         self._changed = Condition(ranked_lock(EVENTS))  # type: ignore[arg-type]
         self._newest: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
         self.is_ended = False
-        self.watchers = 0  # what costs something to describe is only published when somebody watches
+        self.watchers = 0  # events that are costly to build are published only if there are any
 
     @contextmanager
     def watched(self) -> Iterator[int]:
-        """Watch from now on; gives the number of the newest event so far."""
+        """Count as a watcher; yields the number of the newest event so far."""
         with self._changed:
             self.watchers += 1
         try:
@@ -41,25 +41,25 @@ class Events:
                 self.watchers -= 1
 
     def publish(self, kind: str, /, **data: Any) -> None:
-        """Number an event and wake everybody."""
+        """Add an event and wake all waiting threads."""
         with self._changed:
             self.number += 1
             self._newest.append(Event(self.number, kind, data))
             self._changed.notify_all()
 
     def end(self) -> None:
-        """Wake everybody for good: the project is deleted, or its server stops."""
+        """End the events and wake all waiting threads: the project is deleted, or the server stops."""
         with self._changed:
             self.is_ended = True
             self._changed.notify_all()
 
     def wait_beyond(self, number: int, timeout_seconds: float) -> bool:
-        """Wait for something newer than ``number``; False when time is up or the events have ended."""
+        """Wait for an event after ``number``; False on timeout or when the events have ended."""
         with self._changed:
             self._changed.wait_for(lambda: self.is_ended or self.number > number, max(timeout_seconds, 0.0))
             return self.number > number and not self.is_ended
 
     def beyond(self, number: int) -> list[Event]:
-        """The kept events that are newer than ``number``."""
+        """The stored events after ``number``."""
         with self._changed:
             return [event for event in self._newest if event.number > number]

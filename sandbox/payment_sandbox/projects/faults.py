@@ -1,4 +1,4 @@
-"""What goes wrong with requests and webhooks, and how often each fault has been asked."""
+"""Faults of requests and webhooks, and how many requests each fault has matched."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,18 +13,18 @@ from payment_sandbox.scenarios.model import FaultRule, Scenario, WebhookRule
 FORM: Final = FaultsForm()
 
 Effect = Mapping[str, Any]
-"""What goes wrong, as a rule's ``then`` says it; empty for nothing."""
+"""What goes wrong: a rule's ``then``, or empty for nothing."""
 
 
 class Use(NamedTuple):
-    """How many requests a fault has fitted, and when the newest of a rate limit came."""
+    """How many requests a fault has matched, and when the latest ones under a rate limit came."""
 
     asked: int = 0
     recent: tuple[datetime, ...] = ()
 
 
 class Faults(NamedTuple):
-    """Faults of requests and of webhooks, and how often each fault has been asked."""
+    """Faults of requests and webhooks, and how many requests each fault has matched."""
 
     faults: Sequence[FaultRule]
     webhooks: Sequence[WebhookRule]
@@ -36,7 +36,7 @@ class Faults(NamedTuple):
         """Read a document of faults.
 
         Raises:
-            Invalid: lists all that is wrong with it.
+            Invalid: lists all violations.
         """
         checked = read(FORM, data)
         document = {"faults": data.get("faults", []), "webhooks": data.get("webhooks", [])}
@@ -51,16 +51,16 @@ class Faults(NamedTuple):
     def unused(
         cls, faults: Sequence[FaultRule], webhooks: Sequence[WebhookRule], document: Mapping[str, Any]
     ) -> "Faults":
-        """Faults that nobody has asked yet."""
+        """Faults that have not matched any request yet."""
         return cls(faults, webhooks, document, (Use(),) * len(faults))
 
     def used(self, uses: Sequence[Use]) -> "Faults":
-        """The same faults with these uses; those that there is no fault for are dropped."""
+        """The same faults with these uses; surplus uses are dropped."""
         known = tuple(uses[: len(self.faults)])
         return self._replace(uses=known + self.uses[len(known) :])
 
     def strike(self, method: str, path: str, now: datetime) -> tuple[Effect, "Faults"]:
-        """What goes wrong with this request, and the faults with the request counted."""
+        """What goes wrong with this request, and the faults with this request counted."""
         struck: Effect = {}
         uses = list(self.uses)
         for index, rule in enumerate(self.faults):
@@ -77,7 +77,7 @@ class Faults(NamedTuple):
         return struck, self._replace(uses=tuple(uses))
 
     def webhook(self, status: str, attempt: int) -> Effect:
-        """How this attempt of a delivery fares; empty: it goes to the merchant."""
+        """What happens to this attempt of a delivery; empty means that it goes to the merchant."""
         for rule in self.webhooks:
             if rule.holds(status, attempt):
                 return rule.then
@@ -88,7 +88,7 @@ NO_FAULTS: Final = Faults.read({})
 
 
 def _limited(use: Use, rate_limit: str, now: datetime) -> tuple[Use, bool]:
-    """Count a request against its limit, in sandbox time; one over it does not count itself."""
+    """Count a request against the rate limit, in sandbox time; requests over the limit do not count."""
     most, _, period = rate_limit.partition("/")
     recent = tuple(moment for moment in use.recent if Period.parse(period).after(moment) > now)
     if len(recent) >= int(most):

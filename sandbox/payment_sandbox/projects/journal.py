@@ -1,4 +1,4 @@
-"""The requests of the merchant API, as they came and as they were answered."""
+"""The requests of the merchant API and their responses."""
 
 import json
 import re
@@ -19,25 +19,25 @@ _CARD_NUMBER: Final = re.compile(
 
 
 class JournalEntry(NamedTuple):
-    """One request and its answer; bodies are kept as they were sent, secrets masked."""
+    """One request and its response; bodies are unchanged, except that secrets are masked."""
 
     at: datetime
     method: str
     path: str
     query: str
-    status: int | None  # None: the connection was cut before there was one
+    status: int | None  # None: the connection was cut before the status
     request: bytes
     response: bytes
     ignored: tuple[str, ...] = ()
     rule: str | None = None
     order_id: str | None = None
     fault: dict[str, Any] | None = None
-    transaction_id: str | None = None  # of the attempt that the request made
-    real_at: datetime | None = None  # when it came, before all that it caused
+    transaction_id: str | None = None  # of the attempt that the request created
+    real_at: datetime | None = None  # when it came in, before anything it caused
 
 
 class ReturnVisit(NamedTuple):
-    """A customer who was sent back to the shop."""
+    """A redirect of a customer back to the shop."""
 
     order_id: str
     at: datetime
@@ -45,7 +45,7 @@ class ReturnVisit(NamedTuple):
 
 
 class StatusReached(NamedTuple):
-    """A status that an order has reached, or with ``payment_method`` one of its attempts."""
+    """A status that an order has reached or, with ``payment_method``, one of its attempts."""
 
     order_id: str
     payment_method: str | None
@@ -55,7 +55,7 @@ class StatusReached(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Something due that could not be done."""
+    """A due command that failed."""
 
     order_id: str
     kind: str
@@ -66,7 +66,7 @@ class Failure(NamedTuple):
 
 
 class Journal:
-    """Keeps the newest entries and counts what it dropped."""
+    """Keeps the newest entries and counts the dropped ones."""
 
     def __init__(self) -> None:
         self.entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
@@ -77,28 +77,28 @@ class Journal:
         self.failures: deque[Failure] = deque(maxlen=ENTRIES_MAX)
 
     def note(self, decisions: Mapping[str, Decision]) -> None:
-        """Keep what the scenario decided for attempts; as many as entries."""
+        """Store the scenario's decisions on attempts, up to the same limit as entries."""
         self.decisions.update(decisions)
         while len(self.decisions) > ENTRIES_MAX:
             del self.decisions[next(iter(self.decisions))]
 
     def add(self, entry: JournalEntry) -> None:
-        """Keep an entry; a full journal lets its oldest go."""
+        """Add an entry; a full journal drops its oldest."""
         if len(self.entries) == ENTRIES_MAX:
             self.dropped += 1
         self.entries.append(entry)
 
 
 def masked(body: bytes) -> bytes:
-    """A body without CVC and card numbers, cut at its length limit (CTL-29)."""
-    kept = body[:BODY_KEPT_BYTES]
-    if b"cvc" in kept:
-        kept = _CVC.sub(rb'\1"***"', kept)
-    return _CARD_NUMBER.sub(_mask_card_number, kept)
+    """The body without CVCs and card numbers, truncated to the length limit (CTL-29)."""
+    cut = body[:BODY_KEPT_BYTES]
+    if b"cvc" in cut:
+        cut = _CVC.sub(rb'\1"***"', cut)
+    return _CARD_NUMBER.sub(_mask_card_number, cut)
 
 
 def unescaped(body: bytes, data: Any) -> bytes:
-    """A body whose escapes could hide a key from ``masked``, written anew from what it said."""
+    """The body; serialized again if escapes could hide a key from ``masked``."""
     return json.dumps(data).encode() if b"\\u" in body else body
 
 

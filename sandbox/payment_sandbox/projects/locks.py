@@ -1,19 +1,19 @@
-"""All locks of the sandbox, and the order in which they may be taken.
+"""All locks of the sandbox, and the order in which they may be acquired.
 
-A thread that holds a lock may only take locks of a higher rank:
+A thread that holds a lock may only acquire locks of a higher rank:
 
-1. ``REGISTRY``: which projects there are, and who makes or deletes one.
-2. ``ADVANCE``: one per epoch, only ever tried, held while an advance waits for webhooks.
+1. ``REGISTRY``: the set of projects, held while one is created or deleted.
+2. ``ADVANCE``: one per epoch, acquired without blocking, held while an advance waits for webhooks.
 3. ``STATE``: one per project, held while an edit is planned, committed and applied.
 4. ``FILE``: the state file, held for one transaction.
-5. ``TELLING``: one per project, taken before ``STATE`` is released, so that what edits have to tell comes
-   in the order of the edits.
+5. ``TELLING``: one per project, acquired before ``STATE`` is released, so that events are published in
+   the order of the edits.
 6. ``OUTBOX``: one per epoch.
 7. ``EVENTS``: one per project.
-8. ``PACER`` and ``THREADS``: inside the server; nothing else is taken while they are held.
+8. ``PACER`` and ``THREADS``: inside the server; no other lock is acquired while they are held.
 
-Nobody waits for a network, a receiver or another thread's work while holding anything but ``ADVANCE``.
-Tests switch the check on (``check_order``), and every lock taken out of this order fails there.
+No thread waits for the network, a receiver or another thread's work while it holds any lock but ``ADVANCE``.
+Tests enable the check (``check_order``), so a lock acquired out of order fails them.
 """
 
 from threading import Lock, local
@@ -35,50 +35,50 @@ _is_checked = False
 
 
 def check_order(*, on: bool) -> None:
-    """Check from now on that locks are taken in their order, or stop checking; for locks made later."""
-    global _is_checked  # noqa: PLW0603 (a switch for tests, read when a lock is made)
+    """Enable or disable the check of the lock order, for locks created from now on."""
+    global _is_checked  # noqa: PLW0603 (a switch for tests, read when a lock is created)
     _is_checked = on
 
 
 class LockOrderBroken(AssertionError):
-    """A lock was taken while one of the same or a higher rank was held."""
+    """A lock was acquired while one of the same or a higher rank was held."""
 
 
 def ranked_lock(rank: int) -> "Lock | RankedLock":
-    """A lock of this rank; a plain one where nobody checks."""
+    """A lock of this rank; a plain one if the check is disabled."""
     return RankedLock(rank) if _is_checked else Lock()
 
 
 class RankedLock:
-    """A lock that refuses to be taken out of order."""
+    """A lock that cannot be acquired out of order."""
 
     def __init__(self, rank: int) -> None:
         self._rank = rank
         self._lock = Lock()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take it.
+        """Acquire the lock.
 
         Raises:
-            LockOrderBroken: this thread holds one of the same or a higher rank, and would wait.
+            LockOrderBroken: the thread holds one of the same or a higher rank, and would block.
         """
         ranks: list[int] = _held.__dict__.setdefault("ranks", [])
         if blocking and ranks and max(ranks) >= self._rank:
-            raise LockOrderBroken(f"a lock of rank {self._rank} is taken while {ranks} are held")
+            raise LockOrderBroken(f"a lock of rank {self._rank} was acquired while holding {ranks}")
         taken = self._lock.acquire(blocking, timeout)
         if taken:
             ranks.append(self._rank)
         return taken
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         self._lock.release()
         ranks: list[int] = _held.__dict__.setdefault("ranks", [])
-        if self._rank in ranks:  # an advance lock may be given back by another thread
+        if self._rank in ranks:  # another thread may release an advance lock
             ranks.remove(self._rank)
 
     def locked(self) -> bool:
-        """Whether somebody holds it."""
+        """Whether a thread holds the lock."""
         return self._lock.locked()
 
     def __enter__(self) -> bool:

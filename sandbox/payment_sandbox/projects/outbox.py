@@ -1,4 +1,4 @@
-"""The webhooks that a project owes now: first in, first out, one at a time."""
+"""The queue of webhooks to send now: first in, first out, one at a time."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,21 +11,21 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 
 
 class QueuedDelivery(NamedTuple):
-    """A delivery to attempt; ``forced`` when somebody asked for it by hand."""
+    """A delivery to attempt; ``forced`` if it was requested manually."""
 
     delivery_id: str
     forced: bool = False
 
 
 class Released(NamedTuple):
-    """What has to be done once held webhooks were released."""
+    """What to do after held webhooks were released."""
 
     needs_carrier: bool
-    wakes: bool  # something became due earlier meanwhile
+    wakes: bool  # in the meantime, something became due earlier
 
 
 class _Hold:
-    """What one thread holds back."""
+    """The webhooks that one thread holds back."""
 
     __slots__ = ("queue", "wakes")
 
@@ -37,8 +37,8 @@ class _Hold:
 class Outbox:
     """A queue with one carrier at a time.
 
-    A thread can hold back what it puts until its response is on its way. Who puts or releases something is
-    told whether a carrier has to be started for it.
+    A thread can hold back its webhooks until its response is sent. ``put`` and ``release`` return whether a
+    carrier has to be started.
     """
 
     def __init__(self, events: Events) -> None:
@@ -47,13 +47,13 @@ class Outbox:
         self._queue: deque[QueuedDelivery] = deque()
         self._holds: dict[int, _Hold] = {}
         self._under_way: QueuedDelivery | None = None
-        self._direct: list[QueuedDelivery] = []  # delivered by who asked for it
+        self._direct: list[QueuedDelivery] = []  # delivered by the calling thread
         self._is_carried = False
         self._was_idle = True
         self.is_closed = False
 
     def put(self, queued: QueuedDelivery) -> bool:
-        """Queue a delivery, or hold it back on a thread that holds; True when a carrier is needed."""
+        """Queue a delivery, or hold it back if the thread does so; True if a carrier is needed."""
         with self._changed:
             if self.is_closed:
                 return False
@@ -66,10 +66,10 @@ class Outbox:
             return self._needs_carrier()
 
     def hold(self) -> int:
-        """Hold back what this thread puts until ``release``; returns the key for it."""
+        """Hold back this thread's deliveries until ``release``; returns the key for it."""
         key = get_ident()
         with self._changed:
-            # Nobody holds twice: what is still held here belongs to a response that was never closed.
+            # Holds do not nest: anything still held belongs to a response that was never closed.
             left = self._holds.get(key)
             if left is not None:
                 self._queue.extend(left.queue)
@@ -77,7 +77,7 @@ class Outbox:
         return key
 
     def wakes_later(self) -> bool:
-        """Have the release wake the project; False on a thread that holds nothing back."""
+        """Have ``release`` wake the project; False if this thread does not hold back deliveries."""
         with self._changed:
             held = self._holds.get(get_ident())
             if held is not None:
@@ -85,7 +85,7 @@ class Outbox:
             return held is not None
 
     def release(self, key: int) -> Released:
-        """Queue what was held back; a second call does nothing."""
+        """Queue the deliveries that were held back; a second call does nothing."""
         with self._changed:
             held = self._holds.pop(key, None)
             if held is None:
@@ -96,14 +96,14 @@ class Outbox:
         return Released(needs_carrier, held.wakes)
 
     def take_held(self, key: int) -> QueuedDelivery | None:
-        """The next delivery that was held back under ``key``, to be delivered past the queue."""
+        """The next delivery held back under ``key``, to be delivered outside the queue."""
         with self._changed:
             held = self._holds.get(key)
             return held.queue.popleft() if held is not None and held.queue else None
 
     @contextmanager
     def past_the_queue(self, queued: QueuedDelivery) -> Iterator[None]:
-        """Count a delivery that the caller makes itself as under way."""
+        """Count a delivery made by the caller as under way."""
         with self._changed:
             self._was_idle = False
             self._direct.append(queued)
@@ -115,7 +115,7 @@ class Outbox:
                 self._note()
 
     def next(self) -> QueuedDelivery | None:
-        """The carrier's next delivery; with None the carrier is dismissed."""
+        """The next delivery for the carrier; on None the carrier stops."""
         with self._changed:
             self._under_way = self._queue.popleft() if self._queue else None
             self._is_carried = self._under_way is not None
@@ -123,7 +123,7 @@ class Outbox:
             return self._under_way
 
     def settle(self, timeout_seconds: float, enough: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until nothing is queued, under way or held; False when time is up or ``enough`` says so."""
+        """Wait until nothing is queued, under way or held; False on timeout or once ``enough`` is true."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_idle() or enough(), timeout_seconds)
             return self._is_idle()
@@ -142,7 +142,7 @@ class Outbox:
             return [queued.delivery_id for queued in (*under_way, *self._queue, *held)]
 
     def close(self) -> None:
-        """Drop what is queued or held and take no more; what is under way ends by itself."""
+        """Drop queued and held deliveries and accept no more; those under way finish."""
         with self._changed:
             self.is_closed = True
             self._queue.clear()
@@ -161,7 +161,7 @@ class Outbox:
         return self.is_closed or not (self._is_carried or self._queue or self._direct or held)
 
     def _note(self) -> None:
-        """Let those who wait look again, also those who wait for the project to be idle."""
+        """Wake waiting threads; publish an event if the outbox has become idle."""
         self._changed.notify_all()
         is_idle = self._is_idle()
         if is_idle and not self._was_idle:

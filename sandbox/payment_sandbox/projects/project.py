@@ -1,4 +1,4 @@
-"""A project: one merchant integration under test; everything of one merchant, nothing of another."""
+"""A project: one merchant integration under test, isolated from all others."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -23,26 +23,26 @@ SETTLE_SECONDS: float = 60.0
 
 
 class ProjectReset(Refusal):
-    """The project was reset while this was under way; nothing of it has changed the new epoch."""
+    """The project was reset or deleted while this was under way; the new epoch is unchanged."""
 
     rule = "CTL-09"
 
 
 class Identity(NamedTuple):
-    """Who a project is; its key is known by a digest only."""
+    """The identity of a project; its key is stored as a digest only."""
 
     project_id: str
     merchant_id: str
     key_digest: str
     start: ClockStart
-    has_fixed_key: bool = False  # somebody chose it, and may choose it again
+    has_fixed_key: bool = False  # chosen by the user, who may choose it again
 
 
 class Project:
-    """Identity, and the current epoch; its locks are described in ``projects.locks``."""
+    """A project: its identity and its current epoch; ``projects.locks`` describes the locks."""
 
     def __init__(self, identity: Identity, settings: Settings, services: Services, storage: Storage) -> None:
-        """Make a project in memory; ``begin`` makes it so in its storage."""
+        """Create a project in memory; ``begin`` saves it to its storage."""
         self.identity = identity
         self.project_id = identity.project_id
         self.merchant_id = identity.merchant_id
@@ -57,22 +57,22 @@ class Project:
     # Epochs
 
     def fresh_epoch(self, number: int, settings: Settings) -> Epoch:
-        """An epoch as at the start, which nobody knows yet."""
+        """A new epoch in its initial state; it is not the current one yet."""
         start, real = self.identity.start, self.services.real
         clock = Clock.started(real, start.at or real.wall_now(), start.mode)
         return Epoch(number, State.first(settings, clock), self._storage.store(), self.events)
 
     def begin(self) -> None:
-        """Have the first epoch in the storage."""
+        """Save the first epoch to the storage."""
         with self._state_lock:
             self._commit_whole(self.epoch)
 
     def adopt(self, epoch: Epoch) -> None:
-        """Have an epoch that its storage holds already."""
+        """Use an epoch that is already in the storage."""
         self.epoch = epoch
 
     def reset(self) -> None:
-        """Be as at the start (CTL-09); what is still under way finds nothing to change."""
+        """Return to the initial state (CTL-09); work still under way has no effect."""
         with self._state_lock:
             epoch = self.fresh_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
             before = self._swap(epoch, ChangeSet())
@@ -80,7 +80,7 @@ class Project:
         self.events.publish("reset")
 
     def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
-        """Go on with an epoch that was filled elsewhere; ``change`` holds all its records."""
+        """Switch to a restored epoch; ``change`` holds all its records."""
         with self._state_lock:
             before = self._swap(epoch, change)
         self.services.epoch_over(before.orders_created)
@@ -88,7 +88,7 @@ class Project:
         self.services.wake(self)
 
     def end(self) -> None:
-        """Be deleted: drop all that is still due, and wake everybody who waits."""
+        """Mark the project as deleted: drop pending work and wake all waiting threads."""
         with self._state_lock:
             self.is_deleted = True
             self.epoch.outbox.close()
@@ -112,10 +112,10 @@ class Project:
 
     @contextmanager
     def edit(self, epoch: Epoch | None = None, now: datetime | None = None) -> Iterator[Edit]:
-        """Change state as one unit; ``epoch`` is the one that the caller works on, ``now`` an event's time.
+        """Change state as one unit; ``epoch`` is the one the caller works on, ``now`` an event's time.
 
         Raises:
-            ProjectReset: the project has another epoch by now, or was deleted.
+            ProjectReset: the project was reset or deleted in the meantime.
         """
         with self._state_lock:
             current = self._current(epoch)
@@ -136,9 +136,9 @@ class Project:
 
     def _current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:
-            raise ProjectReset("the project was deleted meanwhile")
+            raise ProjectReset("the project was deleted in the meantime")
         if epoch is not None and epoch is not self.epoch:
-            raise ProjectReset("the project was reset meanwhile")
+            raise ProjectReset("the project was reset in the meantime")
         return self.epoch
 
     def _publish(self, events: Iterable[Published]) -> None:
@@ -146,13 +146,13 @@ class Project:
             self.events.publish(event.kind, **event.data)
 
     def _tell(self, edit: Edit) -> bool:
-        """Queue webhooks, note and publish what happened; True when a carrier is needed."""
+        """Record and publish what happened, and queue webhooks; True if a carrier is needed."""
         self._publish(edit.tell(self.services.real.wall_now(), is_watched=bool(self.events.watchers)))
         outbox = edit.epoch.outbox
         return any([outbox.put(queued) for queued in edit.to_send])
 
     def _follow(self, edit: Edit, *, is_earlier: bool, needs_carrier: bool) -> None:
-        """Have the services do what follows."""
+        """Call the services after an edit."""
         if needs_carrier:
             self.services.carry(self, edit.epoch)
         if is_earlier and not edit.epoch.is_advancing and not edit.epoch.outbox.wakes_later():
@@ -162,15 +162,15 @@ class Project:
 
     @contextmanager
     def exclusively(self, epoch: Epoch | None = None) -> Iterator[Epoch]:
-        """Keep edits away for a moment; for what an epoch notes for itself and no store keeps.
+        """Block edits for a moment; for changes to an epoch that are not stored.
 
         Raises:
-            ProjectReset: the project has another epoch by now, or was deleted.
+            ProjectReset: the project was reset or deleted in the meantime.
         """
         with self._state_lock:
             yield self._current(epoch)
 
-    # What somebody chooses
+    # Scenario, faults and settings
 
     def activate(self, scenario: Scenario) -> None:
         """Switch to a scenario."""
@@ -179,14 +179,14 @@ class Project:
             edit.publish("scenario", name=scenario.name)
 
     def put_faults(self, data: Any) -> None:
-        """Let things go wrong besides the scenario's, or none when the document is wrong."""
+        """Set faults in addition to the scenario's; an invalid document changes nothing."""
         faults = Faults.read(data)
         with self.edit() as edit:
             edit.state = edit.state._replace(faults=faults)
             edit.publish("faults", **faults.document)
 
     def change_settings(self, data: Any) -> None:
-        """Change some settings, or none when one is wrong (CTL-01)."""
+        """Change some settings; if one is invalid, nothing changes (CTL-01)."""
         with self.edit() as edit:
             edit.state = edit.state.with_settings(data)
             edit.publish("settings", **data)
@@ -199,7 +199,7 @@ class Project:
             self.services.carry(self, epoch)
 
     def release(self, epoch: Epoch, key: int) -> None:
-        """Let the webhooks go that were held back under ``key``."""
+        """Release the webhooks that were held back under ``key``."""
         released = epoch.outbox.release(key)
         if released.needs_carrier:
             self.services.carry(self, epoch)
@@ -207,28 +207,28 @@ class Project:
             self.services.wake(self)
 
     def deliver_held(self, epoch: Epoch, key: int) -> None:
-        """Deliver what was held back on this very thread, past the queue, and return when it is answered.
+        """Deliver the held webhooks on this thread, outside the queue, and return once they are answered.
 
-        It waits for nobody else: a receiver of the carrier's may be waiting for the request that waits here.
+        It must not wait for the carrier: the carrier's receiver may be waiting for this very request.
         """
         while (queued := epoch.outbox.take_held(key)) is not None:
             self.deliver_now(epoch, queued)
         self.release(epoch, key)
 
     def deliver_now(self, epoch: Epoch, queued: QueuedDelivery) -> None:
-        """Deliver one webhook on this thread, past the queue."""
+        """Deliver one webhook on this thread, outside the queue."""
         with epoch.outbox.past_the_queue(queued):
             self.services.deliver(self, epoch, queued)
 
     def settle(self, timeout_seconds: float = SETTLE_SECONDS) -> bool:
-        """Wait until no webhook is queued or under way; False when the time is up first."""
+        """Wait until no webhook is queued or under way; False on timeout."""
         return not self.services.delivers or self.epoch.outbox.settle(timeout_seconds)
 
     # Reading
 
     @property
     def settings(self) -> Settings:
-        """The settings, as the active scenario changes them."""
+        """The settings, including those of the active scenario."""
         return self.epoch.state.settings
 
     def now(self) -> datetime:
@@ -239,12 +239,12 @@ class Project:
         """The newest version of an order or refund.
 
         Raises:
-            Unknown: there is none of this id here.
+            Unknown: the project has none with this id.
         """
         return self.epoch.find_order(order_id)
 
     def real_seconds_until_due(self) -> float | None:
-        """How long until something on the agenda is due; None when only a call moves the clock there."""
+        """How long until something on the agenda is due; None if the clock needs a call to get there."""
         epoch = self.epoch
         head = epoch.timeline.head()
         if head is None or self.is_deleted or epoch.is_advancing:  # an advance wakes the pacer when it ends

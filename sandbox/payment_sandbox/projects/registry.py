@@ -20,29 +20,29 @@ FIRST_API_KEY: Final = "sandbox-key"
 
 
 class Storages(Protocol):
-    """Where the projects of a server are kept."""
+    """Storage for all projects of a server."""
 
     def storage(self, identity: Identity, real: RealTime) -> Storage:
-        """Where the stores of one project come from."""
+        """The storage of one project."""
         ...
 
     def put_server(self, name: str, body: Any) -> None:
-        """Keep something of the server as a whole."""
+        """Save a value of the server as a whole."""
         ...
 
     def remove(self, project_id: str) -> None:
-        """Drop a project and all that it holds."""
+        """Delete a project and everything in it."""
         ...
 
 
 @lru_cache(maxsize=1024)
 def digest(api_key: str) -> str:
-    """What a key is known by; clients send the same one again and again."""
+    """The digest of an API key; cached, since clients send the same key again and again."""
     return sha256(api_key.encode(errors="surrogateescape")).hexdigest()
 
 
 class Registry:
-    """Makes, finds and deletes projects."""
+    """Creates, finds and deletes projects."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Registry:
         clock: str = RUNNING,
         deleted_keys: frozenset[str] = frozenset(),
     ) -> None:
-        """``ids`` draws the identifiers of projects; ``deleted_keys`` are digests that nobody gets again."""
+        """``ids`` generates project ids; ``deleted_keys`` are digests of keys that are not reused."""
         self.catalogue = catalogue
         self.services = services
         self.storages = storages
@@ -66,10 +66,10 @@ class Registry:
         self._ids = ids or Ids(fresh_seed())
 
     def create(self, data: Any, api_key: str | None = None) -> tuple[Project, str]:
-        """Make a project from its settings (CTL-06); its API key is told here and never again.
+        """Create a project (CTL-06); its API key is returned here and never again.
 
         Raises:
-            Invalid: lists every wrong setting; nothing is made.
+            Invalid: lists every wrong setting; nothing is created.
         """
         given = dict(data) if isinstance(data, dict) else data
         clock = given.pop("clock", self._clock) if isinstance(data, dict) else self._clock
@@ -94,21 +94,21 @@ class Registry:
         return project, key
 
     def add(self, project: Project) -> None:
-        """Know a project that was made before, such as one of a state file."""
+        """Add an existing project, such as one from a state file."""
         with self._lock:
             self._add(project)
 
     def find(self, api_key: str) -> Project | None:
-        """The project of an API key."""
+        """The project with this API key."""
         return self._by_digest.get(digest(api_key))
 
     def is_known(self, api_key: str) -> bool:
-        """Whether a project has this API key, or had it and was deleted: a restart does not bring it back."""
+        """Whether a project has this API key, or a deleted one had it: a restart must not recreate it."""
         found = digest(api_key)
         return found in self._by_digest or found in self._deleted_keys
 
     def find_by_id(self, project_id: str) -> Project | None:
-        """The project of an identifier, for pages that carry one in their address."""
+        """The project with this id, for pages that have it in their URL."""
         return self._by_id.get(project_id)
 
     def all(self) -> list[Project]:
@@ -116,10 +116,10 @@ class Registry:
         return list(self._by_id.values())
 
     def delete(self, project: Project) -> None:
-        """Forget a project: its key is refused from now on, its pending work dropped (CTL-07)."""
+        """Delete a project: its key is refused from now on, and its pending work is dropped (CTL-07)."""
         key_digest = project.identity.key_digest
         with self._lock:
-            if project.identity.has_fixed_key:  # others are drawn, and never drawn again
+            if project.identity.has_fixed_key:  # other keys are generated, and never generated again
                 self.storages.put_server("deleted", sorted({*self._deleted_keys, key_digest}))
                 self._deleted_keys.add(key_digest)
             self.storages.remove(project.project_id)

@@ -1,4 +1,4 @@
-"""What a project needs from whoever runs it, passed in when it is made."""
+"""What a project needs from its host, passed in when it is created."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,18 +15,18 @@ class Services(Protocol):
 
     real: RealTime
     delivers: bool
-    """Whether webhooks are delivered at all; where they are not, nobody waits for them."""
+    """Whether webhooks are delivered at all; if not, nothing waits for them."""
 
     def carry(self, project: "Project", epoch: "Epoch") -> None:
-        """Deliver what is in the epoch's outbox, one webhook after the other, on another thread."""
+        """Deliver the webhooks in the epoch's outbox, one at a time, on another thread."""
         ...
 
     def deliver(self, project: "Project", epoch: "Epoch", queued: "QueuedDelivery") -> None:
-        """Deliver one webhook on this thread, and return when it is answered."""
+        """Deliver one webhook on this thread, and return once it is answered."""
         ...
 
     def wake(self, project: "Project") -> None:
-        """Look again at when something of the project's is due."""
+        """Check again when the project has something due."""
         ...
 
     def order_created(self) -> None:
@@ -34,16 +34,16 @@ class Services(Protocol):
         ...
 
     def epoch_over(self, orders: int) -> None:
-        """Note that an epoch with so many orders is thrown away."""
+        """Note that an epoch with this many orders was discarded."""
         ...
 
     def forget(self, project: "Project") -> None:
-        """Hold nothing of a deleted project any more."""
+        """Drop everything that belongs to a deleted project."""
         ...
 
 
 class Unattended:
-    """Nobody runs the projects: nothing is delivered, and clocks move by calls only."""
+    """For projects without a server: nothing is delivered, and clocks move only by calls."""
 
     delivers = False
 

@@ -1,4 +1,4 @@
-"""The settings of a project, and the form in which they come."""
+"""The settings of a project, and the form that reads them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -21,42 +21,40 @@ CLOCK_PATTERN: Final = r"running|frozen|frozen@.+"
 class SettingsForm(Form):
     """The settings of a project."""
 
-    name = Text(about="What the payment pages call the merchant.")
-    mode = Choice((TEST, LIVE), about="With live, every method plays out; test has the limits of test mode.")
+    name = Text(about="The merchant's name on the payment pages.")
+    mode = Choice((TEST, LIVE), about="test has the limits of test mode; in live, all methods work fully.")
     webhook_url = WebUrl(
-        allow_none=True, about="Where webhooks go, unless an order names its own address; null is nowhere."
+        allow_none=True, about="The URL for webhooks, unless an order has its own; null means none."
     )
-    payment_methods = Items(Choice(NAMES), about="The methods that are enabled; all of them by default.")
+    payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(about="Whether the merchant may take credit-card payments, stored cards or not.")
-    one_click_enabled = Flag(about="Whether cards can be kept for one-click payments.")
-    recurring_enabled = Flag(about="Whether cards can be kept for a recurring series.")
-    dynamic_descriptor_enabled = Flag(about="Whether dynamic_descriptor is taken with card payments.")
+    one_click_enabled = Flag(about="Whether cards can be stored for one-click payments.")
+    recurring_enabled = Flag(about="Whether cards can be stored for a recurring series.")
+    dynamic_descriptor_enabled = Flag(about="Whether card payments accept dynamic_descriptor.")
     aliases = Anything(
         keys=Text(pattern="[A-Za-z0-9_-]{1,64}", expected="letters, digits, - and _"),
         values=Choice(NAMES),
-        about="The merchant's own names for methods, each with the method that it stands for.",
+        about="The merchant's own names for methods, each mapped to its method.",
     )
-    absolute_urls = Flag(about="Whether order_url and payment_url begin with their scheme.")
-    reduced_customer = Flag(about="Whether answers show country and ip_address of a customer only.")
+    absolute_urls = Flag(about="Whether order_url and payment_url start with a scheme.")
+    reduced_customer = Flag(about="Whether responses show only country and ip_address of a customer.")
     authorized_status = Choice(
-        ("completed", "accepted"), about="The status of an authorized order that is not captured in full."
+        ("completed", "accepted"), about="The status of an authorized order that is not fully captured."
     )
-    unknown_fields = Choice(
-        ("drop", "reject"), about="What happens to request keys that the service does not know."
-    )
+    unknown_fields = Choice(("drop", "reject"), about="What happens to unknown request keys.")
     webhook_timing = Choice(
         ("after_response", "before_response"),
-        about="When a webhook leaves: once the response is on its way, or before it.",
+        about="Whether webhooks are sent after the response or before it.",
     )
     seed = Whole(
         low=0,
         high=2**63 - 1,
-        about="The same seed and the same requests give the same identifiers; 0 stands for the server's.",
+        about="The same seed and the same requests give the same identifiers; 0 means the server's seed.",
     )
 
     @validates_schema(skip_on_field_errors=False)
     def aliases_are_new_names(self, data: Mapping[str, Any], **options: Any) -> None:
-        """An alias must not hide a method."""
+        """An alias must not be the name of a method."""
         taken = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}
         if taken:
             raise ValidationError({"aliases": taken})
@@ -64,7 +62,7 @@ class SettingsForm(Form):
 
 @dataclass(frozen=True)
 class Settings:
-    """What a merchant's account is allowed, and how answers look."""
+    """What a merchant may do, and how responses look."""
 
     name: str = ""
     mode: str = TEST
@@ -94,16 +92,16 @@ class Settings:
 
     @cached_property
     def method_names(self) -> tuple[str, ...]:
-        """Every name under which a request may call a method, aliases included."""
+        """Every name for a method in a request, including aliases."""
         return (*NAMES, *self.aliases)
 
     @cached_property
     def presentation(self) -> str:
-        """Marks how answers look, so that an ETag changes when they do."""
+        """A marker for how responses look, so that ETags change with it."""
         return f"{'a' if self.absolute_urls else ''}{'r' if self.reduced_customer else ''}"
 
     def method(self, name: str) -> str | None:
-        """The identifier behind a name or alias; None when there is none."""
+        """The method with this name or alias; None if there is none."""
         return name if name in NAMES else self.aliases.get(name)
 
     def changed(self, values: Mapping[str, Any]) -> "Settings":
@@ -122,19 +120,19 @@ FORM: Final = SettingsForm()
 
 
 def check_scenario_settings(data: Mapping[str, Any]) -> None:
-    """Refuse what a scenario sets and no project has.
+    """Refuse settings in a scenario that do not exist.
 
     Raises:
-        Invalid: lists it, below ``settings``.
+        Invalid: lists them, with paths below ``settings``.
     """
     read_settings(dict(data), Settings(), "settings")
 
 
 def read_settings(data: Any, base: Settings, path: str = "") -> Settings:
-    """Change ``base`` by what a request or a scenario says.
+    """Apply the settings of a request or a scenario to ``base``.
 
     Raises:
-        Invalid: lists every unknown or ill-typed setting (CTL-01); nothing changes.
+        Invalid: lists every unknown or invalid setting (CTL-01); nothing changes.
     """
     if data == {}:
         return base

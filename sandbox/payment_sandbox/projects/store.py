@@ -1,4 +1,4 @@
-"""What a project needs of a store, and what an edit hands to it: one change set, kept whole or not at all."""
+"""The interface of a store, and the change set of an edit, which is saved completely or not at all."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,15 +6,15 @@ from typing import Any, NamedTuple, Protocol
 
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.orders.commands import Command
-from payment_sandbox.orders.deliveries import Delivery
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.vault import Credential
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.faults import Use
 
 
 class Chosen(NamedTuple):
-    """What somebody chose for a project: settings, scenario and faults, as plain data."""
+    """What the user chose for a project: settings, scenario and faults, as plain data."""
 
     settings: dict[str, Any]
     scenario: Mapping[str, Any]
@@ -22,7 +22,7 @@ class Chosen(NamedTuple):
 
 
 class Counters(NamedTuple):
-    """What changes by itself: clock, counters, and webhooks that wait for others."""
+    """State that changes automatically: clock, counters, and webhooks that wait for others."""
 
     now: datetime
     clock_mode: str
@@ -40,16 +40,16 @@ class Counters(NamedTuple):
 
 
 class ChangeSet(NamedTuple):
-    """Everything that one edit changed: new versions of records, and what comes and goes on the agenda."""
+    """Everything that one edit changed: new versions of records, and agenda entries added and removed."""
 
     orders: Mapping[str, Order] = {}
     credentials: tuple[Credential, ...] = ()
     qr_requests: tuple[QrRequest, ...] = ()
     deliveries: tuple[Delivery, ...] = ()
     dues: tuple[Due[Command], ...] = ()
-    finished: tuple[int, ...] = ()  # the places on the agenda of what is over
-    chosen: Chosen | None = None  # where it changed
-    counters: Counters | None = None  # for a durable store, as they are after the edit
+    finished: tuple[int, ...] = ()  # sequence numbers of removed agenda entries
+    chosen: Chosen | None = None  # None if it did not change
+    counters: Counters | None = None  # after the edit; for a durable store only
 
 
 class Store(Protocol):
@@ -57,15 +57,15 @@ class Store(Protocol):
 
     is_durable: bool
     is_new: bool
-    """A durable one to which nothing was committed yet: its first change set has to be a whole one."""
+    """Whether this is a durable store without any commit: its first change set must be complete."""
     deliveries_dropped: int
 
     def commit(self, change: ChangeSet) -> None:
-        """Keep everything in it, or nothing."""
+        """Save everything in it, or nothing."""
         ...
 
     def load(self, change: ChangeSet) -> None:
-        """Have in memory what is kept already."""
+        """Load into memory what is already saved."""
         ...
 
     def order(self, order_id: str) -> Order | None:
@@ -107,8 +107,8 @@ class Store(Protocol):
 
 
 class Storage(Protocol):
-    """Where the stores of one project come from: one for each of its epochs."""
+    """Creates the stores of one project, one per epoch."""
 
     def store(self) -> Store:
-        """An empty store; what an earlier epoch left is gone with its first commit."""
+        """An empty store; its first commit deletes what an earlier epoch left."""
         ...

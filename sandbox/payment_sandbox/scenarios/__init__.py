@@ -1,1 +1,1 @@
-"""What shall happen: rules that decide the outcome of attempts, and how webhooks fare."""
+"""Scenarios: rules that decide the outcome of attempts, webhooks and requests."""

@@ -1,4 +1,4 @@
-"""The scenarios that are there by name: the built-in one, the ready ones, and those of the user's folders."""
+"""The available scenarios: the default one, the ready-made ones, and those in the user's folders."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,23 +11,23 @@ from payment_sandbox.scenarios.loader import CheckSettings, load_text
 from payment_sandbox.scenarios.model import Scenario
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-SCHEMA_SUFFIX: Final = ".schema.json"  # for editors, beside the scenarios it describes
+SCHEMA_SUFFIX: Final = ".schema.json"  # for editors, next to the scenarios it describes
 
 
 def ready_folder() -> Path:
-    """Where the ready scenarios are: in the package, or beside it in a checkout."""
+    """The folder of the ready-made scenarios: in the package, or next to it in a checkout."""
     packed = Path(__file__).parent / "ready"
     return packed if packed.is_dir() else Path(__file__).parents[3] / "scenarios"
 
 
 def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
-    """All scenarios of a folder, by name.
+    """All scenarios in a folder, by name.
 
     Raises:
-        Invalid: lists all that is wrong in all its files.
+        Invalid: lists all errors in all files.
     """
     if not folder.is_dir():
-        raise Invalid([Violation("", "is no folder", file=str(folder))])
+        raise Invalid([Violation("", "is not a folder", file=str(folder))])
     found: dict[str, Scenario] = {}
     violations: list[Violation] = []
     for path in scenario_files(folder):
@@ -42,17 +42,17 @@ def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSetti
 
 
 def scenario_files(folder: Path) -> list[Path]:
-    """The files of a folder that hold scenarios, by name."""
+    """The scenario files in a folder, sorted by name."""
     return sorted(
         path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.endswith(SCHEMA_SUFFIX)
     )
 
 
 def load_file(path: Path, methods: Sequence[str], check_settings: CheckSettings) -> Scenario:
-    """The scenario of one file.
+    """The scenario in a file.
 
     Raises:
-        Invalid: lists all that is wrong with it.
+        Invalid: lists all errors.
     """
     return load_text(read_text(path), methods, check_settings, str(path))
 
@@ -61,7 +61,7 @@ def read_text(path: Path) -> str:
     """The text of a file.
 
     Raises:
-        Invalid: there is none.
+        Invalid: the file cannot be read.
     """
     try:
         return path.read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ def read_text(path: Path) -> str:
 
 
 class Catalogue:
-    """Scenarios by name; a user's own goes before a ready one of the same name."""
+    """Scenarios by name; a user's own takes precedence over a ready-made one of the same name."""
 
     def __init__(
         self,
@@ -97,15 +97,15 @@ class Catalogue:
         return {self._default.name: self._default, **self._ready, **self._own}
 
     def find(self, name: object) -> Scenario:
-        """The scenario of a name.
+        """The scenario with this name.
 
         Raises:
-            Invalid: there is none; lists the names there are.
+            Invalid: there is none; lists the available names.
         """
         known = self.scenarios
         scenario = known.get(name) if isinstance(name, str) else None
         if scenario is None:
             nearest = nearest_word(name, list(known)) if isinstance(name, str) else None
-            message = f"{name!r} is no known scenario{did_you_mean(nearest)}"
+            message = f"{name!r} is not a known scenario{did_you_mean(nearest)}"
             raise Invalid([Violation("name", message, list(known), nearest)])
         return scenario

@@ -1,4 +1,4 @@
-"""YAML as people write it: plain data, and where in the text each part of it stands."""
+"""YAML parsing that keeps the line and column of every part."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,25 +19,25 @@ class Place(NamedTuple):
 
 
 class Document(NamedTuple):
-    """Plain data with the place of every path in it."""
+    """Plain data, with the line and column of every path."""
 
     data: Any
     places: Mapping[str, Place]
 
     def place_of(self, path: str) -> Place:
-        """Where a path stands; what is missing stands where it should be, in its parent."""
+        """The place of a path; for a missing one, the place of its parent."""
         while path and path not in self.places:
             path = path[: max(path.rfind("."), path.rfind("["), 0)]
         return self.places.get(path, Place(1, 1))
 
     def placed(self, found: Iterable[Violation], file: str | None) -> list[Violation]:
-        """The same with file, line and column, in the order of the text."""
+        """The violations with file, line and column, in the order of the text."""
         placed = [one._replace(file=file, **self.place_of(one.path)._asdict()) for one in found]
         return sorted(placed, key=lambda one: (one.line or 0, one.column or 0))
 
     @contextmanager
     def placing(self, file: str | None = None) -> Iterator[None]:
-        """Give the violations found inside the place where they stand in the text."""
+        """Add file, line and column to violations raised inside."""
         try:
             yield
         except Invalid as invalid:
@@ -47,12 +47,12 @@ class Document(NamedTuple):
 
 
 def parse_yaml(text: str, file: str | None = None) -> Document:
-    """Parse one YAML 1.2 document; JSON is YAML.
+    """Parse one YAML 1.2 document; JSON works too.
 
     Raises:
-        Invalid: names what is wrong, with line and column.
+        Invalid: says what is wrong, with line and column.
     """
-    from ruamel.yaml import YAML  # here, because starting up is faster without it
+    from ruamel.yaml import YAML  # imported here for a faster startup
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     yaml = YAML(typ="rt", pure=True)
@@ -73,7 +73,7 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
 
 
 def _plain(node: Any, path: str, places: dict[str, Place]) -> Any:
-    """Plain data of a node; notes the place of every key and item on the way."""
+    """The plain data of a node; records the place of every key and item."""
     if len(places) > NODES_MAX:
         raise ValueError(f"it has more than {NODES_MAX} parts")
     if isinstance(node, dict):
@@ -88,7 +88,7 @@ def _plain(node: Any, path: str, places: dict[str, Place]) -> Any:
 
 
 def _note(paths: Mapping[Any, str], mark_of: Callable[[Any], Any], places: dict[str, Place]) -> None:
-    """Note where keys or items stand; what was merged in from elsewhere has no place of its own."""
+    """Record the places of keys or items; those merged in from elsewhere have none."""
     for key, path in paths.items():
         with suppress(KeyError):
             mark = mark_of(key)
@@ -99,11 +99,11 @@ def _note(paths: Mapping[Any, str], mark_of: Callable[[Any], Any], places: dict[
 def _scalar(node: Any) -> Any:
     if isinstance(node, bool) or node is None:
         return node
-    if type(node).__name__ == "ScalarBoolean":  # one with an anchor, and an int, too
+    if type(node).__name__ == "ScalarBoolean":  # a boolean with an anchor, which is an int subclass
         return bool(node)
     for kind in (int, float, str):
         if isinstance(node, kind):
             return kind(node)
     if isinstance(node, date):
         return node.isoformat()
-    raise ValueError(f"it holds a {type(node).__name__}, which no scenario has")
+    raise ValueError(f"it contains a value of type {type(node).__name__}, which is not supported")

@@ -1,4 +1,4 @@
-"""How a scenario document is written; the forms check it and give the model."""
+"""The forms that check a scenario document."""
 
 from typing import Any, ClassVar
 
@@ -10,8 +10,8 @@ from payment_sandbox.forms.fields import Anything, OneOrMany, Seconds, Yes
 from payment_sandbox.kernel.periods import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
-from payment_sandbox.orders.deliveries import DELIVERIES_MAX
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import DELIVERIES_MAX
 from payment_sandbox.scenarios.model import ACTORS
 
 OUTCOMES = ("passed", "declined", "error")
@@ -30,7 +30,7 @@ class AmountForm(Form):
 
 
 class AmountField(Part):
-    """Bounds, or one number that stands for exactly that amount."""
+    """Bounds, or one number for exactly that amount."""
 
     instead: ClassVar[dict[str, Any]] = {"type": "integer", "minimum": 0, "maximum": AMOUNT_CENTS_MAX}
 
@@ -41,7 +41,7 @@ class AmountField(Part):
 
 
 class WhenForm(Form):
-    """Conditions of a rule; all must hold."""
+    """Conditions of a rule; all must be true."""
 
     payment_method = OneOrMany(Text(), about="One method or several, by identifier or alias.")
     amount = AmountField(AmountForm, about="The amount in cents: one number, or bounds.")
@@ -49,12 +49,12 @@ class WhenForm(Form):
         keys=Text(), values=Text(), about="Customer fields and the glob that each must match (* is anything)."
     )
     merchant_order_id = Text(about="A glob for the merchant's own order id.")
-    attempt = Whole(low=1, about="The number of the attempt on its order, from 1.")
-    refund = Flag(about="True: the rule is about refunds, and about nothing else.")
+    attempt = Whole(low=1, about="The number of the attempt within its order, from 1.")
+    refund = Flag(about="True: the rule applies to refunds only.")
 
 
 class CreditField(Part):
-    """The bank's credit, or the word never."""
+    """The bank's credit, or ``never``."""
 
     instead: ClassVar[dict[str, Any]] = {"const": "never"}
 
@@ -63,7 +63,7 @@ class CreditField(Part):
 
 
 class CreditForm(Form):
-    """When the bank credits how much."""
+    """When the bank credits money, and how much."""
 
     after = PeriodText(zero=True, about="How long after creation; at once by default.")
     amount = Cents(about="How much, in cents; all of it by default.")
@@ -76,83 +76,83 @@ class ThenForm(Form):
 
     customer = Choice(
         ("waits", "pays", "fails", "cancels", "abandons"),
-        about="What the customer does on the page; waits leaves it to a browser or a control call.",
+        about="What the customer does on the page; with waits, a browser or a control call acts.",
     )
     after = PeriodText(zero=True, about="How long it takes; at once by default.")
-    reason = Text(about="Why it fails, as the transaction's reason tells the customer.")
+    reason = Text(about="Why it fails: the reason of the transaction.")
     card = Choice(
         (*CARDS, *(network for network in NETWORKS if network not in CARDS)),
         about="The test card, or for wallet-google the network.",
     )
-    authorization = Choice(AUTHORIZATION_METHODS, about="How wallet-google authorizes.")
-    credit = CreditField(CreditForm, about="When the bank credits how much of a bank-transfer, or never.")
-    screening = Choice((*OUTCOMES, "needs-time"), about="What the screening answers on creation.")
-    then = Choice(OUTCOMES, about="What a screening that needs time answers in the end.")
+    authorization = Choice(AUTHORIZATION_METHODS, about="The authorization method of wallet-google.")
+    credit = CreditField(CreditForm, about="When the bank credits a bank-transfer, and how much; or never.")
+    screening = Choice((*OUTCOMES, "needs-time"), about="The result of the screening on creation.")
+    then = Choice(OUTCOMES, about="The final result of a screening that needs time.")
     processor = Choice(("settles", "fails"), about="How a one-click or recurring payment or a refund ends.")
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
     def says_something(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
-        """An outcome needs an actor."""
+        """An outcome must have an actor."""
         if isinstance(original, dict) and not any(actor in original for actor in ACTORS):
-            raise ValidationError(Problem(f"must name one of: {', '.join(ACTORS)}", ACTORS))
+            raise ValidationError(Problem(f"must contain one of: {', '.join(ACTORS)}", ACTORS))
 
 
 class RuleForm(Form):
     """One rule."""
 
-    when = Part(WhenForm, load_default=dict, about="Conditions that must all hold; any attempt without.")
-    times = Whole(low=1, about="How often it decides before it is spent; for ever without.")
+    when = Part(WhenForm, load_default=dict, about="Conditions that must all be true; default: any attempt.")
+    times = Whole(low=1, about="How many times it can match; unlimited by default.")
     then = Part(ThenForm, required=True, about="What happens to the attempt.")
 
 
 class WebhookWhenForm(Form):
-    """Which attempts of which deliveries."""
+    """The delivery attempts that a rule matches."""
 
     status = Choice(
-        [status.value for status in OrderStatus], about="The order's status that the webhook is about."
+        [status.value for status in OrderStatus], about="The order status that the webhook reports."
     )
     attempt = Whole(low=1, high=DELIVERIES_MAX, about="The number of the delivery's attempt, from 1.")
 
 
 class WebhookThenForm(Form):
-    """How a delivery fares instead of going to the merchant, or besides."""
+    """What happens to a delivery."""
 
     also_required: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
 
     answer = Whole(
         low=100, high=599, about="Counts as answered with this status; the merchant is not called."
     )
-    timeout = Yes(about="Fails at once, as if the merchant had not answered in time; he is not called.")
-    drop = Yes(about="Is lost on its way: counts as delivered, and the merchant is not called.")
-    duplicate = Whole(low=2, high=10, about="Comes so many times.")
-    delay = PeriodText(about="Comes this much later.")
-    swap = Yes(about="Comes after the next one of the project.")
+    timeout = Yes(about="Fails at once, as if the merchant had timed out; the merchant is not called.")
+    drop = Yes(about="Is lost: counts as delivered, but the merchant is not called.")
+    duplicate = Whole(low=2, high=10, about="Arrives this many times.")
+    delay = PeriodText(about="Arrives this much later.")
+    swap = Yes(about="Arrives after the next webhook of the project.")
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
     def one_thing(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
         """One effect per rule."""
         if isinstance(original, dict) and len(original.keys() & self.load_fields.keys()) != 1:
             known = list(self.load_fields)
-            raise ValidationError(Problem(f"must hold exactly one of: {', '.join(known)}", known))
+            raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
 
 
 class WebhookRuleForm(Form):
     """One rule for webhooks."""
 
-    when = Part(WebhookWhenForm, load_default=dict, about="Which attempts; each of them without.")
+    when = Part(WebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
     then = Part(WebhookThenForm, required=True, about="Exactly one effect.")
 
 
 class FaultWhenForm(Form):
-    """Which requests."""
+    """The requests that a fault matches."""
 
     method = Choice(("GET", "POST", "PUT", "DELETE"), about="The HTTP method.")
     path = Text(
         pattern="/.*",
-        expected="a path such as /v1/orders/ (* stands for anything)",
-        about="A glob for the path; the final slash does not matter.",
+        expected="a path such as /v1/orders/ (* matches anything)",
+        about="A glob for the path; a final slash does not matter.",
     )
-    nth = OneOrMany(Whole(low=1), about="Which of the matching requests, from 1; each of them without.")
+    nth = OneOrMany(Whole(low=1), about="Which of the matching requests, from 1; all by default.")
 
 
 class FaultThenForm(Form):
@@ -162,29 +162,29 @@ class FaultThenForm(Form):
         "anyOf": [{"required": [effect]} for effect in (*EFFECTS, "latency")]
     }
 
-    status = Whole(low=400, high=599, about="The answer is this error.")
+    status = Whole(low=400, high=599, about="The response has this error status.")
     phase = Choice(
-        ("before", "after"), about="Before: nothing is done. After: all is done, and the answer is lost."
+        ("before", "after"), about="before: the request is not processed; after: only the response is lost."
     )
-    latency = Seconds(about="The answer comes this many real seconds later; may stand beside another effect.")
-    hang = Seconds(about="Nothing comes for this many real seconds, then the connection ends.")
-    reset = Yes(about="The connection is cut off without an answer.")
-    truncate = Yes(about="The answer ends in its middle.")
+    latency = Seconds(about="Delays the response by this many real seconds; allows a second effect.")
+    hang = Seconds(about="Sends nothing for this many real seconds, then closes the connection.")
+    reset = Yes(about="Cuts the connection without a response.")
+    truncate = Yes(about="Cuts the response off in the middle.")
     rate_limit = Text(
         pattern=r"[1-9]\d{0,5}/P.+",
         expected="requests per period, such as 10/PT1S",
-        about="What is over this rate, by sandbox time, is answered 429 RateLimited.",
+        about="Requests over this rate, in sandbox time, get 429 RateLimited.",
     )
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
     def one_thing(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
-        """One effect per rule, and perhaps a latency beside it."""
+        """One effect per rule, optionally with a latency."""
         named = set(original) & set(self.load_fields) if isinstance(original, dict) else set(data)
         if isinstance(original, dict) and (len(named & set(EFFECTS)) > 1 or not named - {"phase"}):
             known = ("latency", *EFFECTS)
-            raise ValidationError(Problem(f"must hold exactly one of: {', '.join(known)}", known))
+            raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
         if "phase" in named and not named & PHASED:
-            raise ValidationError(f"goes with one of: {', '.join(sorted(PHASED))}", "phase")
+            raise ValidationError(f"is only allowed with one of: {', '.join(sorted(PHASED))}", "phase")
         if "rate_limit" in data:
             _refuse_no_period(data["rate_limit"])
 
@@ -196,18 +196,18 @@ def _refuse_no_period(rate_limit: str) -> None:
     except PeriodError as error:
         raise ValidationError(f"{expected}: {error}", "rate_limit") from None
     if period.is_zero:
-        raise ValidationError(f"{expected}: this period is zero", "rate_limit")
+        raise ValidationError(f"{expected}: the period is zero", "rate_limit")
 
 
 class FaultForm(Form):
     """One fault."""
 
-    when = Part(FaultWhenForm, load_default=dict, about="Which requests; each of them without.")
+    when = Part(FaultWhenForm, load_default=dict, about="Which requests; all by default.")
     then = Part(FaultThenForm, required=True, about="What goes wrong with them.")
 
 
 class FaultsForm(Form):
-    """Faults and webhook rules without a scenario around them."""
+    """Faults and webhook rules outside a scenario."""
 
     faults = Items(Part(FaultForm), about="What goes wrong with requests.")
     webhooks = Items(Part(WebhookRuleForm), about="What goes wrong with webhooks.")
@@ -219,13 +219,13 @@ class ScenarioForm(Form):
     name = Text(
         required=True,
         pattern="[a-z0-9][a-z0-9-]{0,63}",
-        expected="small letters, digits and hyphens",
-        about="The file's name without its ending.",
+        expected="lower-case letters, digits and hyphens",
+        about="The file name without its extension.",
     )
-    description = Text(about="What it rehearses, in a sentence.")
-    settings = Anything(keys=Text(), about="Settings of the project while the scenario is active.")
-    rules = Items(Part(RuleForm), most=RULES_MAX, about="The first that matches an attempt decides it.")
+    description = Text(about="What it simulates, in one sentence.")
+    settings = Anything(keys=Text(), about="Project settings while the scenario is active.")
+    rules = Items(Part(RuleForm), most=RULES_MAX, about="The first rule that matches an attempt decides it.")
     webhooks = Items(
-        Part(WebhookRuleForm), about="The first that matches an attempt of a delivery decides it."
+        Part(WebhookRuleForm), about="The first rule that matches a delivery attempt decides its outcome."
     )
-    faults = Items(Part(FaultForm), about="The first that matches a request decides it.")
+    faults = Items(Part(FaultForm), about="The first fault that matches a request applies.")

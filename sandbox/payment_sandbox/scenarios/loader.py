@@ -1,4 +1,4 @@
-"""From a document to a scenario, or to all that is wrong with it."""
+"""Loads a scenario from a document, or reports all its errors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from payment_sandbox.scenarios.model import AmountRange, FaultRule, Rule, Scenar
 FORM: Final = ScenarioForm()
 
 CheckSettings = Callable[[Mapping[str, Any]], object]
-"""Refuses settings that no project has; who knows them is above this room."""
+"""Refuses unknown settings; passed in, because this package must not import ``projects``."""
 
 
 def load_scenario(
@@ -24,12 +24,12 @@ def load_scenario(
     *,
     file_name: str | None = None,
 ) -> Scenario:
-    """Read a scenario document; ``methods`` are the names it may use, aliases among them.
+    """Read a scenario document; ``methods`` are the names it may use, including aliases.
 
-    With ``file_name`` that has to be the scenario's name.
+    If ``file_name`` is given, the scenario must have that name.
 
     Raises:
-        Invalid: lists all that is wrong, of whatever kind (SCN-01).
+        Invalid: lists all errors of any kind (SCN-01).
     """
     data, violations = load(FORM, document, most=None)
     violations += [unknown.violation() for unknown in unknown_keys(FORM, document)]
@@ -82,10 +82,10 @@ def fault_rules(data: Mapping[str, Any]) -> tuple[FaultRule, ...]:
 def load_text(
     text: str, methods: Sequence[str], check_settings: CheckSettings, file: str | None = None
 ) -> Scenario:
-    """Read a scenario from YAML or JSON text; in a file its name is the file's.
+    """Read a scenario from YAML or JSON text; in a file, it must have the file's name.
 
     Raises:
-        Invalid: lists all that is wrong, each with line and column (SCN-01).
+        Invalid: lists all errors, with line and column (SCN-01).
     """
     document = parse_yaml(text, file)
     with document.placing(file):
@@ -115,7 +115,7 @@ def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
 
 
 def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
-    """Names of methods that nobody knows, whatever else is wrong."""
+    """Violations for unknown method names, even if the document is otherwise invalid."""
     settings = document.get("settings")
     own = settings.get("aliases") if isinstance(settings, dict) else None
     known = [*methods, *own] if isinstance(own, dict) else methods
@@ -127,7 +127,7 @@ def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterato
 
 
 def _named_methods(rule: Any) -> list[str]:
-    """The methods that a rule names, as far as it is one."""
+    """The methods that a rule names, if it is well-formed."""
     when = rule.get("when") if isinstance(rule, dict) else None
     named = when.get("payment_method") if isinstance(when, dict) else None
     return [name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]

@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.orders.amounts import Cents
 
 ACTORS: Final = ("customer", "credit", "screening", "processor")
-"""The words of an outcome that say who does something; the others say how."""
+"""The keys of an outcome that say who acts; the others say how."""
 
 
 class AmountRange(NamedTuple):
-    """Whole cents between bounds, each of which may be open."""
+    """A range of cents; each bound is optional."""
 
     gte: Cents | None = None
     gt: Cents | None = None
@@ -21,13 +21,13 @@ class AmountRange(NamedTuple):
 
     @property
     def said(self) -> Any:
-        """As a rule says it: one number for exactly that amount, else the bounds."""
+        """The condition as written: one number for an exact amount, otherwise the bounds."""
         given = {name: bound for name, bound in self._asdict().items() if bound is not None}
         is_exact = given.keys() == {"gte", "lte"} and self.gte == self.lte
         return self.gte if is_exact else given
 
     def holds(self, amount_cents: Cents) -> bool:
-        """Whether the amount is within all bounds given."""
+        """Whether the amount is within the bounds."""
         return (
             (self.gte is None or amount_cents >= self.gte)
             and (self.gt is None or amount_cents > self.gt)
@@ -37,7 +37,7 @@ class AmountRange(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """One condition of a rule that an attempt does not meet; ``expected`` as the rule says it."""
+    """One condition of a rule that an attempt does not meet; ``expected`` is the value in the rule."""
 
     condition: str
     expected: Any
@@ -45,7 +45,7 @@ class Difference(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What a rule looks at: one attempt about to begin, or one refund."""
+    """What rules are matched against: an attempt about to start, or a refund."""
 
     methods: frozenset[str]  # the identifier, and the merchant's alias for it
     amount_cents: Cents
@@ -54,11 +54,11 @@ class Subject(NamedTuple):
     attempt: int
     is_refund: bool
     outcome_keys: frozenset[str]
-    screenings: tuple[str, ...] = ()  # the answers that its screening knows
+    screenings: tuple[str, ...] = ()  # the possible results of its screening
 
 
 class When(NamedTuple):
-    """Conditions that must all hold; None means any."""
+    """Conditions that must all be true; None means any."""
 
     payment_methods: frozenset[str] | None = None
     amount: AmountRange | None = None
@@ -67,16 +67,8 @@ class When(NamedTuple):
     attempt: int | None = None
     refund: bool = False
 
-    def holds(self, subject: Subject) -> bool:
-        """Whether every condition holds (SCN-02 to SCN-04)."""
-        return (
-            self.refund == subject.is_refund  # these two settle it for most rules
-            and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
-            and next(self.unmet(subject), None) is None
-        )
-
     def unmet(self, subject: Subject) -> "Iterator[Difference]":
-        """Every condition that a subject does not meet."""
+        """Every condition that the subject does not meet."""
         if self.refund != subject.is_refund:
             yield Difference("refund", self.refund, subject.is_refund)
         if self.payment_methods is not None and self.payment_methods.isdisjoint(subject.methods):
@@ -98,7 +90,7 @@ class When(NamedTuple):
 
 
 def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[str]) -> bool:
-    """Whether an outcome tells an attempt anything that it knows."""
+    """Whether an outcome has an actor and, for a screening, a result that apply to the attempt."""
     return any(
         actor in then and actor in words and (actor != "screening" or then[actor] in screenings)
         for actor in ACTORS
@@ -106,23 +98,26 @@ def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[st
 
 
 class Rule(NamedTuple):
-    """What happens to the attempts it matches; spent after ``times`` uses."""
+    """The outcome of the attempts it matches; spent after ``times`` uses."""
 
     when: When
     then: Mapping[str, Any]
     times: int | None = None
 
     def matches(self, subject: Subject, used: int) -> bool:
-        """Whether it decides this attempt: it matches, is not spent, and says something that can be done."""
+        """Whether it decides this attempt: all conditions hold (SCN-02 to SCN-04), and it is not spent."""
+        when = self.when
         return (
-            self.when.holds(subject)
+            when.refund == subject.is_refund  # this one and the next rule out most rules
+            and (when.payment_methods is None or not when.payment_methods.isdisjoint(subject.methods))
+            and next(when.unmet(subject), None) is None
             and (self.times is None or used < self.times)
             and says(self.then, subject.outcome_keys, subject.screenings)
         )
 
 
 class WebhookRule(NamedTuple):
-    """How a delivery fares, by the order's status and the number of the attempt."""
+    """What happens to a delivery, by the order's status and the number of the attempt."""
 
     then: Mapping[str, Any]
     status: str | None = None
@@ -134,15 +129,15 @@ class WebhookRule(NamedTuple):
 
 
 class FaultRule(NamedTuple):
-    """What goes wrong with requests: the nth, or each, that fits method and path."""
+    """What goes wrong with requests: the nth, or all, that match method and path."""
 
     then: Mapping[str, Any]
     method: str | None = None
-    path: str | None = None  # a glob; the final slash does not matter
+    path: str | None = None  # a glob; a final slash does not matter
     nth: frozenset[int] | None = None
 
     def fits(self, method: str, path: str) -> bool:
-        """Whether it is about this request; whether it strikes then depends on how many came before."""
+        """Whether method and path match; whether the fault applies also depends on earlier requests."""
         return (self.method is None or self.method == method) and (
             self.path is None or fnmatchcase(path.rstrip("/"), self.path.rstrip("/"))
         )
@@ -160,7 +155,7 @@ class Scenario(NamedTuple):
     faults: Sequence[FaultRule] = ()
 
     def decide(self, subject: Subject, uses: Mapping[int, int]) -> "Decision":
-        """Which rule decides an attempt; ``uses`` says how often each rule has decided."""
+        """Find the rule that decides an attempt; ``uses`` counts the uses of each rule."""
         for index, rule in enumerate(self.rules):
             if rule.matches(subject, uses.get(index, 0)):
                 return Decision(self, subject, index)
@@ -174,11 +169,11 @@ class Decision(NamedTuple):
     scenario: Scenario
     subject: Subject
     rule: int | None
-    spent: frozenset[int] = frozenset()  # rules that had no use left; noted when none matched
+    spent: frozenset[int] = frozenset()  # rules without uses left; recorded only if none matched
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """What shall happen, as plain data; no rule: nothing, everybody waits."""
+        """The outcome as plain data; empty without a rule, so all actors wait."""
         if self.rule is None:
             return {}
         then = self.scenario.rules[self.rule].then

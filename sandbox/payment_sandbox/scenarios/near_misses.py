@@ -1,4 +1,4 @@
-"""Why a rule decided an attempt, or which came nearest and what differed."""
+"""Which rule decided an attempt, or which came closest and what differed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ from payment_sandbox.scenarios.model import ACTORS, Decision, Difference, Rule, 
 
 
 def explain(decision: Decision) -> dict[str, Any]:
-    """The deciding rule by its index; with none, the nearest one and all in which it differs."""
+    """The index of the deciding rule; without one, the nearest rule and its differences."""
     shown: dict[str, Any] = {"scenario": decision.scenario.name, "rule": decision.rule}
     if decision.rule is None:
         shown["nearest"] = _nearest(decision)
@@ -15,7 +15,7 @@ def explain(decision: Decision) -> dict[str, Any]:
 
 
 def _nearest(decision: Decision) -> dict[str, Any] | None:
-    """The rule with the fewest differences; of several, the one with the most that agrees, then the first."""
+    """The rule with the fewest differences; on a tie, the one with most conditions, then the first."""
     found: tuple[tuple[int, int], dict[str, Any]] | None = None
     for index, rule in enumerate(decision.scenario.rules):
         differs = list(differences(rule, index, decision))

@@ -1,1 +1,1 @@
-"""What runs the sandbox: server, HTTP, the threads that deliver webhooks and wake running clocks."""
+"""Runs the sandbox: the server, HTTP, and the threads that deliver webhooks and drive running clocks."""

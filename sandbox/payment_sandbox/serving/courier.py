@@ -1,4 +1,4 @@
-"""The threads that POST webhooks: one carrier per project, so that no receiver delays another project's."""
+"""The threads that POST webhooks: one per project, so that a slow receiver delays no other project."""
 
 import logging
 from concurrent.futures import Future
@@ -7,8 +7,8 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from payment_sandbox.operations.deliver import prepare_attempt, record_attempt
-from payment_sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Reply, Send, WebhookRequest
+from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
+from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Reply, Send, WebhookRequest
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import THREADS, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
@@ -27,31 +27,31 @@ log = logging.getLogger(__name__)
 
 
 class Courier:
-    """Carries the outboxes of all projects, each on a thread of its own while something is in it."""
+    """Delivers the webhooks of all projects; each non-empty outbox has its own thread."""
 
     def __init__(self, send: "Callable[[WebhookRequest, int], list[Reply]] | None" = None) -> None:
-        """With ``send``, requests go there with the number of their copies, instead of over the wire."""
+        """If given, ``send`` gets each request and its number of copies instead of the network."""
         self._threads = Threads("courier")
         self._send = send
         self._receivers: dict[str, Send] = {}
 
     def deliver_to(self, project_id: str, receiver: Send | None) -> None:
-        """Hand a project's webhooks to an application in this process; None: over the wire again."""
+        """Deliver a project's webhooks to an application in this process; None: over the network again."""
         if receiver is None:
             self._receivers.pop(project_id, None)
         else:
             self._receivers[project_id] = receiver
 
     def receiver_of(self, project_id: str) -> Send | None:
-        """Who takes a project's webhooks in this process."""
+        """Return the in-process receiver of a project's webhooks, if any."""
         return self._receivers.get(project_id)
 
     def carry(self, project: Project, epoch: Epoch) -> None:
-        """Deliver what is in the outbox, one webhook after the other, until it is empty."""
+        """Deliver the webhooks in the outbox one by one, on another thread, until it is empty."""
         self._threads.run(lambda: self._carry(project, epoch))
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
-        """Deliver one webhook on this thread; what an epoch that is over still wanted to send is dropped."""
+        """Deliver one webhook on this thread; drop it if its epoch has ended."""
         try:
             prepared = prepare_attempt(project, epoch, queued)
             if prepared is None:
@@ -66,22 +66,22 @@ class Courier:
             return
 
     def stop(self) -> None:
-        """Take no more work; what is under way is abandoned with the process."""
+        """Accept no more work; deliveries in flight are abandoned with the process."""
         self._threads.stop()
 
     def _carry(self, project: Project, epoch: Epoch) -> None:
         while (queued := epoch.outbox.next()) is not None:
             try:
                 self.deliver(project, epoch, queued)
-            except BaseException:  # whatever it was, the next one is owed, too
+            except BaseException:  # whatever failed, the next one must still be delivered
                 log.exception(
                     "webhook %s of project %s was not delivered", queued.delivery_id, project.project_id
                 )
 
     def _replies(self, project_id: str, request: WebhookRequest, copies: int) -> list[Reply]:
-        """Send all copies, on other threads, so that the limit also holds for who answers byte by byte.
+        """Send all copies, on other threads, so that the timeout also covers receivers that answer slowly.
 
-        Over the wire they go at once; an application in this process gets one after the other.
+        Over the network they go in parallel; an application in this process gets them one by one.
         """
         if self._send is not None:
             return self._send(request, copies)
@@ -98,7 +98,7 @@ class Courier:
 
 
 class Posting:
-    """One POST under way: what its head said counts, whatever becomes of its body."""
+    """One POST in flight: its status line counts, even if the body fails."""
 
     def __init__(self, request: WebhookRequest, send: Send) -> None:
         self._request = request
@@ -109,23 +109,23 @@ class Posting:
         self._warning: str | None = None
 
     def run(self) -> None:
-        """Do it; whatever a receiver does, it is a failed delivery and not a lost one."""
+        """Send the request; whatever the receiver does, the result is recorded."""
         try:
             body = self._send(self._request, self._answered)
         except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
             if self._status is None:
                 self._answer.set_result(self._reply(error=f"{type(error).__name__}: {error}"[:500]))
                 return
-            body, self._warning = b"", f"the body did not come whole: {type(error).__name__}"
+            body, self._warning = b"", f"the body is incomplete: {type(error).__name__}"
         self._answer.set_result(self._reply(body.decode(errors="replace")))
 
     def wait(self) -> Reply:
-        """The reply, or that there was none in time."""
+        """Return the reply, or a timeout error."""
         try:
             return self._answer.result(self._begun_seconds + TIMEOUT_SECONDS - monotonic_seconds())
         except FutureTimeout:
             if self._status is not None:
-                self._warning = "the body did not end in time"
+                self._warning = "the body did not arrive in time"
                 return self._reply()
             return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
 
@@ -140,7 +140,7 @@ class Posting:
 
 
 def over_the_wire(request: WebhookRequest, answered: "Callable[[int], None]") -> bytes:
-    """POST it: no redirect followed, no proxy or credentials taken from the environment."""
+    """POST the request; ignore redirects, and proxies and credentials from the environment."""
     with direct_session() as session:
         session.headers.clear()
         with session.post(
@@ -152,7 +152,7 @@ def over_the_wire(request: WebhookRequest, answered: "Callable[[int], None]") ->
             stream=True,
         ) as response:
             answered(response.status_code)
-            response.raw.enforce_content_length = True  # urllib3 1 takes a shorter body unless told
+            response.raw.enforce_content_length = True  # urllib3 1 accepts truncated bodies by default
             body = b""
             for piece in response.raw.stream(BODY_KEPT_BYTES, decode_content=True):
                 body += piece
@@ -162,7 +162,7 @@ def over_the_wire(request: WebhookRequest, answered: "Callable[[int], None]") ->
 
 
 class Threads:
-    """Daemon threads made on demand, a few kept for the next job; a stuck one holds nobody up."""
+    """Daemon threads started on demand, with a few kept for reuse; a stuck one blocks no other job."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -184,7 +184,7 @@ class Threads:
         start(Thread(target=self._work, args=(inbox,), name=self._name, daemon=True))
 
     def stop(self) -> None:
-        """Send the idle threads home and take no more jobs."""
+        """End the idle threads and accept no more jobs."""
         with self._lock:
             self._stopped = True
             idle, self._idle = self._idle, []
@@ -194,7 +194,7 @@ class Threads:
     def _work(self, inbox: "SimpleQueue[Callable[[], None] | None]") -> None:
         while (job := inbox.get()) is not None:
             job()
-            del job  # it holds a project, which may be deleted before the next one comes
+            del job  # it references a project, which may be deleted before the next job
             with self._lock:
                 if self._stopped or len(self._idle) >= IDLE_THREADS_MAX:
                     return

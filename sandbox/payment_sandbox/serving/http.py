@@ -1,4 +1,4 @@
-"""HTTP on one port, for one application; hides which server it is."""
+"""Serves one application over HTTP on one port; hides which HTTP server does it."""
 
 import json
 import logging
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 THREADS_MIN: Final = 4
-THREADS_MAX: Final = 512  # blocking calls hold one each; what they wait for needs another
+THREADS_MAX: Final = 512  # each blocking call holds one, and what it waits for needs another
 REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
 IDLE_CONNECTION_SECONDS: Final = 60
 CONNECTIONS_MAX: Final = 1000
 CONNECTIONS_MIN: Final = 16
-OTHER_FILES: Final = 64  # webhooks on their way, a state file, and what else is in this process
+OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
 FORGOTTEN_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 1.0
 
-logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # the pool grows, so a queue is no news
+logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # the pool grows, so its queue warnings are noise
 
 
 class PortTaken(Exception):
@@ -38,14 +38,14 @@ class PortTaken(Exception):
 
 
 class GrowingDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """A pool with a thread for every request under way: a blocking call never holds up another."""
+    """A pool with one thread per request in progress, so that a blocking call never delays another."""
 
     def start_new_thread(self, target: Any, thread_no: int) -> None:
         """Add a thread to the pool."""
         start(Thread(target=target, args=(thread_no,), name=f"waitress-{thread_no}", daemon=True))
 
     def add_task(self, task: Any) -> None:
-        """Queue a request, and make sure that a thread is free for it."""
+        """Queue a request and make sure a thread is free for it."""
         with self.lock:
             idle = len(self.threads) - self.stop_count - self.active_count
             wanted = len(self.threads) + 1 if idle <= len(self.queue) else 0
@@ -55,7 +55,7 @@ class GrowingDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
 
 
 class CuttableTask(WSGITask):  # type: ignore[misc]
-    """A request whose connection the application can cut off, as a broken network would."""
+    """A request whose connection the application can cut, to simulate a broken network."""
 
     def get_environment(self) -> dict[str, Any]:
         """Let the application cut the connection."""
@@ -64,10 +64,10 @@ class CuttableTask(WSGITask):  # type: ignore[misc]
         return environment
 
     def _cut_off(self) -> None:
-        """Close without a farewell: what was promised and not yet sent never comes.
+        """Drop the connection, with whatever was not yet sent.
 
         Raises:
-            ClientDisconnected: always; the server then gives the connection up.
+            ClientDisconnected: always; the server then closes the connection.
         """
         abrupt = struct.pack("ii", 1, 0)
         if not self.wrote_header:
@@ -76,10 +76,10 @@ class CuttableTask(WSGITask):  # type: ignore[misc]
 
 
 class JsonErrorTask(ErrorTask):  # type: ignore[misc]
-    """Answers what is no HTTP request in the shape of all errors."""
+    """Answers an invalid HTTP request with a JSON error, like all errors."""
 
     def execute(self) -> None:
-        """Write the error and close the connection, for nobody knows where the next request begins."""
+        """Write the error and close the connection, as the start of the next request is unknown."""
         error = self.request.error
         kind = TYPE_OF_STATUS.get(error.code, "BadRequest")
         body = json.dumps(error_body(error.code, kind, str(error.body))).encode()
@@ -91,30 +91,30 @@ class JsonErrorTask(ErrorTask):  # type: ignore[misc]
 
 
 class StrictParser(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses a first line that is none, which waitress 2 takes for a request without a method."""
+    """Refuses an invalid request line, which waitress 2 treats as a request without a method."""
 
     def parse_header(self, header: bytes) -> None:
-        """Read the head of a request."""
+        """Parse the request line and headers."""
         super().parse_header(header)
         if not self.command:
             raise ParsingError("Start line is invalid")
 
 
 class JsonErrorChannel(HTTPChannel):  # type: ignore[misc]
-    """A connection whose errors are JSON, too."""
+    """A connection that also returns its errors as JSON."""
 
     parser_class = StrictParser
     task_class = CuttableTask
     error_task_class = JsonErrorTask
-    idle_since_seconds: float | None = None  # not before the first answer
+    idle_since_seconds: float | None = None  # None until the first response
 
     def service(self) -> None:
-        """Answer what has come."""
+        """Handle the requests received so far."""
         super().service()
         self.idle_since_seconds = monotonic_seconds()
 
     def is_forgotten(self) -> bool:
-        """Whether nothing is under way in either direction, and that for a while."""
+        """Whether the connection has been idle in both directions for a while."""
         is_in_use = self.requests or self.request is not None or self.total_outbufs_len
         if is_in_use or self.idle_since_seconds is None:
             return False
@@ -122,13 +122,13 @@ class JsonErrorChannel(HTTPChannel):  # type: ignore[misc]
 
 
 class HttpServer:
-    """A port, bound when made; connections wait until ``start``."""
+    """A port, bound on construction; connections wait until ``start``."""
 
     def __init__(self, host: str, port: int) -> None:
         """Bind; ``port`` 0 takes any free one.
 
         Raises:
-            PortTaken: the address is in use, or not this host's.
+            PortTaken: the address is in use or does not belong to this host.
         """
         self._socket = _bind(host, port)
         self.port: int = self._socket.getsockname()[1]
@@ -140,7 +140,7 @@ class HttpServer:
         self._stopping = False
 
     def start(self, application: "WSGIApplication") -> None:
-        """Serve, on threads of its own."""
+        """Serve on background threads."""
         dispatcher = GrowingDispatcher()
         dispatcher.set_thread_count(THREADS_MIN)
         self._http = create_server(
@@ -153,13 +153,13 @@ class HttpServer:
             connection_limit=self._connections_max,
             ident="payment-orders-sandbox",
             asyncore_use_poll=True,
-            clear_untrusted_proxy_headers=True,  # the default, which waitress 2 wants to hear
+            clear_untrusted_proxy_headers=True,  # the default, but waitress 2 warns if it is not explicit
         )
         self._http.channel_class = JsonErrorChannel
         start(self._loop)
 
     def stop(self) -> None:
-        """Close all connections; what is still under way then ends with its threads."""
+        """Close all connections; requests still running end with their threads."""
         self._stopping = True
         if self._http is not None:
             self._http.pull_trigger()
@@ -175,7 +175,7 @@ class HttpServer:
                 self._close_forgotten()
 
     def _close_forgotten(self) -> None:
-        """Make room, longest idle first; where all are in use, newcomers wait to be let in."""
+        """Close idle connections, longest idle first; if none is idle, new connections wait."""
         channels = [channel for channel in self._http.active_channels.values() if channel.is_forgotten()]
         channels.sort(key=lambda channel: channel.idle_since_seconds)
         for channel in channels[: len(channels) // 2 + 1]:
@@ -187,7 +187,7 @@ def _url(host: str, port: int) -> str:
 
 
 def _connections_max() -> int:
-    """As many as the open files of this process allow, where a test's own ends may be, too."""
+    """As many as the open-file limit allows; a test's client ends may be in this process, too."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

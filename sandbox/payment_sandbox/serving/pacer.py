@@ -1,4 +1,4 @@
-"""The thread that wakes projects whose clocks run, when something of theirs comes due."""
+"""The thread that wakes projects with a running clock when something is due."""
 
 import heapq
 import logging
@@ -19,22 +19,22 @@ log = logging.getLogger(__name__)
 
 
 class Pacer:
-    """Holds, per project, when in real time it is to be looked at next."""
+    """Tracks, for each project, the real time of its next check."""
 
     def __init__(self) -> None:
         self._changed = Condition(ranked_lock(PACER))  # type: ignore[arg-type]
         self._sequence = count()
         self._heap: list[tuple[float, int, Project]] = []
-        self._looked_at: dict[Project, float] = {}  # the one entry of each project that counts
+        self._looked_at: dict[Project, float] = {}  # the valid heap entry of each project
         self._stopped = False
         self._thread = Thread(target=self._run, name="pacer", daemon=True)
 
     def start(self) -> None:
-        """Begin to wake projects."""
+        """Start the thread."""
         start(self._thread)
 
     def notice(self, project: Project) -> None:
-        """Look at a project whose agenda or clock has changed."""
+        """Reschedule a project whose agenda or clock has changed."""
         seconds = project.real_seconds_until_due()
         if seconds is None:
             return
@@ -47,7 +47,7 @@ class Pacer:
             self._changed.notify()
 
     def forget(self, project: Project) -> None:
-        """Wake a project no more."""
+        """Stop waking a project."""
         with self._changed:
             if self._looked_at.pop(project, None) is not None:
                 self._heap = [entry for entry in self._heap if entry[2] is not project]
@@ -71,7 +71,7 @@ class Pacer:
             del project  # it may be deleted before the next one is due
 
     def _next(self) -> Project | None:
-        """Wait for the next project that is due; None at the end."""
+        """Wait for the next project that is due; None when stopped."""
         with self._changed:
             while not self._stopped:
                 if not self._heap:

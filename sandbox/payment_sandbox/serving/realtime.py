@@ -1,4 +1,4 @@
-"""The one door through which real time enters; the server hands it to those who need it."""
+"""The only source of real time; the server passes it to the code that needs it."""
 
 import sys
 import time
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 
 class _Host(NamedTuple):
-    """The host's clocks, out of reach: who freezes time replaces them in modules, not in here."""
+    """The host's clocks, held here so that time-freezing libraries, which patch modules, miss them."""
 
     monotonic: Callable[[], float]
     wall: Callable[[], float]
@@ -16,7 +16,7 @@ class _Host(NamedTuple):
 
 
 def _host() -> _Host:
-    """The real ones, also when all this is imported while somebody has frozen time."""
+    """The real clocks, even if this module is imported while time is frozen."""
     freezer = sys.modules.get("freezegun.api")
     return _Host(
         getattr(freezer, "real_monotonic", time.monotonic),  # noqa: TID251
@@ -29,10 +29,10 @@ _HOST: Final = _host()
 
 
 def monotonic_seconds() -> float:
-    """Seconds that only go on, from anywhere."""
+    """Return monotonic seconds from an arbitrary start."""
     return _HOST.monotonic()
 
 
 def wall_now() -> datetime:
-    """The host's time, in UTC."""
+    """Return the host's time in UTC."""
     return _HOST.moment.fromtimestamp(_HOST.wall(), tz=UTC)

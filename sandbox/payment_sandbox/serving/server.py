@@ -1,4 +1,4 @@
-"""Builds the sandbox, binds it, starts and stops it."""
+"""Builds, binds, starts and stops the sandbox."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Start(TypedDict, total=False):
-    """What a server's projects begin with."""
+    """The initial state of a server's projects."""
 
     seed: int | None
     clock: str
@@ -48,11 +48,11 @@ class Server:
         freeze_memory: bool = False,
         **start: Unpack[Start],
     ) -> None:
-        """Bind and build; nothing is served before ``start``.
+        """Bind the port and build the sandbox; serving begins with ``start``.
 
         Raises:
-            PortTaken: the address is in use, or not this host's.
-            Invalid: ``clock`` is none, a file of scenarios or projects is wrong, a scenario is not there.
+            PortTaken: the address is in use or does not belong to this host.
+            Invalid: the ``clock`` or a scenario or project file is invalid, or a scenario does not exist.
             StateRefused: the ``state`` file cannot be used.
         """
         self.services = ServerServices(freeze_memory=freeze_memory)
@@ -70,16 +70,16 @@ class Server:
         )
 
     def start(self) -> None:
-        """Serve, on threads of its own."""
+        """Serve on background threads."""
         self._http.start(self.app)
         self.services.pacer.start()
         for project in self.registry.all():
             send_owed(project)
 
     def stop(self) -> None:
-        """Stop within two seconds; what is still under way then ends with its threads."""
+        """Stop within two seconds; requests still running end with their threads."""
         for project in self.registry.all():
-            project.events.end()  # nobody waits any longer for something to happen
+            project.events.end()  # ends every wait and event stream
         self.services.courier.stop()
         for project in self.registry.all():
             project.epoch.outbox.close()
@@ -95,7 +95,7 @@ class Server:
         self.stop()
 
     def _make_projects(self, start: "Start") -> None:
-        """Those of the state file, those declared, and the one that is always there (CTL-04)."""
+        """Create the projects of the state file and project files, and the default one (CTL-04)."""
         catalogue = Catalogue(
             NAMES, check_scenario_settings, start.get("scenario_folders", ()), default=default_scenario()
         )
@@ -126,13 +126,13 @@ def _catalogue(folders: Sequence[Path] = ()) -> Catalogue:
 
 
 def unattended_registry() -> Registry:
-    """A registry without a server, for who only needs the application's routes."""
+    """Build a registry without a server, for callers that need only the application's routes."""
     return Registry(Unattended(REAL_TIME), MemoryStorage(), _catalogue())
 
 
 def description() -> str:
-    """The description of both APIs, OpenAPI 3.1 as JSON text."""
-    from payment_sandbox.web.openapi import document  # here, because starting up is faster without it
+    """Return the OpenAPI 3.1 description of both APIs as JSON text."""
+    from payment_sandbox.web.openapi import document  # here, for a faster start
 
     return document(make_app(unattended_registry(), public_url="http://127.0.0.1:8080"), make_app)
 

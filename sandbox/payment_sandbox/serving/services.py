@@ -1,4 +1,4 @@
-"""What the server does for its projects: webhooks, running clocks, and the collector of garbage."""
+"""Services for a server's projects: webhooks, running clocks and garbage collection."""
 
 import gc
 from itertools import count
@@ -18,10 +18,10 @@ REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 
 
 class ServerServices:
-    """Courier and pacer, for all projects of a server.
+    """The courier and pacer for all projects of a server.
 
-    With ``freeze_memory`` the collector forgets settled orders: with 100,000 of them it would stall everybody
-    by half a second.
+    With ``freeze_memory`` the garbage collector skips existing orders: scanning 100,000 of them would block
+    all requests for half a second.
     """
 
     delivers = True
@@ -36,7 +36,7 @@ class ServerServices:
         self._freeze_memory = freeze_memory
 
     def carry(self, project: Project, epoch: Epoch) -> None:
-        """Deliver what is in the epoch's outbox, on another thread."""
+        """Deliver the webhooks in the epoch's outbox on another thread."""
         self.courier.carry(project, epoch)
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
@@ -44,26 +44,26 @@ class ServerServices:
         self.courier.deliver(project, epoch, queued)
 
     def wake(self, project: Project) -> None:
-        """Look again at when something of the project's is due."""
+        """Recompute when the project next has something due."""
         self.pacer.notice(project)
 
     def order_created(self) -> None:
-        """Every so many orders, collect what is garbage and freeze the rest."""
+        """Every ``ORDERS_PER_FREEZE`` orders, collect garbage and freeze the rest."""
         if self._freeze_memory and next(self._orders) % ORDERS_PER_FREEZE == 0:
             gc.collect()
             gc.freeze()
 
     def epoch_over(self, orders: int) -> None:
-        """Let the collector look again at what may be garbage now."""
+        """Unfreeze memory after a large epoch ends, so that it can be collected."""
         if self._freeze_memory and orders >= ORDERS_PER_FREEZE:
             gc.unfreeze()
 
     def forget(self, project: Project) -> None:
-        """Hold nothing of a deleted project any more."""
+        """Drop all references to a deleted project."""
         self.pacer.forget(project)
         self.courier.deliver_to(project.project_id, None)
 
     def stop(self) -> None:
-        """Take no more work."""
+        """Accept no more work."""
         self.courier.stop()
         self.pacer.stop()

@@ -1,4 +1,4 @@
-"""How the sandbox itself speaks HTTP: to its own server, and to what is on the same machine."""
+"""HTTP sessions for the sandbox's own requests."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -9,11 +9,11 @@ CONNECTIONS_MAX: Final = 100
 
 
 def direct_session(api_key: str | None = None) -> "requests.Session":
-    """A session that asks no proxy and reads no credentials from files.
+    """Create a session that ignores proxies and credentials from the environment and files.
 
-    With a key it is one project's. Without one it is for many projects and threads, and keeps no cookie.
+    With a key it belongs to one project. Without one, many projects and threads share it, without cookies.
     """
-    from http.cookiejar import DefaultCookiePolicy  # here, because all that starts without them starts faster
+    from http.cookiejar import DefaultCookiePolicy  # here, for a faster start without them
 
     import requests
 

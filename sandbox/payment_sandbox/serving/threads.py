@@ -7,9 +7,9 @@ from threading import Thread, current_thread, main_thread
 
 
 def start(thread: Thread) -> None:
-    """Start a thread in which, and in whose own threads, no Ctrl-C arrives.
+    """Start a thread that receives no SIGINT or SIGTERM, nor do the threads it starts.
 
-    A system may deliver it to any thread that does not block it, and the waiting main thread would sleep on.
+    The system may deliver a signal to any thread that does not block it; the main thread would not wake up.
     """
     if not hasattr(signal, "pthread_sigmask"):  # a system without POSIX signals
         thread.start()
@@ -23,7 +23,7 @@ def start(thread: Thread) -> None:
 
 @contextmanager
 def unmasked() -> Iterator[None]:
-    """Run somebody else's code: the processes that it starts must hear signals."""
+    """Run foreign code with signals unblocked, because processes that it starts must receive them."""
     if not hasattr(signal, "pthread_sigmask") or current_thread() is main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""Records as plain JSON data and back, by their own type hints; what does not fit is named by its path."""
+"""Converts records to plain JSON data and back by their type hints; errors name the path."""
 
 import types
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from payment_sandbox.orders.commands import ALL, Command
 from payment_sandbox.orders.refusals import Invalid, Violation
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
-NAMES = {dict: "an object", list: "a list", str: "a text", int: "a whole number", bool: "true or false"}
-MOMENT = (datetime,)  # in here, because who freezes time replaces the class in modules
+NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
+MOMENT = (datetime,)  # in a tuple, because time-freezing libraries replace the class in modules
 AS_THEY_ARE = frozenset({str, int, bool, float, type(None)})
 PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     (StrEnum, str),
@@ -28,14 +28,14 @@ PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
 
 
 def encode(value: Any) -> Any:
-    """A record, or what records are made of, as plain data."""
+    """A record or any of its values as plain data."""
     kind: Any = type(value)
     return _encoder(kind)(value)
 
 
 @cache
 def _encoder(kind: Any) -> Callable[[Any], Any]:
-    """What encodes values of exactly this type; found once, for a state file encodes every change."""
+    """The encoder for exactly this type; cached, since a state file encodes every change."""
     for known, plain in PLAIN:
         if issubclass(kind, known):
             return plain
@@ -48,7 +48,7 @@ def _encoder(kind: Any) -> Callable[[Any], Any]:
 
 def _record_encoder(kind: Any) -> Callable[[Any], dict[str, Any]]:
     names = tuple(_required(kind))
-    fields_of = attrgetter(*names, names[0])  # one more, so that it is a tuple even of one
+    fields_of = attrgetter(*names, names[0])  # the first again, so that a single field gives a tuple too
     tag = {"kind": kind.kind} if issubclass(kind, Command) else {}
 
     def encoded(record: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def decode(hint: Any, data: Any, path: str) -> Any:
     """Plain data as a record of this type.
 
     Raises:
-        Invalid: names the first part that does not fit.
+        Invalid: names the first value that has the wrong type.
     """
     if hint is Any:
         return data
@@ -105,7 +105,7 @@ def _value(hint: Any, data: Any, path: str) -> Any:
 
 
 def _moment(text: str) -> datetime:
-    """A time; one without an offset would mean another time on every host."""
+    """A time; it must have an offset, or it would depend on the host."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no offset such as +00:00")
@@ -118,7 +118,7 @@ def _record(kind: Any, data: Any, path: str) -> Any:
     unknown = found.keys() - required.keys()
     missing = [name for name, needed in required.items() if needed and name not in found]
     if unknown or missing:
-        problem = f"has no {missing[0]!r}" if missing else f"has an unknown {min(unknown)!r}"
+        problem = f"has no {missing[0]!r}" if missing else f"has an unknown key {min(unknown)!r}"
         raise _wrong(path, problem)
     return kind(**{name: decode(hints[name], value, f"{path}.{name}") for name, value in found.items()})
 
@@ -127,7 +127,7 @@ def _command(data: Any, path: str) -> Command:
     found = dict(_expect(data, dict, path))
     kind = COMMANDS.get(str(found.pop("kind", None)))
     if kind is None:
-        raise _wrong(path, f"has no kind out of: {', '.join(COMMANDS)}")
+        raise _wrong(path, f"must have a kind, one of: {', '.join(COMMANDS)}")
     command: Command = _record(kind, found, path)
     return command
 
@@ -137,7 +137,7 @@ def _sequence(hint: Any, origin: Any, data: Any, path: str) -> Any:
     items = _expect(data, list, path)
     if origin is tuple and arms[-1] is not Ellipsis:
         if len(items) != len(arms):
-            raise _wrong(path, f"must hold {len(arms)} items")
+            raise _wrong(path, f"must have {len(arms)} items")
         return tuple(decode(arm, item, path) for arm, item in zip(arms, items, strict=True))
     return origin(decode(arms[0], item, f"{path}[{index}]") for index, item in enumerate(items))
 
@@ -159,7 +159,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 @cache
 def _required(kind: Any) -> dict[str, bool]:
-    """The fields of a record, and whether each must be there."""
+    """The fields of a record, and whether each is required."""
     if is_dataclass(kind):
         return {
             item.name: item.default is MISSING and item.default_factory is MISSING for item in fields(kind)

@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from payment_sandbox.orders.deliveries import Delivery, DeliveryState
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.vault import Credential
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.project import Identity
 from payment_sandbox.projects.store import ChangeSet
@@ -15,10 +15,10 @@ DELIVERIES_DROPPED_AT_ONCE: Final = 1000
 
 
 class MemoryStorage:
-    """Projects and stores that are gone with the process."""
+    """Storage that is lost when the process ends."""
 
     def storage(self, identity: Identity, real: RealTime) -> "MemoryStorage":
-        """The same for every project."""
+        """The storage of a project: the same for all."""
         return self
 
     def store(self) -> "MemoryStore":
@@ -26,14 +26,14 @@ class MemoryStorage:
         return MemoryStore()
 
     def put_server(self, name: str, body: Any) -> None:
-        """Nothing is kept beyond the process."""
+        """Do nothing: nothing outlives the process."""
 
     def remove(self, project_id: str) -> None:
-        """Nothing is kept beyond the project."""
+        """Do nothing: nothing outlives the project."""
 
 
 class MemoryStore:
-    """Keeps everything in memory; old webhooks that are over make room for new ones."""
+    """Keeps everything in memory; old finished webhooks make room for new ones."""
 
     is_durable = False
     is_new = False
@@ -50,11 +50,11 @@ class MemoryStore:
         self.delivery = self._deliveries.get
 
     def commit(self, change: ChangeSet) -> None:
-        """Swap in the new versions, and drop what there is no room for."""
+        """Swap in the new versions, and drop the surplus webhooks."""
         self.swap_in(change, self.surplus(change))
 
     def load(self, change: ChangeSet) -> None:
-        """The same: there is nowhere else that it could be kept."""
+        """Commit it, since there is no other storage."""
         self.commit(change)
 
     def swap_in(self, change: ChangeSet, surplus: list[str]) -> None:
@@ -71,9 +71,9 @@ class MemoryStore:
         self.deliveries_dropped += len(surplus)
 
     def surplus(self, change: ChangeSet) -> list[str]:
-        """The webhooks that a change leaves no room for.
+        """The webhooks that must be dropped to make room for a change.
 
-        What is over goes first, oldest first; if all are still owed, the oldest of them go.
+        Finished webhooks are dropped first, then pending ones; oldest first.
         """
         known = self._deliveries
         if len(known) + len(change.deliveries) <= DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE:

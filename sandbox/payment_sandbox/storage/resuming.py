@@ -1,4 +1,4 @@
-"""The projects that a state file holds, as a server that starts again has them."""
+"""Restores the projects of a state file when a server starts again."""
 
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.document import FORMAT
+from payment_sandbox.storage.format import FORMAT
 from payment_sandbox.storage.snapshot import resume
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox.storage.sqlite_file import StateRefused, StoredProject
@@ -20,10 +20,10 @@ from payment_sandbox.storage.sqlite_file import StateRefused, StoredProject
 def resumed_registry(
     services: Services, file: StateFile, catalogue: Catalogue, *, ids: Ids, clock: str = RUNNING
 ) -> Registry:
-    """A registry with all projects of the file; ``ids`` are for a file that holds none yet.
+    """A registry with all projects of the file; ``ids`` is used if the file has none yet.
 
     Raises:
-        StateRefused: what the file says does not hold together.
+        StateRefused: the content of the file is inconsistent.
     """
     stored_ids = file.server.get("ids")
     deleted = frozenset(file.server.get("deleted", ()))

@@ -1,4 +1,4 @@
-"""A project's whole state as one document, and a project that goes on from such a document."""
+"""Saves a project's whole state as one document, and restores it."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due, Timeline
 from payment_sandbox.orders.commands import AttemptDelivery
-from payment_sandbox.orders.deliveries import DeliveryState
 from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
@@ -17,12 +17,12 @@ from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.storage.codec import decode, encode
-from payment_sandbox.storage.document import FORMAT, AgendaEntry, Snapshot
+from payment_sandbox.storage.format import FORMAT, AgendaEntry, Snapshot
 from payment_sandbox.storage.validation import refuse_inconsistent
 
 
 class Checked(NamedTuple):
-    """A snapshot that holds together, and the state that its documents describe."""
+    """A consistent snapshot, with its state and its records."""
 
     snapshot: Snapshot
     state: State
@@ -32,7 +32,7 @@ class Checked(NamedTuple):
 def snapshot_of(project: Project) -> dict[str, Any]:
     """The project's state as plain data (CTL-10).
 
-    What was set aside because it failed is on the agenda again: another server may be able to do it.
+    Commands that failed are put back on the agenda: another server may be able to run them.
     """
     with project.exclusively() as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
@@ -56,15 +56,15 @@ def snapshot_of(project: Project) -> dict[str, Any]:
 
 
 def restore(project: Project, document: Any) -> None:
-    """Go on from a snapshot, under the project's own ids and key (CTL-10).
+    """Restore a snapshot; the project keeps its own ids and key (CTL-10).
 
     Raises:
-        Invalid: the document is not a snapshot, or does not hold together; nothing changes (CTL-11).
+        Invalid: the document is not a snapshot, or is inconsistent; nothing changes (CTL-11).
     """
     checked = _checked(project, document)
     before = project.epoch
     is_fresh = not before.number and not before.store.order_ids()
-    # A fresh project goes on byte for byte; one with a past of its own must not repeat its ETags.
+    # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
     number = checked.snapshot.epoch if is_fresh else max(before.number, checked.snapshot.epoch) + 1
     epoch = _epoch(project, checked, number)
     project.replace_epoch(epoch, checked.change)
@@ -72,12 +72,12 @@ def restore(project: Project, document: Any) -> None:
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
-    """Be as a state file says; a running clock went on since ``real_at``, when it was written.
+    """Restore the state of a state file; a running clock continues from ``real_at``, when it was saved.
 
-    Nothing is sent before ``send_owed``.
+    No webhook is sent before ``send_owed``.
 
     Raises:
-        Invalid: the document does not hold together.
+        Invalid: the document is inconsistent.
     """
     checked = _checked(project, document)
     epoch = _epoch(project, checked, checked.snapshot.epoch)
@@ -90,9 +90,9 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
 
 
 def send_owed(project: Project) -> None:
-    """Send the webhooks that were owed at once, and wake what is due."""
+    """Send the webhooks that were still to be sent, and wake the project for what is due."""
     epoch = project.epoch
-    # What is pending and neither on the agenda nor waiting for another one was under way.
+    # A pending webhook that is neither on the agenda nor waiting for another one was under way.
     later = {due.item.delivery_id for due in epoch.timeline if isinstance(due.item, AttemptDelivery)}
     later |= set(epoch.state.swapped)
     for delivery in epoch.store.deliveries():
@@ -129,7 +129,7 @@ def _checked(project: Project, document: Any) -> Checked:
 
 
 def _epoch(project: Project, checked: Checked, number: int) -> Epoch:
-    """An epoch as the snapshot says, which nobody knows yet; its records come with its first commit."""
+    """An epoch with the state of the snapshot; its first commit adds the records."""
     snapshot = checked.snapshot
     epoch = project.fresh_epoch(number, checked.state.base_settings)
     epoch.state = checked.state

@@ -1,4 +1,4 @@
-"""An SQLite file that holds all projects: what was acknowledged is in it, whenever the process ends."""
+"""An SQLite file for all projects; every acknowledged change survives the end of the process."""
 
 import json
 import sqlite3
@@ -38,19 +38,19 @@ DROP: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
 class StateFile:
     """One connection for all projects of a server; each change set is one transaction.
 
-    A transaction is written to the operating system before its commit returns, so it outlives the process,
-    though perhaps not the machine.
+    A commit returns once the operating system has the data, so it survives a crash of the process, but
+    perhaps not of the machine.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or make it.
+        """Open or create the file.
 
         Raises:
-            StateRefused: it is another program's, another version's, damaged, in use, or cannot be written.
+            StateRefused: it belongs to another program or version, is damaged, in use, or not writable.
         """
         self.path = path
         self._lock = ranked_lock(FILE)
-        self._numbers: dict[str, int] = {}  # of the projects that are in the file
+        self._numbers: dict[str, int] = {}  # of the projects in the file
         try:
             self.path = path = path.resolve()
             if path.exists() and not path.is_file():
@@ -80,16 +80,16 @@ class StateFile:
             self._held.release()
 
     def storage(self, identity: Identity, real: RealTime) -> "SqliteStorage":
-        """Where the stores of one project come from."""
+        """The storage of one project."""
         return SqliteStorage(self, identity, real)
 
     def put_server(self, name: str, body: Any) -> None:
-        """Keep something of the server as a whole."""
+        """Save a value of the server as a whole."""
         with self._transaction() as run:
             run.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (name, json.dumps(body)))
 
     def remove(self, project_id: str) -> None:
-        """Drop a project and all that it holds."""
+        """Delete a project and everything in it."""
         with self._transaction() as run:
             number = self._numbers.get(project_id)
             run.execute("DELETE FROM record WHERE project = ?", (number,))
@@ -97,7 +97,7 @@ class StateFile:
         self._numbers.pop(project_id, None)
 
     def write(self, store: "SqliteStore", change: ChangeSet, surplus: Iterable[str]) -> None:
-        """Write a change set; with the first one of a store, what an earlier epoch left is gone."""
+        """Write a change set; the first one of a store deletes what an earlier epoch left."""
         project_id = store.identity.project_id
         with self._transaction() as run:
             number = self._numbers.get(project_id) or self._added(run, store.identity)
@@ -111,14 +111,14 @@ class StateFile:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All that is written inside, or nothing of it."""
+        """Commit everything written inside, or nothing."""
         with self._lock:
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
                 self._database.execute("COMMIT")
             except BaseException:
-                with suppress(sqlite3.Error):  # a full disk has ended the transaction already
+                with suppress(sqlite3.Error):  # a full disk may already have ended the transaction
                     self._database.execute("ROLLBACK")
                 raise
 
@@ -137,7 +137,7 @@ class StateFile:
 
 
 class SqliteStorage:
-    """Where the stores of one project come from: one for each of its epochs."""
+    """Creates the stores of one project, one per epoch."""
 
     def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
         self._file = file
@@ -145,12 +145,12 @@ class SqliteStorage:
         self._real = real
 
     def store(self) -> "SqliteStore":
-        """An empty store; what an earlier epoch left is gone with its first commit."""
+        """An empty store; its first commit deletes what an earlier epoch left."""
         return SqliteStore(self._file, self._identity, self._real)
 
 
 class SqliteStore(MemoryStore):
-    """Reads from memory; every commit is in the file before it is in memory."""
+    """Reads from memory; commits go to the file first, then to memory."""
 
     is_durable = True
 
@@ -172,7 +172,7 @@ class SqliteStore(MemoryStore):
         self.swap_in(change, surplus)
 
     def load(self, change: ChangeSet) -> None:
-        """Take what the file says already."""
+        """Load into memory what is already in the file."""
         self.is_new = False
         self.swap_in(change, [])
 

@@ -1,4 +1,4 @@
-"""Opening a state file: made whole, held alone, and looked through before anything could change it."""
+"""Opens a state file: creates it atomically, locks it, and checks it before changing it."""
 
 import json
 import os
@@ -47,19 +47,19 @@ DUE: Final = "agenda"
 
 
 class StateRefused(Exception):
-    """A state file cannot be used; it is as it was."""
+    """The state file cannot be used; it is unchanged."""
 
 
 class StoredProject(NamedTuple):
-    """One project of the file: who it is, and its state as a snapshot's document."""
+    """One project of the file: its identity, and its state as a snapshot document."""
 
     identity: Mapping[str, Any]
     state: dict[str, Any]
-    real_at: str | None  # when it was written, for a clock that went on while nobody served
+    real_at: str | None  # when it was written; a running clock continues from there
 
 
 def make(path: Path) -> None:
-    """Make a file that is there whole or not at all."""
+    """Create a file completely or not at all."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(FileNotFoundError):
         part.unlink()
@@ -70,17 +70,17 @@ def make(path: Path) -> None:
 
 
 class HeldFile:
-    """A lock on a file that ends with the process; SQLite's own would be asked for too late."""
+    """A file lock that ends with the process; SQLite's own lock would come too late."""
 
     def __init__(self, path: Path) -> None:
-        """Lock it.
+        """Lock the file.
 
         Raises:
             StateRefused: another server holds it.
         """
         self._descriptor = os.open(path, os.O_RDWR)
         try:
-            import fcntl  # not on every system; elsewhere SQLite's own lock has to do
+            import fcntl  # not on every system; elsewhere SQLite's own lock must do
         except ImportError:
             return
         try:
@@ -90,15 +90,15 @@ class HeldFile:
             raise StateRefused(f"{path} is in use by another server") from None
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
 def refuse_foreign(path: Path) -> None:
-    """Refuse what another program or another version wrote.
+    """Refuse a file that another program or another version wrote.
 
     Raises:
-        StateRefused: says which.
+        StateRefused: says which of the two.
     """
     with path.open("rb") as file:
         header = file.read(HEADER_BYTES)
@@ -112,7 +112,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
-    """Read all of it from a copy, because to open a damaged file is to change it."""
+    """Read everything from a copy, because opening a damaged file could change it."""
     with TemporaryDirectory(prefix="payment-sandbox-") as folder:
         copy = Path(folder) / "state"
         for suffix in ("", "-wal"):
@@ -146,7 +146,7 @@ def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProj
 
 
 def opened(path: Path) -> sqlite3.Connection:
-    """The connection of a server; a commit is with the operating system when it returns."""
+    """The server's connection; a commit returns once the operating system has the data."""
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     for pragma in (
         "locking_mode = EXCLUSIVE",

@@ -1,4 +1,4 @@
-"""Whether a snapshot holds together: all parts can have the right type, and the whole still make no sense."""
+"""Checks that a snapshot is consistent: values of the right type can still contradict each other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -18,7 +18,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
-from payment_sandbox.storage.document import Snapshot
+from payment_sandbox.storage.format import Snapshot
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
 SENT: Final[Mapping[str, type]] = {
@@ -33,14 +33,14 @@ SENT: Final[Mapping[str, type]] = {
 SIZE_PIXELS: Final = range(100, 2001)
 
 Problem = tuple[str, str]
-"""Where, below ``state``, and what is wrong there."""
+"""The path below ``state``, and the problem."""
 
 
 def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
-    """Refuse a snapshot that no project could have given; ``rules`` are those of its scenario.
+    """Refuse a snapshot that no project could have; ``rules`` is the number of rules in its scenario.
 
     Raises:
-        Invalid: lists all that does not hold together.
+        Invalid: lists all inconsistencies.
     """
     orders = {order.id: order for order in snapshot.orders}
     problems: list[Problem] = [
@@ -76,7 +76,7 @@ def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
         yield "epoch", "must not be negative"
     counts = snapshot.id_counts
     if min(counts.values(), default=0) < 0 or any(counts.get(kind, 0) < n for kind, n in _given(snapshot)):
-        yield "id_counts", "would draw identifiers that exist already"
+        yield "id_counts", "would generate identifiers that already exist"
 
 
 def _given(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
@@ -104,7 +104,7 @@ def _identities(snapshot: Snapshot) -> Iterator[Problem]:
     }
     for name, ids in lists.items():
         if len(set(ids)) != len(ids):
-            yield name, "holds an identifier twice"
+            yield name, "contains an identifier twice"
 
 
 def _agenda(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
@@ -113,7 +113,7 @@ def _agenda(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem
     for index, entry in enumerate(snapshot.agenda):
         path = f"agenda[{index}]"
         if entry.sequence in seen or not 0 < entry.sequence <= snapshot.sequence:
-            yield f"{path}.sequence", "is taken twice, or beyond state.sequence"
+            yield f"{path}.sequence", "must be unique, from 1 to state.sequence"
         seen.add(entry.sequence)
         yield from _below(f"{path}.command", _command(entry.command, orders, deliveries))
 
@@ -121,24 +121,24 @@ def _agenda(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem
 def _command(command: Command, orders: Mapping[str, Order], deliveries: set[str]) -> Iterator[Problem]:
     order = orders.get(command.order_id)
     if order is None:
-        yield "order_id", "names no order of this snapshot"
+        yield "order_id", "is not an order of this snapshot"
         return
     transaction_id = getattr(command, "transaction_id", None)
     if transaction_id is not None and order.transaction(transaction_id) is None:
-        yield "transaction_id", "names no transaction of its order"
+        yield "transaction_id", "is not a transaction of its order"
     if isinstance(command, AttemptDelivery) and command.delivery_id not in deliveries:
-        yield "delivery_id", "names no webhook of this snapshot"
+        yield "delivery_id", "is not a webhook of this snapshot"
     if isinstance(command, Perform):
         yield from _below("action", _action(command.action))
 
 
 def _action(action: Action) -> Iterator[Problem]:
     if action.action not in ACTIONS.get(action.actor, ()):
-        yield "", f"{action.name!r} is not something that can be done"
+        yield "", f"{action.name!r} is not a known action"
     if action.card is not None and action.card not in (*CARDS, *NETWORKS):
         yield "card", f"{action.card!r} is not a test card"
     if action.authorization not in (None, *AUTHORIZATION_METHODS):
-        yield "authorization", f"{action.authorization!r} is not a way to authorize"
+        yield "authorization", f"{action.authorization!r} is not an authorization method"
     if action.amount_cents is not None and action.amount_cents < 1:
         yield "amount_cents", "must be at least 1"
 
@@ -146,12 +146,12 @@ def _action(action: Action) -> Iterator[Problem]:
 def _deliveries(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
     for index, delivery in enumerate(snapshot.deliveries):
         if delivery.order_id not in orders:
-            yield f"deliveries[{index}].order_id", "names no order of this snapshot"
+            yield f"deliveries[{index}].order_id", "is not an order of this snapshot"
         yield from _url(f"deliveries[{index}].url", delivery.url)
     known = {delivery.id for delivery in snapshot.deliveries}
     for index, delivery_id in enumerate(snapshot.swapped):
         if delivery_id not in known:
-            yield f"swapped[{index}]", "names no webhook of this snapshot"
+            yield f"swapped[{index}]", "is not a webhook of this snapshot"
 
 
 def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
@@ -164,17 +164,17 @@ def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
     yield from _below("sent", _sent(order.sent))
     for index, entry in enumerate(order.refunds):
         if entry.refund_id not in orders:
-            yield f"refunds[{index}].refund_id", "names no refund of this snapshot"
+            yield f"refunds[{index}].refund_id", "is not a refund of this snapshot"
         yield from _quantities(f"refunds[{index}].quantities", entry.quantities, order.order_lines)
     for index, attempt in enumerate(order.transactions):
         yield from _below(f"transactions[{index}]", _attempt(attempt))
 
 
 def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
-    """What the merchant sent; of that, what something is done with."""
+    """Check the values from the merchant that the sandbox uses."""
     for name, kind in SENT.items():
         if not isinstance(sent.get(name, kind()), kind):
-            yield name, "must be an object" if kind is dict else "must be a text"
+            yield name, "must be an object" if kind is dict else "must be a string"
         elif name in sent and name == "expiration_period":
             yield from _period(name, sent[name])
         elif name in sent and name.endswith("_url"):
@@ -183,9 +183,9 @@ def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
 
 def _refund(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
     if order.refund_of_order_id not in orders:
-        yield "refund_of_order_id", "names no order of this snapshot"
+        yield "refund_of_order_id", "is not an order of this snapshot"
     if len(order.transactions) != 1:
-        yield "transactions", "must hold exactly one, for it is a refund"
+        yield "transactions", "must contain exactly one transaction, because this is a refund"
 
 
 def _attempt(attempt: Transaction) -> Iterator[Problem]:
@@ -206,14 +206,14 @@ def _attempt(attempt: Transaction) -> Iterator[Problem]:
 def _free_values(attempt: Transaction) -> Iterator[Problem]:
     for name, values in (("asked", attempt.asked), ("plan", {**attempt.plan, "credit": ""})):
         if not all(isinstance(value, str) for value in values.values()):
-            yield name, "must hold texts only"
+            yield name, "must contain only strings"
     if not isinstance(attempt.details.get("issuer_id", ""), str):
-        yield "details.issuer_id", "must be a text"
+        yield "details.issuer_id", "must be a string"
 
 
 def _authorization(authorization: Authorization) -> Iterator[Problem]:
     if authorization.remaining_cents < 0 or any(entry.amount_cents < 1 for entry in authorization.entries):
-        yield "entries", "take more than was authorized, or nothing"
+        yield "entries", "add up to more than was authorized, or include an empty one"
     for index, entry in enumerate(authorization.entries):
         yield from _quantities(f"entries[{index}].quantities", entry.quantities, authorization.lines)
 
@@ -221,7 +221,7 @@ def _authorization(authorization: Authorization) -> Iterator[Problem]:
 def _quantities(path: str, quantities: Quantities, lines: Sequence[OrderLine]) -> Iterator[Problem]:
     for index, quantity in quantities:
         if not 0 <= index < len(lines) or not 0 < quantity <= lines[index].quantity:
-            yield path, f"take {quantity} of line {index}, and there are {len(lines)} lines"
+            yield path, f"take {quantity} of line {index}, which does not exist or has fewer items"
 
 
 def _qr_request(request: QrRequest) -> Iterator[Problem]:

@@ -1,1 +1,1 @@
-"""What a test suite gets: the pytest plugin, its fixtures, and a sandbox without sockets."""
+"""For test suites: the pytest plugin, its fixtures, and a sandbox without sockets."""

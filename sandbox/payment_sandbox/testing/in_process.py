@@ -14,7 +14,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse, Timeout
 
-from payment_sandbox.orders.deliveries import BODY_KEPT_BYTES, TIMEOUT_SECONDS, WebhookRequest
+from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, WebhookRequest
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.serving.threads import unmasked
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
 
 SETTLE_SECONDS: Final = (
-    10.0  # how long a call waits for the webhooks that it caused, and those that they cause
+    10.0  # how long a call waits for the webhooks that it triggers, directly or indirectly
 )
-STREAMED: Final = "/control/events"  # a stream has no end to wait for
+STREAMED: Final = "/control/events"  # a stream never ends, so it needs a socket
 
 
 class CutOff(Exception):
-    """A fault broke the connection; ``has_begun`` when a part of the answer had come by then."""
+    """A fault cut the connection; ``has_begun`` is set if part of the response had arrived."""
 
     has_begun = False
 
 
 class Answer(NamedTuple):
-    """What an application answered; as much of a ``requests.Response`` as the client looks at."""
+    """An application's response, with the parts of ``requests.Response`` that the client uses."""
 
     status_code: int
     reason: str
@@ -47,12 +47,12 @@ class Answer(NamedTuple):
     content: bytes
 
     def json(self) -> Any:
-        """The body, parsed."""
+        """Return the parsed body."""
         return loads(self.content)
 
 
 class InProcess:
-    """The sandbox without sockets; a call returns once the webhooks that it caused are answered."""
+    """The sandbox without sockets; a call returns once the webhooks it triggered are answered."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
@@ -60,10 +60,10 @@ class InProcess:
     def send(
         self, method: str, url: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
     ) -> Answer:
-        """One call, on this thread, by the project of ``key``.
+        """Make one call, on this thread, as the project of ``key``.
 
         Raises:
-            requests.RequestException: as over a wire, when a fault breaks it or keeps it too long.
+            requests.RequestException: as over the network, if a fault cuts or delays the call.
         """
         project = self._server.registry.find(key)
         waits = _waits(self._server, project)
@@ -96,16 +96,16 @@ class InProcess:
 
 
 def _broken(cut: CutOff | None) -> requests.RequestException:
-    """What requests raises for a connection that a fault has cut."""
+    """The exception that requests raises for a connection cut by a fault."""
     if cut is not None and cut.has_begun:
-        return requests.exceptions.ChunkedEncodingError("the answer ended in its middle, as a fault asked")
-    return requests.ConnectionError("the connection was cut off, as a fault asked")
+        return requests.exceptions.ChunkedEncodingError("a fault cut the response off in the middle")
+    return requests.ConnectionError("a fault cut the connection")
 
 
 def _with_warning(answer: Answer, project: "Project | None") -> Answer:
-    """The same answer; its header says which webhooks nobody has answered yet."""
+    """The response, with a header that lists the webhooks still unanswered."""
     pending = project.epoch.outbox.pending() if project is not None else []
-    warning = f"webhooks are still under way after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
+    warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
     return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])
 
 
@@ -114,7 +114,7 @@ def _cut_off() -> None:
 
 
 class DirectSession:
-    """As much of a ``requests.Session`` as the client needs, at a third of its cost."""
+    """The parts of ``requests.Session`` that the client needs, at a third of the cost."""
 
     def __init__(self, server: "Server") -> None:
         self._in_process = InProcess(server)
@@ -133,7 +133,7 @@ class DirectSession:
         timeout: float,
         **options: Any,
     ) -> Answer:
-        """One call of the API."""
+        """Make one API call."""
         asked = f"{url}?{urlencode(params, doseq=True)}" if params else url
         sent = list({"Content-Type": "application/json", **headers}.items())
         if auth is not None:
@@ -143,16 +143,16 @@ class DirectSession:
         return self._in_process.send(method, asked, sent, body, key, timeout)
 
     def get(self, url: str, **options: Any) -> requests.Response:
-        """A stream, which has no end to wait for, over a socket."""
+        """Open a stream, which never ends, over a socket."""
         return self._sockets.get(url, **options)
 
     def close(self) -> None:
-        """Let go of what streams used."""
+        """Close the connections that streams used."""
         self._sockets.close()
 
 
 class InProcessAdapter(HTTPAdapter):
-    """Hands what ``requests`` sends straight to the sandbox."""
+    """Passes what ``requests`` sends straight to the sandbox."""
 
     def __init__(self, server: "Server") -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class InProcessAdapter(HTTPAdapter):
         *arguments: Any,
         **options: Any,
     ) -> requests.Response:
-        """One request, on this thread."""
+        """Handle one request on this thread."""
         url = request.url or ""
         if urlsplit(url).path.rstrip("/") == STREAMED:
             return super().send(request, stream, timeout, *arguments, **options)
@@ -183,7 +183,7 @@ class InProcessAdapter(HTTPAdapter):
 
 
 def _read_seconds(timeout: Any) -> float | None:
-    """How long to wait for an answer, of all that requests takes for a timeout; None for ever."""
+    """The read timeout, from any form that requests accepts; None means no limit."""
     if isinstance(timeout, Timeout):
         begun = timeout.clone()
         begun.start_connect()
@@ -197,7 +197,7 @@ def _text(part: str | bytes) -> str:
 
 
 def _bytes(body: Any) -> bytes:
-    """What a request sends: a text, bytes, a file, or one piece after the other."""
+    """The body of a request, from a string, bytes, a file or an iterable."""
     if hasattr(body, "read"):
         body = body.read()
     if body is None or isinstance(body, str):
@@ -208,7 +208,7 @@ def _bytes(body: Any) -> bytes:
 
 
 def _key(request: requests.PreparedRequest) -> str:
-    """The API key of a request; empty when it has none."""
+    """The API key of a request; empty if it has none."""
     header = _text(request.headers.get("Authorization") or "")
     try:
         return b64decode(header.removeprefix("Basic ")).decode().partition(":")[0]
@@ -217,11 +217,11 @@ def _key(request: requests.PreparedRequest) -> str:
 
 
 def _raw(answer: Answer) -> HTTPResponse:
-    """An answer as it would come from the wire, cookies included."""
+    """The response as it would arrive over the network, cookies included."""
     message = HTTPMessage()
     for name, value in answer.headers:
         message[name] = value
-    headers: Any = list(answer.headers)  # pairs keep what comes twice
+    headers: Any = list(answer.headers)  # pairs preserve repeated headers
     original: Any = SimpleNamespace(msg=message, isclosed=lambda: True, close=lambda: None)
     return HTTPResponse(
         body=BytesIO(answer.content),
@@ -234,22 +234,22 @@ def _raw(answer: Answer) -> HTTPResponse:
 
 
 def session(server: "Server", api_key: str) -> requests.Session:
-    """A session whose requests to the sandbox never leave the process, with the key set."""
+    """Create a session with the key set, whose requests to the sandbox never leave the process."""
     made = direct_session(api_key)
     made.mount(f"{server.url}/", InProcessAdapter(server))
     return made
 
 
 class Receiver:
-    """A merchant's WSGI application as what takes a project's webhooks."""
+    """Delivers a project's webhooks to a merchant's WSGI application."""
 
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
         self._tests_thread = get_ident()
-        self._begun_seconds: dict[int, float] = {}  # of the handlers at work, by thread
+        self._begun_seconds: dict[int, float] = {}  # of running handlers, by thread
 
     def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> bytes:
-        """Deliver one webhook; its status is told with its first piece, its body is kept in part."""
+        """Deliver one webhook; report its status with the first chunk, and truncate its body."""
         self._begun_seconds[get_ident()] = monotonic_seconds()
         try:
             environ = environment("POST", request.url, request.headers.items(), request.body)
@@ -258,7 +258,7 @@ class Receiver:
             with unmasked(), opened(self._application, environ, heads.append) as pieces:
                 for piece in pieces:
                     body += piece
-                    if body:  # servers send nothing before: until then an error can still become a 500
+                    if body:  # servers send nothing earlier: until then an error can still become a 500
                         answered(_code(heads))
                     if len(body) >= BODY_KEPT_BYTES:
                         break
@@ -268,9 +268,9 @@ class Receiver:
             del self._begun_seconds[get_ident()]
 
     def may_have_called(self) -> bool:
-        """Whether the calling thread may be a handler, or work for one: it waits for no webhook then.
+        """Whether the calling thread may belong to a webhook handler, which must not wait for webhooks.
 
-        The test's own thread never is, and for a handler that was given up nobody works any more.
+        The test's own thread never is. A handler that has timed out no longer counts.
         """
         here = get_ident()
         if here == self._tests_thread:
@@ -282,12 +282,12 @@ class Receiver:
 
 def _code(heads: list[Head]) -> int:
     if not heads:
-        raise RuntimeError("the application called no start_response")
+        raise RuntimeError("the application did not call start_response")
     return heads[-1].code
 
 
 def _waits(server: "Server", project: "Project | None") -> bool:
-    """Whether a call waits for webhooks; a handler does not, for its own is one of them."""
+    """Whether a call waits for webhooks; a handler's must not, as its own webhook is among them."""
     if project is None:
         return False
     receiver = server.services.courier.receiver_of(project.project_id)

@@ -1,4 +1,4 @@
-"""The fixtures and markers of the sandbox; a suite that does not use them pays for one small module."""
+"""The sandbox's fixtures and markers; a suite that does not use them loads only this small module."""
 
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ORDERS_FIXTURE = "payment_webhook_order"
 PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
 WEBHOOK_ORDERS: dict[str, dict[str, Any]] = {
-    # from the smallest change to the largest
+    # from the simplest to the most complex
     "after the response": {},
     "before the response": {"settings": {"webhook_timing": "before_response"}},
     "twice": {"webhooks": [{"then": {"duplicate": 2}}]},
@@ -28,15 +28,15 @@ WEBHOOK_ORDERS: dict[str, dict[str, Any]] = {
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers."""
     for line in (
-        "payment_scenario(name): the scenario that the test's project begins with",
+        "payment_scenario(name): the scenario that the test's project starts with",
         "payment_settings(**settings): the settings of the test's project",
-        "payment_webhook_orders: run the test once per order in which webhooks can come",
+        "payment_webhook_orders: run the test once per order in which webhooks can arrive",
     ):
         config.addinivalue_line("markers", line)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a marked test once per order of webhooks."""
+    """Run a marked test once per webhook order."""
     if metafunc.definition.get_closest_marker("payment_webhook_orders") is not None:
         if ORDERS_FIXTURE not in metafunc.fixturenames:
             metafunc.fixturenames.append(ORDERS_FIXTURE)
@@ -48,7 +48,7 @@ def _webhook_id(order: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse the marker where it could not do what it says."""
+    """Refuse the marker on tests that cannot be parametrized."""
     for item in items:
         marked = item.get_closest_marker("payment_webhook_orders") is not None
         if marked and ORDERS_FIXTURE not in getattr(getattr(item, "callspec", None), "params", {}):
@@ -73,7 +73,7 @@ def payment_sandbox_server() -> "Iterator[PaymentSandboxServer]":
 def payment_sandbox(
     request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
 ) -> "Iterator[PaymentSandbox]":
-    """A fresh project with a frozen clock; what a test leaves behind goes with it."""
+    """A fresh project with a frozen clock; it is deleted after the test."""
     settings: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("payment_settings"))):
         if marker.args:
@@ -109,7 +109,7 @@ def _order_webhooks(project: "PaymentSandbox", callspec: Any) -> None:
 
 @pytest.fixture
 def webhook_receiver() -> "Iterator[WebhookReceiver]":
-    """A real HTTP server that keeps the webhooks that come."""
+    """A real HTTP server that records the webhooks it receives."""
     from payment_sandbox.testing.receiver import WebhookReceiver
 
     receiver = WebhookReceiver()
@@ -119,15 +119,15 @@ def webhook_receiver() -> "Iterator[WebhookReceiver]":
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """End the report of a failed test with what happened in its project."""
+    """Add the project's timeline to the report of a failed test."""
     outcome: Any = yield
     report = outcome.get_result()
     project = item.stash.get(PROJECT, None)
     if report.failed and project is not None and call_is_over(report):
         try:
             told = project.timeline()
-        except Exception as error:  # a report must not hide the failure that it is about
-            told = f"its timeline could not be read: {error}"
+        except Exception as error:  # a report must not hide the failure itself
+            told = f"the timeline could not be read: {error}"
         if hasattr(report.longrepr, "addsection"):
             report.longrepr.addsection("payment sandbox", told)  # shown whatever --show-capture says
         else:
@@ -135,12 +135,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def call_is_over(report: pytest.TestReport) -> bool:
-    """Whether the project is still there to tell: it goes with the teardown."""
+    """Whether the project still exists: teardown deletes it."""
     return report.when != "teardown"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Name, for each test that failed under an order of webhooks, the smallest one."""
+    """For each test that failed under some webhook order, name the simplest such order."""
     smallest: dict[str, int] = {}
     orders = list(WEBHOOK_ORDERS)
     for report in terminalreporter.stats.get("failed", ()):
@@ -149,4 +149,4 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             if _webhook_id(order) in rest.rstrip("]").split("-"):
                 smallest[test] = min(rank, smallest.get(test, rank))
     for test, rank in smallest.items():
-        terminalreporter.write_line(f"{test}: the smallest order of webhooks that fails is: {orders[rank]}")
+        terminalreporter.write_line(f"{test}: the simplest webhook order that fails is: {orders[rank]}")

@@ -1,4 +1,4 @@
-"""What a test gets as ``payment_sandbox``: a project of its own, short names for what tests do with it."""
+"""The ``payment_sandbox`` fixture: a project per test, with shortcuts for common steps."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -29,29 +29,29 @@ class PaymentSandboxServer:
         self.base_url = base_url or ""
         self._control_token = control_token
         if base_url is None:
-            from payment_sandbox.serving import server  # here, so that a suite without payments pays nothing
+            from payment_sandbox.serving import server  # here, so that other suites do not load it
 
             self.in_process = server.Server()
             self.in_process.start()
             self.base_url = self.in_process.url
-        self._transport = self._made_transport()  # one for all projects: each of its own is a connection more
+        self._transport = self._made_transport()  # shared by all projects, to save connections
 
     def project(self, settings: Mapping[str, Any]) -> "PaymentSandbox":
-        """A fresh project with a frozen clock.
+        """Create a project with a frozen clock.
 
         Raises:
-            SandboxError: lists every wrong setting.
+            SandboxError: lists every invalid setting.
         """
         asked = {"clock": CLOCK, **settings}
         if self.in_process is not None:
-            with suppress(Invalid):  # the call then refuses it, as another process would
+            with suppress(Invalid):  # the API call then refuses it, as a server in another process would
                 project, api_key = self.in_process.registry.create(asked)
                 return PaymentSandbox(self, api_key, project.project_id)
         made = self.client_for("").call("POST", "/control/projects/", asked)
         return PaymentSandbox(self, made["api_key"], made["project_id"])
 
     def session_for(self, api_key: str) -> "requests.Session":
-        """A session with the key set; without sockets where the server is in this process."""
+        """Create a session with the key set; it uses no sockets if the server is in this process."""
         if self.in_process is None:
             return direct_session(api_key)
         from payment_sandbox.testing.in_process import session
@@ -59,7 +59,7 @@ class PaymentSandboxServer:
         return session(self.in_process, api_key)
 
     def client_for(self, api_key: str) -> SandboxClient:
-        """A client of a project; without sockets where the server is in this process."""
+        """Create a client of a project; it uses no sockets if the server is in this process."""
         return SandboxClient(
             self.base_url, api_key, session=self._transport, control_token=self._control_token
         )
@@ -72,7 +72,7 @@ class PaymentSandboxServer:
         return DirectSession(self.in_process)
 
     def stop(self) -> None:
-        """Stop the server, if it is ours."""
+        """Stop the server if it runs in this process."""
         self._transport.close()
         if self.in_process is not None:
             self.in_process.stop()
@@ -87,21 +87,21 @@ class PaymentSandbox:
         self.api_key = api_key
         self.project_id = project_id
         self.session = server.session_for(self.api_key)
-        """For the code under test: its requests to the sandbox use no socket where that can be."""
+        """A session for the code under test; it uses no sockets if the server is in this process."""
         self.client = server.client_for(self.api_key)
         self.clock: SandboxClock = self.client.clock
 
     def scenario(self, scenario: str | Mapping[str, Any]) -> answers.Scenario:
-        """Switch to a scenario by name, or to a whole one."""
+        """Switch to a scenario by name, or to a whole document."""
         return self.client.scenario(scenario)
 
     def act(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
-        """Let somebody act; without more, the customer pays."""
+        """Perform an action; by default, the customer pays."""
         return self.client.act(order_id, actor, action, **how)
 
     @property
     def webhooks(self) -> list[answers.Webhook]:
-        """The webhooks with every attempt."""
+        """List the webhooks with every attempt."""
         return self.client.webhooks()
 
     def wait_for(self, order_id: str, status: str, timeout_seconds: float = 10.0) -> answers.Waited:
@@ -115,7 +115,7 @@ class PaymentSandbox:
 
         Raises:
             RuntimeError: the server runs in another process.
-            ValueError: ``webhook_url`` is no web address.
+            ValueError: ``webhook_url`` is not an HTTP URL.
         """
         project, server = self._project, self.server.in_process
         if project is None or server is None:
@@ -129,19 +129,19 @@ class PaymentSandbox:
         server.services.courier.deliver_to(project.project_id, Receiver(wsgi_app))
 
     def review(self) -> "list[Finding]":
-        """What the integration under test does wrong, as its requests tell; empty for a clean one."""
+        """List the mistakes of the integration under test; empty for a correct one."""
         from payment_sandbox.client.review import review
 
         return review(self.client)
 
     def timeline(self) -> str:
-        """What happened, line by line, for a report."""
+        """Return what happened, line by line, for a report."""
         from payment_sandbox.client.history import timeline
 
         return "\n".join(timeline(self.client))
 
     def close(self) -> None:
-        """Delete the project: whatever is still due never happens."""
+        """Delete the project; nothing that is still due happens."""
         server, project = self.server.in_process, self._project
         if server is not None and project is not None:
             server.registry.delete(project)
@@ -152,6 +152,6 @@ class PaymentSandbox:
 
     @property
     def _project(self) -> "Project | None":
-        """The project itself, where the server is in this process."""
+        """The project itself, if the server is in this process."""
         server = self.server.in_process
         return server.registry.find(self.api_key) if server is not None else None

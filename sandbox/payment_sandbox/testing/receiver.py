@@ -1,4 +1,4 @@
-"""A real HTTP server for webhooks, for tests that have no shop of their own."""
+"""A real HTTP server for webhooks, for tests without their own shop."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ NO_WEBHOOK = 400
 
 
 class ReceivedWebhook(NamedTuple):
-    """One webhook as it came over the wire."""
+    """One webhook as received."""
 
     path: str
     headers: Mapping[str, str]
@@ -20,13 +20,13 @@ class ReceivedWebhook(NamedTuple):
 
     @property
     def order_id(self) -> str:
-        """The order whose status changed."""
+        """Return the id of the order whose status changed."""
         order_id: str = self.body["order_id"]
         return order_id
 
 
 class WebhookReceiver:
-    """Keeps what comes and answers 200, or what ``answer_with`` says."""
+    """Records webhooks and answers 200, or the status set by ``answer_with``."""
 
     def __init__(self) -> None:
         self.received: list[ReceivedWebhook] = []
@@ -42,7 +42,7 @@ class WebhookReceiver:
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
-            def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (its name there)
+            def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (the name in the base class)
                 pass
 
         class Listener(ThreadingHTTPServer):
@@ -55,14 +55,14 @@ class WebhookReceiver:
         start(self._thread)
 
     def answer_with(self, status: int) -> None:
-        """Answer from now on with another status."""
+        """Answer with this status from now on."""
         self._status = status
 
     def wait_for(self, order_id: str, timeout_seconds: float = 10.0) -> ReceivedWebhook:
-        """The first webhook of an order, once it is there.
+        """Return an order's first webhook as soon as it arrives.
 
         Raises:
-            TimeoutError: none came; names the orders whose webhooks did.
+            TimeoutError: none arrived; the message names the orders whose webhooks did.
         """
 
         def found() -> ReceivedWebhook | None:

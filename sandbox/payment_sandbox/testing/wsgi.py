@@ -1,4 +1,4 @@
-"""Calls a WSGI application as a server would, without one (PEP 3333)."""
+"""Calls a WSGI application as a server would (PEP 3333)."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 NO_PREFIX: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
-OF_THE_WIRE: Final = "TRANSFER_ENCODING"  # here every body comes whole
+OF_THE_WIRE: Final = "TRANSFER_ENCODING"  # here every body arrives whole
 URL_SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
 
 Pairs = Iterable[tuple[str, str]]
 
 
 class Head(NamedTuple):
-    """How an answer begins."""
+    """The status line and headers of a response."""
 
     status: str
     headers: list[tuple[str, str]]
 
     @property
     def code(self) -> int:
-        """The status as a number."""
+        """Return the status as a number."""
         return int(self.status.partition(" ")[0])
 
 
@@ -33,7 +33,7 @@ class Head(NamedTuple):
 def opened(
     application: "WSGIApplication", environ: dict[str, Any], begun: Callable[[Head], None]
 ) -> Iterator[Iterator[bytes]]:
-    """The body of an answer, piece by piece; ``begun`` is told its head. It is closed whatever happens."""
+    """Yield a response body's chunks; ``begun`` receives its head. The body is always closed."""
     written: list[bytes] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
@@ -50,7 +50,7 @@ def opened(
 
 
 def _in_order(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """What was written by hand comes before the piece that the application gave after it."""
+    """Chunks passed to ``write`` come before the chunk that the application yields after them."""
     for piece in pieces:
         yield from written
         written.clear()
@@ -59,7 +59,7 @@ def _in_order(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str, Any]:
-    """A request as a server hands it to an application (PEP 3333)."""
+    """Build a request's environment as a server does (PEP 3333)."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     environ = {
@@ -82,7 +82,7 @@ def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str,
     }
     for name, value in headers:
         key = name.upper().replace("-", "_")
-        if "_" not in name and key != OF_THE_WIRE:  # as servers do: a-b and a_b must not be taken for one
+        if "_" not in name and key != OF_THE_WIRE:  # as servers do: a-b and a_b must not be confused
             value.encode("latin-1")
             environ[key if key in NO_PREFIX else f"HTTP_{key}"] = value
     return {**environ, "CONTENT_LENGTH": str(len(body))}

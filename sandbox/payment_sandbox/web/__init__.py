@@ -1,1 +1,1 @@
-"""The faces of the sandbox: the merchant API, the pages and the control API."""
+"""The sandbox over HTTP: the merchant API, the control API, the payment pages and the documentation."""

@@ -1,4 +1,4 @@
-"""What follows a response: webhooks leave when it is on its way, or before it if the project says so."""
+"""When webhooks are sent: after the response, or before it if the project's settings say so."""
 
 from flask import Response
 
@@ -9,15 +9,17 @@ BEFORE_RESPONSE = "before_response"
 
 
 def hold_webhooks() -> None:
-    """Hold back this request's webhooks until its response is on its way (SET-59)."""
-    epoch = project().epoch
-    exchange().held = epoch, epoch.outbox.hold()
+    """Hold back this request's webhooks until its response has been sent (SET-59)."""
+    here = exchange()
+    assert here.project is not None, "require_project has not run"
+    epoch = here.project.epoch
+    here.held = epoch, epoch.outbox.hold()
 
 
 def release_webhooks(response: Response) -> Response:
-    """Let them go once the response is sent; before it, and answered, where the project says so (SET-60)."""
-    carried = exchange()
-    held, carried.held = carried.held, None
+    """Send the held webhooks after the response, or deliver them before it (SET-60)."""
+    state = exchange()
+    held, state.held = state.held, None
     if held is None:
         return response
     here, (epoch, key) = project(), held

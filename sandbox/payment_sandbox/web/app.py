@@ -1,4 +1,4 @@
-"""The WSGI application: every face of the sandbox on one server."""
+"""The WSGI application: both APIs, the payment pages and the documentation."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -26,7 +26,7 @@ from payment_sandbox.web.routes import require_facts, route
 
 
 class SandboxFlask(Flask):
-    """Answers OPTIONS only where a route says so: no CORS, and what is not a route is a 405."""
+    """A Flask app without automatic OPTIONS: there is no CORS, and an undeclared method is a 405."""
 
     url_rule_class = LazyRoute
 
@@ -38,7 +38,7 @@ class SandboxFlask(Flask):
         provide_automatic_options: bool | None = None,
         **options: Any,
     ) -> None:
-        """Add a route; Flask before 3.1 has no setting that does this for all of them."""
+        """Add a route without automatic OPTIONS; Flask before 3.1 has no app-wide setting for this."""
         super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
 
 
@@ -51,12 +51,12 @@ def make_app(
 ) -> Flask:
     """Build the application.
 
-    ``public_url`` is where merchants and payers reach it, scheme included and without a final slash;
-    with a ``control_token``, making and listing projects asks for it; ``allow_hosts`` are further names
-    under which the control API may be called.
+    ``public_url`` is where merchants and payers reach the server, with its scheme and without a trailing
+    slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
+    further host names under which the control API may be called.
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)
-    # Every path works with and without its final slash, answered directly (SET-01).
+    # Every path works with and without its trailing slash, without a redirect (SET-01).
     app.url_map = Map(strict_slashes=False, merge_slashes=False)
     hosts = known_hosts(public_url, allow_hosts)
     Application(registry, public_url, control_token, hosts, make_app).attach(app)
@@ -78,7 +78,7 @@ description = Blueprint("description", __name__)
 
 @route(description, "GET", "/openapi.json", answers=OpenApiShape, errors=())
 def get_openapi() -> Response:
-    """Describe both APIs, as OpenAPI 3.1."""
-    from payment_sandbox.web.openapi import described  # here, because starting up is faster without it
+    """Get the OpenAPI 3.1 description of both APIs."""
+    from payment_sandbox.web.openapi import described  # imported late: faster startup
 
     return Response(described(), mimetype="application/json")

@@ -1,4 +1,4 @@
-"""Who is asking: the API key in the Basic header selects the project."""
+"""Authentication: the API key in the Basic header selects the project."""
 
 from functools import lru_cache
 
@@ -19,20 +19,20 @@ def registry() -> Registry:
 
 
 def project() -> Project:
-    """The project of this request; ``require_project`` has found it."""
+    """The project of this request, as found by ``require_project``."""
     found = exchange().project
-    assert found is not None, "the request's project was not looked for"
+    assert found is not None, "require_project has not run"
     return found
 
 
 @lru_cache(maxsize=1024)
 def _api_key(header: str | None) -> str | None:
-    """The user name in a Basic header; clients send the same header again and again."""
+    """The user name in a Basic header; cached because clients repeat the same header."""
     if header is None or not header.isascii():
         return None
     try:
         authorization = Authorization.from_header(header)
-    except ValueError:  # Werkzeug before 2.3.6 does not catch all that is no base64
+    except ValueError:  # Werkzeug before 2.3.6 lets some invalid base64 through
         return None
     if authorization is None or authorization.type != "basic":
         return None
@@ -40,7 +40,7 @@ def _api_key(header: str | None) -> str | None:
 
 
 def known_project() -> Project | None:
-    """The project of this request's API key, if it has one."""
+    """The project of this request's API key, or None."""
     return registry().find(_api_key(request.headers.get("Authorization")) or "")
 
 
@@ -48,7 +48,7 @@ def require_project() -> Project:
     """Find the request's project by its API key, the user name of HTTP Basic (AUTH-01, AUTH-02).
 
     Raises:
-        RequestRefused: 401, without a header, with a broken one, or with a key that nobody has.
+        RequestRefused: 401 if the header is missing or malformed, or the key is unknown.
     """
     api_key = _api_key(request.headers.get("Authorization"))
     if not api_key:
@@ -61,5 +61,5 @@ def require_project() -> Project:
 
 
 def select_project() -> None:
-    """The same, before a request of a blueprint."""
+    """Run ``require_project`` before each request of a blueprint."""
     require_project()

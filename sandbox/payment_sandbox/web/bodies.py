@@ -1,4 +1,4 @@
-"""Reading JSON as strictly as a payment API should: one meaning, or none."""
+"""Strict parsing of request bodies: ambiguous JSON is refused."""
 
 import json
 import re
@@ -20,10 +20,10 @@ _UNPAIRED: Final = re.compile("[\ud800-\udfff\x00]")
 
 
 def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
-    """The request's body as JSON; ``empty_is`` stands for an empty one where that is allowed.
+    """The request's body as JSON; an empty body becomes ``empty_is`` if that is given.
 
     Raises:
-        RequestRefused: too large (413), not JSON by its type (415), empty or malformed (400).
+        RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
     """
     body = raw_body(bytes_max)
     if not body.strip():
@@ -32,7 +32,7 @@ def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
         raise RequestRefused(400, "the body is empty, expected a JSON object")
     if request.mimetype != "application/json":
         sent = request.mimetype or "nothing"
-        raise RequestRefused(415, f"Content-Type must be application/json, and this request says {sent}")
+        raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
     here = exchange()
     if not here.has_body:
         here.body, here.has_body = parse(body), True
@@ -40,36 +40,36 @@ def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
 
 
 def document_body() -> Document:
-    """The body as a document, where YAML is taken, too.
+    """The body as a document, in JSON or YAML.
 
     Raises:
-        RequestRefused: as ``json_body``.
-        Invalid: YAML that is none, with line and column.
+        RequestRefused: see ``json_body``.
+        Invalid: not valid YAML; names the line and column.
     """
     if request.mimetype not in YAML_TYPES:
         return Document(json_body(), {})
     try:
         return parse_yaml(raw_body().decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is wrong") from None
+        raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is invalid") from None
 
 
 def line(data: Any) -> str:
-    """An answer's JSON; it ends its line, so that a terminal shows one answer after the other."""
+    """A response's JSON, ending in a newline so that output in a terminal stays readable."""
     return json.dumps(data) + "\n"
 
 
 def json_object() -> Mapping[str, Any]:
-    """The request's body if it is a JSON object, else an empty one; for looking, not for checking."""
+    """The request's body if it is a JSON object, else an empty mapping; it does not validate."""
     body = json_body(empty_is={})
     return body if isinstance(body, Mapping) else {}
 
 
 def raw_body(bytes_max: int = BODY_BYTES_MAX) -> bytes:
-    """The request's body as it came.
+    """The request's body, unparsed.
 
     Raises:
-        RequestRefused: over ``bytes_max``.
+        RequestRefused: 413 if it is larger than ``bytes_max``.
     """
     if (request.content_length or 0) > bytes_max:
         raise RequestRefused(413, f"the body is over {bytes_max} bytes ({bytes_max >> 20} MiB)")
@@ -77,22 +77,22 @@ def raw_body(bytes_max: int = BODY_BYTES_MAX) -> bytes:
 
 
 def parse(body: bytes) -> Any:
-    """Parse JSON with one meaning.
+    """Parse JSON strictly.
 
     Raises:
-        RequestRefused: names what is wrong, be it encoding, syntax, duplicate keys, NaN, depth or NUL.
+        RequestRefused: bad encoding or syntax, duplicate keys, NaN, nesting too deep, or NUL.
     """
     try:
         data = _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is wrong") from None
+        raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is invalid") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno} column {error.colno}"
         raise RequestRefused(400, f"the body is not JSON: {error.msg} at {where}") from None
     except RecursionError:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
-    except ValueError:  # digits beyond what Python reads as a number
-        raise RequestRefused(400, "the body holds a number of too many digits") from None
+    except ValueError:  # more digits than Python converts to an int
+        raise RequestRefused(400, "the body holds a number with too many digits") from None
     if body.count(b"[") + body.count(b"{") > NESTING_MAX and _depth(data) > NESTING_MAX:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")
     if b"\\u" in body:
@@ -110,7 +110,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> Any:
-    raise RequestRefused(400, f"the body holds {name}, which is no JSON")
+    raise RequestRefused(400, f"the body holds {name}, which is not valid JSON")
 
 
 def _float(text: str) -> float:
@@ -136,7 +136,7 @@ def _depth(data: Any) -> int:
 
 
 def _refuse_unpaired(data: Any) -> None:
-    """Lone surrogates and NUL can only come from escapes."""
+    """Refuse lone surrogates and NUL, which only escapes can produce."""
     if isinstance(data, str):
         if _UNPAIRED.search(data):
             raise RequestRefused(400, "the body holds a lone surrogate or a NUL character")

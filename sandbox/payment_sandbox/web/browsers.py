@@ -1,4 +1,4 @@
-"""What pages for people have in common, whichever face shows them."""
+"""What the payment pages and the documentation share."""
 
 from typing import Final
 
@@ -8,5 +8,5 @@ HTML: Final = "text/html; charset=utf-8"
 
 
 def is_browser() -> bool:
-    """Whether the caller would rather have a page than JSON."""
+    """Whether the caller prefers HTML to JSON."""
     return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"

@@ -1,4 +1,4 @@
-"""What the application carries along, and what each request does: typed, and made in one place."""
+"""The typed state of the application and of each request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,44 +24,44 @@ class Application:
     public_url: str
     control_token: str | None
     hosts: frozenset[str]
-    make_app: Any  # builds another application, for what needs one of its own
+    make_app: Any  # builds another application, such as the one that plays the examples
     forgery_secret: bytes = field(default_factory=lambda: token_bytes(32))
-    docs: dict[str, str] = field(default_factory=dict)  # pages of the documentation, once they are made
-    openapi: str | None = None  # the description, once it is made
+    docs: dict[str, str] = field(default_factory=dict)  # rendered documentation pages, by name
+    openapi: str | None = None  # the OpenAPI description, once built
 
     def attach(self, app: Flask) -> None:
-        """Have the application carry it."""
+        """Store this on the Flask app."""
         app.extensions[KEY] = self
 
 
 @dataclass(slots=True)
 class Exchange:
-    """What one request finds out on its way to its answer."""
+    """What the sandbox knows about one request."""
 
     project: Project | None = None
-    real_at: datetime | None = None  # when it came, before all that it caused
-    held: tuple[Epoch, int] | None = None  # where its webhooks are held back, and the key for them
+    real_at: datetime | None = None  # when it arrived
+    held: tuple[Epoch, int] | None = None  # where its webhooks are held, and their key
     body: Any = None
-    has_body: bool = False  # a body was parsed
+    has_body: bool = False  # the body has been parsed
     ignored: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    rule: str | None = None  # that refused it
+    rule: str | None = None  # the rule that refused it
     violations: list[Violation] = field(default_factory=list)
     fault: Mapping[str, Any] = field(default_factory=dict)
     is_cut: bool = False  # a fault cuts its connection
-    cut_status: int | None = None  # of the answer that was lost, if there was one
+    cut_status: int | None = None  # of the lost response, if there was one
     order_id: str | None = None
-    transaction_id: str | None = None  # of the attempt that it made
+    transaction_id: str | None = None  # of the attempt that it created
 
 
 def application(app: Flask | None = None) -> Application:
-    """What this application carries."""
+    """The state of this application."""
     found: Application = (app or current_app).extensions[KEY]
     return found
 
 
 def exchange() -> Exchange:
-    """What this request carries."""
+    """The state of this request."""
     found: Exchange | None = g.get("exchange")
     if found is None:
         found = g.exchange = Exchange()

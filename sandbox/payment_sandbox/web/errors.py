@@ -1,4 +1,4 @@
-"""One shape for every 4xx and 5xx, and which status each refusal has."""
+"""The shape of every 4xx and 5xx, and the status of each refusal."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class RequestRefused(Exception):
-    """A request that is wrong before any rule of the service is asked: its form, size or sender."""
+    """A request refused before any business rule applies, for its format, size or sender."""
 
     def __init__(self, status: int, value: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(value)
@@ -59,7 +59,7 @@ def error_body(
     violations: Sequence[Violation] = (),
     allowed: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """The one shape of errors (SET-03)."""
+    """An error body; all errors have this shape (SET-03)."""
     error: dict[str, Any] = {
         "status": status,
         "type": kind,
@@ -95,7 +95,7 @@ def _on_invalid(invalid: Invalid) -> Response:
 
 
 def status_of(kind: type[Refusal]) -> int:
-    """The status of a kind of refusals."""
+    """The HTTP status of a kind of refusal."""
     return STATUS_OF.get(kind, CONFLICT)
 
 
@@ -110,7 +110,7 @@ def _on_refusal(refusal: Refusal) -> Response:
 
 
 def refused_answer(refused: RequestRefused) -> Response:
-    """The answer to a request that is refused before, or instead of, its work."""
+    """The response to a request that is refused before it is processed."""
     kind = TYPE_OF_STATUS.get(refused.status, "Refused")
     return _answer(error_body(refused.status, kind, refused.value), refused.headers)
 
@@ -123,27 +123,27 @@ def _on_http(error: HTTPException) -> Response:
     if status == 404:
         value = "there is nothing at this path"
     elif status == 405:
-        value = f"this path does not take that method; it takes {headers.get('Allow', 'others')}"
+        value = f"this path does not allow that method; it allows {headers.get('Allow', 'others')}"
     return _answer(error_body(status, kind, value), headers)
 
 
 def _on_crash(error: Exception) -> Response:
     log.exception("a request could not be answered", exc_info=error)
-    return _answer(error_body(500, "InternalServerError", "the sandbox failed; its log says why"))
+    return _answer(error_body(500, "InternalServerError", "the sandbox failed; see its log"))
 
 
 def answer_for(error: Exception) -> Response:
-    """The answer of a refusal in the one shape, for who answers otherwise to some."""
+    """The JSON error response to an exception, for error handlers that also render pages."""
     if isinstance(error, Invalid):
         return _on_invalid(error)
     if isinstance(error, Refusal):
         return _on_refusal(error)
-    assert isinstance(error, RequestRefused), "nobody else's errors are asked for"
+    assert isinstance(error, RequestRefused), "no other errors get here"
     return refused_answer(error)
 
 
 def install(app: Flask, keep_unrouted: Callable[[Response], None]) -> None:
-    """Answer every error in the one shape; ``keep_unrouted`` is told of merchant calls that fit no route."""
+    """Answer every error in the same shape; ``keep_unrouted`` gets merchant calls that match no route."""
 
     def on_http(error: HTTPException) -> Response:
         answer = _on_http(error)

@@ -1,4 +1,4 @@
-"""An example answer of each call: what the sandbox answers to a small shop, played out on demand."""
+"""Example responses of each call, made on demand by running a small shop against the sandbox."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.routes import JSON, facts_of
 
 START: Final = "frozen@2027-01-01T12:00:00Z"
-SHOWN_MOST: Final = 2  # items of a list, so that an example stays one
+SHOWN_MOST: Final = 2  # items of a list, to keep examples short
 CARD: Final = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
 LINES: Final = [
     {"merchant_order_line_id": "line-1", "name": "Socks", "amount": 500, "quantity": 2},
@@ -35,7 +35,7 @@ ORDER: Final = {
 
 
 class Shop:
-    """Calls the application, and keeps the answer of each route's last call."""
+    """Calls the application and stores the last response of each route."""
 
     def __init__(self, app: Flask, api_key: str) -> None:
         self._app = app
@@ -45,7 +45,7 @@ class Shop:
         self.bodies: dict[str, Any] = {}
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One call; its answer is an example from now on where it is a success."""
+        """Make a call; a successful response becomes the route's example."""
         answer = self._client.open(
             path, method=method, json=body, headers=self._headers, base_url="http://127.0.0.1:8080"
         )
@@ -59,14 +59,14 @@ class Shop:
 
 
 class Played(NamedTuple):
-    """The ids of what was made on the way."""
+    """The ids of an order and its attempt."""
 
     order_id: str
     transaction_id: str
 
 
 class MakeApp(Protocol):
-    """Builds an application for a registry."""
+    """A function that builds an application for a registry."""
 
     def __call__(self, registry: Registry, *, public_url: str) -> Flask:
         """Build it."""
@@ -74,9 +74,9 @@ class MakeApp(Protocol):
 
 
 def played(make_app: MakeApp) -> Shop:
-    """Examples of each route that answers JSON, by its endpoint: its answer, and the body of the call."""
+    """Example responses and request bodies of each route that answers JSON, by endpoint."""
     moment = ClockStart.parse(START).at
-    assert moment is not None, "it is frozen at a time"
+    assert moment is not None, "START is a frozen time"
     services = Unattended(RealTime(lambda: moment, lambda: 0.0))
     catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
     registry = Registry(services, MemoryStorage(), catalogue, ids=Ids(1), clock=START)
@@ -140,7 +140,7 @@ def _control(shop: Shop) -> None:
 
 
 def _short(data: Any) -> Any:
-    """The same with long lists cut."""
+    """The data with long lists shortened."""
     if isinstance(data, dict):
         return {key: _short(value) for key, value in data.items()}
     return [_short(item) for item in data[:SHOWN_MOST]] if isinstance(data, list) else data

@@ -13,13 +13,13 @@ LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 
 
 def known_hosts(public_url: str, allowed: Iterable[str]) -> frozenset[str]:
-    """The names under which this server may be called: loopback, its public URL's, and those allowed."""
+    """The host names under which this server may be called: loopback, the public URL's and ``allowed``."""
     public = urlsplit(public_url).hostname or ""
     return frozenset(name.lower() for name in (*LOOPBACK_HOSTS, public, *allowed))
 
 
 def refuse_strangers() -> None:
-    """Refuse a foreign Host, as after DNS rebinding, and a foreign Origin, as from another site's page.
+    """Refuse an unknown Host (DNS rebinding) and a foreign Origin (another site's page).
 
     Raises:
         RequestRefused: 403.
@@ -28,16 +28,17 @@ def refuse_strangers() -> None:
     host = _part("hostname", f"//{request.host}")
     if host not in hosts:
         raise RequestRefused(
-            403, f"this server is not called {host!r}; if it is, start it with --allow-host {host or 'NAME'}"
+            403,
+            f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}",
         )
     origin = request.headers.get("Origin")
     own = (request.host.lower(), _part("netloc", application().public_url).lower())
     if origin is not None and _part("netloc", origin).lower() not in own:
-        raise RequestRefused(403, f"pages of {origin!r} may not drive this server")
+        raise RequestRefused(403, f"pages from {origin!r} may not call this server")
 
 
 def _part(name: str, address: str) -> str:
-    """A part of an address; empty when it is none."""
+    """A part of a URL; empty if the URL is invalid."""
     try:
         return getattr(urlsplit(address), name) or ""
     except ValueError:

@@ -1,4 +1,4 @@
-"""Routes that learn to build their addresses when somebody asks for one: most are never asked."""
+"""Routes that compile their URL builders on first use; most are never used."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,9 +7,9 @@ from werkzeug.routing import Rule
 
 
 class LazyRoute(Rule):
-    """A route whose builders are compiled on their first use, which halves what an application costs to make.
+    """A route whose URL builders are compiled on first use, which halves the time to create an application.
 
-    Should Werkzeug name them otherwise one day, they are compiled at once again, as without this class.
+    If Werkzeug ever renames ``_compile_builder``, this class has no effect.
     """
 
     def _compile_builder(self, append_unknown: bool = True) -> Callable[..., tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The description of both APIs, OpenAPI 3.1, made from the facts that routes state."""
+"""The OpenAPI 3.1 description of both APIs, generated from the facts of each route."""
 
 import json
 import re
@@ -20,20 +20,20 @@ from payment_sandbox.web.examples import MakeApp, Shop, played
 from payment_sandbox.web.routes import JSON, Facts, facts_of
 
 ERRORS: Final = {
-    400: "Malformed, or it breaks rules: all violations are listed",
-    401: "No API key, or one that no project has",
-    403: "Called under an unknown host name, or by a page of another site",
-    404: "Unknown here",
-    408: "Not so in time: now says what is true instead",
-    409: "A rule refuses it in this state",
-    412: "If-Match does not hold",
-    413: "Over 1 MiB",
-    415: "Not application/json",
+    400: "Malformed or invalid; violations lists every problem",
+    401: "Missing or unknown API key",
+    403: "Called under an unknown host name, or from another site's page",
+    404: "Not found",
+    408: "Timed out; now shows the current state",
+    409: "Not possible in the current state",
+    412: "The ETag in If-Match is out of date",
+    413: "The body is larger than 1 MiB",
+    415: "The body is not application/json",
 }
 EXPLAINED: Final = {
     "headers": {
         "Sandbox-Explain": {
-            "description": "The rule that refuses it, and what is possible now; the sandbox adds it",
+            "description": "The rule that refused the call, and what is possible now; a sandbox-only header",
             "schema": {"type": "string"},
         }
     }
@@ -49,7 +49,7 @@ WITH_KEY: Final = ("api", "control", "watching")
 
 
 def described() -> str:
-    """The whole description as JSON text, made once it is asked for."""
+    """The whole description as JSON text, built on first use."""
     here = application()
     if here.openapi is None:
         here.openapi = document(current_app, here.make_app)
@@ -57,7 +57,7 @@ def described() -> str:
 
 
 def document(app: Flask, make_app: MakeApp) -> str:
-    """The whole description as JSON text; examples are played out on an application of their own."""
+    """The whole description as JSON text; the examples come from a separate application."""
     forms = plugin()
     spec = APISpec(
         title="Payment orders sandbox",
@@ -69,12 +69,13 @@ def document(app: Flask, make_app: MakeApp) -> str:
     )
     prepare(forms)
     spec.components.security_scheme(
-        "apiKey", {"type": "http", "scheme": "basic", "description": "The API key as user name"}
+        "apiKey",
+        {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
     )
     examples = played(make_app)
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
         facts = facts_of(app, rule.endpoint)
-        assert facts is not None, "an application with such a route is not made"
+        assert facts is not None, "require_facts has checked every route"
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
         operation = _operation(app, rule, facts, examples)
         method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))
@@ -126,7 +127,7 @@ def _parameters(rule: Rule, facts: Facts) -> Iterator[dict[str, Any]]:
     if facts.query is not None:
         yield from _query(facts.query())
     if facts.if_match:
-        about = "The ETag of the order as you read it; 412 where it has changed since."
+        about = "The order's ETag from your last read; 412 if the order has changed since."
         yield {"name": "If-Match", "in": "header", "schema": text, "description": about}
 
 

@@ -1,4 +1,4 @@
-"""Routes state their facts where they are declared; strictness, description and documentation read them."""
+"""Each route declares its facts; validation, OpenAPI and the documentation use them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ View = TypeVar("View", bound=Callable[..., Response])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a route takes and answers.
+    """What a route accepts and returns.
 
-    ``answers`` is the shape of the success answer; ``is_list`` says that it is a list of them. ``reads`` and
-    ``query`` are the forms of body and query. ``rules`` say which rule a wrong field breaks, by its path.
-    ``waits`` says that the call may wait for something, such as time or a receiver.
+    ``answers`` is the shape of a successful response, or of its items if ``is_list``. ``reads`` and ``query``
+    are the forms of the body and the query. ``rules`` maps the path of a field to the rule that a wrong value
+    breaks. ``waits`` marks calls that may wait, for example for time to pass or for a webhook receiver.
     """
 
     answers: type[Schema] | None = None
@@ -39,7 +39,7 @@ class Facts:
 
 
 class RouteWithoutFacts(Exception):
-    """A route that does not say what it takes and answers."""
+    """A route that does not declare its facts."""
 
 
 def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callable[[View], View]:
@@ -55,25 +55,25 @@ def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callabl
 
 
 def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
-    """The facts of a route."""
+    """The facts of a route, or None if it declares none."""
     found: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
     return found
 
 
 def current_facts() -> Facts | None:
-    """The facts of this request's route; None where it fits none."""
+    """The facts of this request's route; None if no route matches."""
     return facts_of(current_app, request.endpoint)
 
 
 def require_facts(app: Flask) -> None:
-    """Refuse an application with a route that states none.
+    """Refuse an application with a route that declares no facts.
 
     Raises:
-        RouteWithoutFacts: names it.
+        RouteWithoutFacts: names the route.
     """
     for rule in app.url_map.iter_rules():
         facts = facts_of(app, rule.endpoint)
         if facts is None:
-            raise RouteWithoutFacts(f"{rule.rule} states no facts: declare it with web.routes.route")
+            raise RouteWithoutFacts(f"{rule.rule} has no facts: declare it with web.routes.route")
         if facts.media_type == JSON and facts.answers is None:
-            raise RouteWithoutFacts(f"{rule.rule} answers JSON and states no shape")
+            raise RouteWithoutFacts(f"{rule.rule} answers JSON but has no shape")

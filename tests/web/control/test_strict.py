@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.orders.deliveries import ATTEMPTS_KEPT_MAX
+from payment_sandbox.orders.webhooks import ATTEMPTS_KEPT_MAX
 from tests.support.described import description
 from tests.support.driver import Sandbox, card, refused
 

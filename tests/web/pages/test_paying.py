@@ -134,7 +134,7 @@ def _without_addresses(logged: Any) -> Any:
 def test_an_authorization_that_shows_as_accepted_leads_back(
     project: Callable[..., Sandbox], method: str
 ) -> None:
-    """The customer has done his part."""
+    """The customer has done their part."""
     sandbox = project(authorized_status="accepted")
     transaction = by(method, capture_mode="manual")
     order = sandbox.place(

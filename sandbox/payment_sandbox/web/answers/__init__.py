@@ -1,1 +1,1 @@
-"""What answers show of a project and what is in it."""
+"""The records in responses, and their shapes."""

@@ -1,10 +1,10 @@
-"""What tests get to see of a project."""
+"""The records in responses of the control API."""
 
 from typing import Any
 
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.operations.advance import Advance
-from payment_sandbox.orders.deliveries import Attempt, Delivery
+from payment_sandbox.orders.webhooks import Attempt, Delivery
 from payment_sandbox.projects.journal import JournalEntry, masked
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Decision
@@ -23,7 +23,7 @@ def clock_record(project: Project) -> dict[str, Any]:
 
 
 def advance_record(advance: Advance) -> dict[str, Any]:
-    """What an advance did (CTL-13, CTL-16)."""
+    """The result of an advance (CTL-13, CTL-16)."""
     return {
         "from": timestamp(advance.begun),
         "to": timestamp(advance.ended),
@@ -33,12 +33,12 @@ def advance_record(advance: Advance) -> dict[str, Any]:
 
 
 def stopped_record(advance: Advance) -> dict[str, Any]:
-    """That a limit stopped an advance, and which webhooks nobody had answered then; else nothing."""
+    """Whether a limit stopped an advance, and the webhooks then unanswered; empty if it was not stopped."""
     return {"stopped": True, "under_way": advance.under_way} if advance.stopped else {}
 
 
 def project_record(project: Project) -> dict[str, Any]:
-    """A project without its key (CTL-29)."""
+    """A project, without its API key (CTL-29)."""
     return {
         "project_id": project.project_id,
         "merchant_id": project.merchant_id,
@@ -49,7 +49,7 @@ def project_record(project: Project) -> dict[str, Any]:
 
 
 def delivery_record(delivery: Delivery) -> dict[str, Any]:
-    """A webhook with every attempt (CTL-21)."""
+    """A webhook with all its attempts (CTL-21)."""
     return {
         "id": delivery.id,
         "order_id": delivery.order_id,
@@ -78,7 +78,7 @@ def _shown(text: str) -> str:
 
 
 def _body(body: bytes) -> Any:
-    """What a body said; as text where it is no JSON, None where there was none."""
+    """A body as JSON, as text if it is not JSON, or None if it was empty."""
     if not body:
         return None
     try:
@@ -88,7 +88,7 @@ def _body(body: bytes) -> Any:
 
 
 def journal_record(entry: JournalEntry, decision: Decision | None) -> dict[str, Any]:
-    """A request and its answer (CTL-25), and what the scenario decided for the attempt that it made."""
+    """A request and its response (CTL-25), with the scenario's decision for the attempt it created."""
     return {
         "at": timestamp(entry.at),
         "method": entry.method,

@@ -1,11 +1,11 @@
-"""The answers of the control API as they are documented; tests hold every answer against these."""
+"""The documented shapes of control API responses; tests check every response against them."""
 
 from typing import Final
 
 from marshmallow import Schema, fields
 
-from payment_sandbox.orders.deliveries import DeliveryState
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.answers.shapes import always, listed
@@ -13,7 +13,7 @@ from payment_sandbox.web.answers.tables import moment, number, text
 
 
 class HealthShape(Schema):
-    """A server that is ready."""
+    """The server is ready."""
 
     status = always(text(enum=["ok"]))
     version = always(text())
@@ -28,7 +28,7 @@ class ClockShape(Schema):
 
 
 class UnderWayShape(Schema):
-    """A webhook that nobody has answered yet."""
+    """A webhook without a response yet."""
 
     delivery_id = always(text())
     order_id = always(text())
@@ -36,14 +36,14 @@ class UnderWayShape(Schema):
 
 
 class MovedClockShape(ClockShape):
-    """A project's clock, and whether a limit stopped it on its way."""
+    """A project's clock, and whether a limit stopped it early."""
 
     stopped = fields.Boolean(metadata={"enum": [True]})
     under_way = fields.List(fields.Nested(UnderWayShape))
 
 
 class ProjectShape(Schema):
-    """A project, without its key."""
+    """A project, without its API key."""
 
     project_id = always(text())
     merchant_id = always(text())
@@ -53,31 +53,31 @@ class ProjectShape(Schema):
 
 
 class NewProjectShape(ProjectShape):
-    """A project with its key, which is told here and never again."""
+    """A new project with its API key, which no later response contains."""
 
     api_key = always(text())
 
 
 class DeletedShape(Schema):
-    """The project that is gone."""
+    """A deleted project."""
 
     deleted = always(text("Its project_id."))
 
 
 class DueShape(Schema):
-    """Something due."""
+    """A scheduled event, or one that failed."""
 
     at = always(moment())
     kind = always(text())
     order_id = always(text())
     label = always(text())
-    failed = text("Why it could not be done; it was set aside then.")
+    failed = text("Why the event failed; it is not retried.")
 
 
 class HappenedShape(DueShape):
-    """Something that happened during an advance."""
+    """An event that happened during an advance."""
 
-    delivery_id = text("Of a webhook.")
+    delivery_id = text("For webhooks: the delivery's id.")
 
 
 AdvanceShape: Final = Schema.from_dict(
@@ -85,9 +85,7 @@ AdvanceShape: Final = Schema.from_dict(
         "from": always(moment()),
         "to": always(moment("Where the clock is now.")),
         "events": always(fields.List(fields.Nested(HappenedShape))),
-        "stopped": fields.Boolean(
-            metadata={"enum": [True], "description": "A limit stopped it; the next one goes on."}
-        ),
+        "stopped": fields.Boolean(metadata={"enum": [True], "description": "By a limit; advance again."}),
         "under_way": fields.List(fields.Nested(UnderWayShape)),
     },
     name="AdvanceShape",
@@ -95,7 +93,7 @@ AdvanceShape: Final = Schema.from_dict(
 
 
 class ScenarioSummaryShape(Schema):
-    """A scenario that is there by name."""
+    """A scenario that can be chosen by name."""
 
     name = always(text())
     description = always(text())
@@ -124,27 +122,27 @@ class SentShape(Schema):
 
 
 class AnsweredShape(Schema):
-    """What a merchant answered."""
+    """The merchant's response."""
 
     status = always(number())
-    body = always(text("At most 4 KiB of it."))
+    body = always(text("The first 4 KiB at most."))
 
 
 class AttemptShape(Schema):
-    """One attempt of a webhook."""
+    """One attempt to deliver a webhook."""
 
     number = always(number())
     at = always(moment("Sandbox time."))
     real_at = always(moment())
     request = always(fields.Nested(SentShape))
     response = always(fields.Nested(AnsweredShape, allow_none=True))
-    error = always(fields.String(allow_none=True, metadata={"description": "Why there was no answer."}))
+    error = always(fields.String(allow_none=True, metadata={"description": "Why there was no response."}))
     warning = always(fields.String(allow_none=True))
     duration_ms = always(fields.Float())
 
 
 class DeliveryShape(Schema):
-    """A webhook with every attempt."""
+    """A webhook with all its attempts."""
 
     id = always(text())
     order_id = always(text())
@@ -162,7 +160,7 @@ class DifferenceShape(Schema):
 
 
 class NearestShape(Schema):
-    """The rule that came nearest."""
+    """The rule that came closest to matching."""
 
     rule = always(number())
     differs = always(fields.List(fields.Nested(DifferenceShape)))
@@ -172,12 +170,12 @@ class DecisionShape(Schema):
     """What a scenario decided for an attempt."""
 
     scenario = always(text())
-    rule = always(fields.Integer(allow_none=True, metadata={"description": "The index of the rule."}))
+    rule = always(fields.Integer(allow_none=True, metadata={"description": "The matching rule's index."}))
     nearest = fields.Nested(NearestShape, allow_none=True)
 
 
 class EntryShape(Schema):
-    """A request of the merchant API, and its answer."""
+    """A request to the merchant API, and its response."""
 
     at = always(moment("Sandbox time."))
     real_at = always(fields.String(allow_none=True, metadata={"format": "date-time"}))
@@ -187,7 +185,7 @@ class EntryShape(Schema):
     status = always(fields.Integer(allow_none=True))
     request = always(fields.Raw(allow_none=True, metadata={"description": "The body."}))
     response = always(fields.Raw(allow_none=True, metadata={"description": "The body."}))
-    ignored = always(fields.List(text("A path that was dropped.")))
+    ignored = always(fields.List(text("The path of an ignored key.")))
     rule = always(fields.String(allow_none=True, metadata={"description": "The rule that refused it."}))
     fault = always(fields.Dict(allow_none=True))
     decision = always(fields.Nested(DecisionShape, allow_none=True))
@@ -195,7 +193,7 @@ class EntryShape(Schema):
 
 
 class ReturnShape(Schema):
-    """A customer who was sent back to the shop."""
+    """A customer's return to the shop."""
 
     order_id = always(text())
     at = always(moment())
@@ -203,17 +201,19 @@ class ReturnShape(Schema):
 
 
 class StatusShape(Schema):
-    """A status that an order has reached, or one of its attempts."""
+    """A status that an order or one of its attempts has reached."""
 
     order_id = always(text())
-    payment_method = always(fields.String(allow_none=True, metadata={"description": "Of an attempt."}))
+    payment_method = always(
+        fields.String(allow_none=True, metadata={"description": "The method, for an attempt."})
+    )
     status = always(text())
     at = always(moment())
     real_at = always(moment())
 
 
 class FailureShape(Schema):
-    """Something due that could not be done."""
+    """A scheduled event that failed."""
 
     order_id = always(text())
     kind = always(text())
@@ -224,7 +224,7 @@ class FailureShape(Schema):
 
 
 class WaitedShape(Schema):
-    """What holds now."""
+    """The conditions that now hold."""
 
     status = text(enum=[status.value for status in OrderStatus])
     webhook_answers = fields.List(fields.Integer())
@@ -243,7 +243,7 @@ class RuleShape(Schema):
 
 
 class AssumptionShape(Schema):
-    """How a silent point is settled, and why."""
+    """A decision on something the specification leaves open, and its reason."""
 
     id = always(text())
     source = always(text(enum=["inferred", "choice"]))
@@ -252,7 +252,7 @@ class AssumptionShape(Schema):
 
 
 class SnapshotShape(Schema):
-    """A project's whole state; restore it as it is."""
+    """A project's whole state; restore it unchanged."""
 
     format = always(text())
     now = always(moment())
@@ -285,11 +285,11 @@ WebhooksShape: Final = listed("Webhooks", DeliveryShape)
 JournalShape: Final = Schema.from_dict(
     {
         "items": fields.List(fields.Nested(EntryShape)),
-        "dropped": number("How many older ones made room."),
+        "dropped": number("How many older entries were dropped to make room."),
         "returns": fields.List(fields.Nested(ReturnShape)),
         "statuses": fields.List(fields.Nested(StatusShape)),
         "failures": fields.List(fields.Nested(FailureShape)),
-        "count": number("With ?count=1: how many there are, and nothing else."),
+        "count": number("With ?count=1: the number of entries, instead of the list."),
     },
     name="JournalShape",
 )

@@ -1,4 +1,4 @@
-"""Who pays: read from requests, and shown as it was sent."""
+"""The customer, as requests send them and responses echo them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -28,7 +28,7 @@ class CustomerForm(Form):
     gender = Text(about="Such as male or female.")
     birthdate = Birthdate(about="YYYY-MM-DD.")
     email_address = Text(about="Some addresses trigger an outcome: see the test values.")
-    phone_numbers = Items(Text(), about="Any number of them.")
+    phone_numbers = Items(Text(), about="Any number of phone numbers.")
     address = Text(about="Lines separated by newlines.")
     address_type = Text(about="Such as customer or billing.")
     additional_addresses = Items(Part(AddressForm), about="Other addresses.")
@@ -37,11 +37,11 @@ class CustomerForm(Form):
     locale = Choice(LOCALES, about="The language of the payment page.")
     postal_code = NumberOrText(about="Accepted and echoed.")
     housenumber = NumberOrText(about="Accepted and echoed.")
-    merchant_customer_id = NumberOrText(about="The merchant's own number for the customer.")
+    merchant_customer_id = NumberOrText(about="The merchant's own id for the customer.")
     user_agent = Text(about="The customer's browser.")
-    forwarded_ip = Text(about="The customer's address behind a proxy.")
+    forwarded_ip = Text(about="The customer's IP address behind a proxy.")
 
     @pre_load
     def nulls_are_absent(self, data: Any, **options: Any) -> Any:
-        """A null says nothing (SET-15)."""
+        """Treat null as absent (SET-15)."""
         return without_nulls(data) if isinstance(data, Mapping) else data

@@ -1,4 +1,4 @@
-"""Order lines: how they are read and shown, and what became of them."""
+"""Order lines in requests and responses, and their order_line_details."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -17,12 +17,12 @@ STATUSES: Final = ("authorized", "captured", "voided")
 
 LINE: Final[Table[OrderLine]] = Table(
     "OrderLine",
-    "A line of an order.",
+    "An order line.",
     (
         Row(
             "type",
             lambda line: line.type,
-            reads=Choice(LINE_TYPES, load_default="physical", about="What kind of line it is."),
+            reads=Choice(LINE_TYPES, load_default="physical", about="The kind of line."),
             on=SENT,
             always=True,
             rule="LINE-01",
@@ -34,7 +34,7 @@ LINE: Final[Table[OrderLine]] = Table(
                 -AMOUNT_CENTS_MAX,
                 AMOUNT_CENTS_MAX,
                 required=True,
-                about="Cents per item, VAT included; below 0 for what lowers the sum.",
+                about="Cents per item, including VAT; negative only for types that lower the total.",
             ),
             on=SENT,
             always=True,
@@ -51,21 +51,21 @@ LINE: Final[Table[OrderLine]] = Table(
         Row(
             "merchant_order_line_id",
             lambda line: line.merchant_order_line_id,
-            reads=Text(about="How captures, voids and refunds name the line."),
+            reads=Text(about="The id that captures, voids and refunds use for this line."),
             on=SENT,
             rule="LINE-04",
         ),
         Row(
             "name",
             lambda line: line.name,
-            reads=Text(about="What the customer reads."),
+            reads=Text(about="Shown to the customer."),
             on=SENT,
             rule="LINE-05",
         ),
         Row(
             "quantity",
             lambda line: line.quantity,
-            reads=Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="How many."),
+            reads=Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items."),
             on=SENT,
             always=True,
             rule="LINE-06",
@@ -73,7 +73,7 @@ LINE: Final[Table[OrderLine]] = Table(
         Row(
             "vat_percentage",
             lambda line: line.vat_percentage,
-            reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 is 21 %."),
+            reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 means 21%."),
             on=SENT,
             rule="SET-30",
         ),
@@ -83,15 +83,13 @@ LINE: Final[Table[OrderLine]] = Table(
 
 @validates_schema(skip_on_field_errors=False)
 def sign_fits_type(self: Any, data: Mapping[str, Any], **options: Any) -> None:
-    """Only what lowers the sum may be negative."""
+    """Allow negative amounts only for types that lower the total."""
     if data.get("amount", 0) < 0 and data.get("type") not in NEGATIVE_LINE_TYPES:
         types = ", ".join(sorted(NEGATIVE_LINE_TYPES))
         raise ValidationError(f"may be negative for {types} only", "amount")
 
 
-OrderLineForm: Final = LINE.form(
-    "OrderLineForm", "One line of an order.", CREATE, sign_fits_type=sign_fits_type
-)
+OrderLineForm: Final = LINE.form("OrderLineForm", "An order line.", CREATE, sign_fits_type=sign_fits_type)
 
 
 class LineDetail:
@@ -107,7 +105,7 @@ class LineDetail:
 
 DETAIL: Final[Table[LineDetail]] = Table(
     "LineDetail",
-    "Quantities of a line in one status; numbers are texts.",
+    "The quantity of a line in one status; numbers are strings.",
     (
         Row("amount", lambda detail: str(detail.line.amount_cents), text(), always=True),
         Row("currency", lambda detail: detail.line.currency, text(), always=True),
@@ -126,7 +124,7 @@ DETAIL: Final[Table[LineDetail]] = Table(
 
 
 def order_line_details(order: Order) -> list[dict[str, Any]]:
-    """One entry per line and status, quantities of 0 left out (LDET-01 to LDET-04)."""
+    """One entry per line and status; quantities of 0 are left out (LDET-01 to LDET-04)."""
     return [
         DETAIL.record(LineDetail(order.order_lines[index], quantity, status))
         for status, quantities in _quantities_by_status(order)

@@ -1,4 +1,4 @@
-"""Orders and refunds, which have one shape: how they are asked for, changed and shown."""
+"""Orders and refunds in requests and responses; both have the same shape."""
 
 from typing import Any, Final, NamedTuple
 
@@ -30,14 +30,14 @@ AMOUNTS: Final = "amount_details"
 
 
 class Shown(NamedTuple):
-    """An order, and whose it is."""
+    """An order and its project."""
 
     project: Project
     order: Order
 
     @property
     def customer(self) -> dict[str, Any] | None:
-        """The customer, in full or reduced, as the project wants it."""
+        """The customer, in full or reduced, as the project's settings say."""
         customer = self.order.customer
         if customer is not None and self.project.settings.reduced_customer:
             return reduced(customer)
@@ -45,20 +45,20 @@ class Shown(NamedTuple):
 
     @property
     def extra(self) -> dict[str, Any] | None:
-        """The merchant's own, and on QR orders the request's id."""
+        """The merchant's extra data, plus the QR request's id on QR orders."""
         if self.order.bankqr_id is None:
             return self.order.extra
         return {**(self.order.extra or {}), "bankqr_id": self.order.bankqr_id}
 
 
 def echoed(name: str, reads: Any, rule: str | None = None, on: tuple[str, ...] = CHANGED) -> Row[Shown]:
-    """A field that is stored with the order and shown as it was sent."""
+    """A field that is stored with the order and echoed as sent."""
     return Row(name, lambda shown: shown.order.sent.get(name), reads=reads, on=on, rule=rule)
 
 
 AMOUNTS_TABLE: Final[Table[Order]] = Table(
     "Amounts",
-    "What became of the amount, in cents: captured + voided + remaining = original.",
+    "The amount by state, in cents: captured + voided + remaining = original.",
     (
         Row("original", lambda order: order.amount_cents, number(), always=True),
         Row("captured", lambda order: order.captured_cents, number(), always=True),
@@ -98,10 +98,12 @@ ORDER: Final[Table[Shown]] = Table(
             rule="SET-11",
         ),
         echoed("description", Text(about="Stored with the order."), "ORD-06"),
-        echoed("merchant_order_id", Text(about="The merchant's own number for it."), "ORD-07"),
-        echoed("return_url", WebUrl(about="Where the customer goes after the payment."), "ORD-08"),
-        echoed("webhook_url", WebUrl(about="Where this order's webhooks go."), "ORD-10"),
-        echoed("expiration_period", PeriodText(about="How long the hosted page is open."), "ORD-11", SENT),
+        echoed("merchant_order_id", Text(about="The merchant's own id for the order."), "ORD-07"),
+        echoed(
+            "return_url", WebUrl(about="The URL that the customer returns to after the payment."), "ORD-08"
+        ),
+        echoed("webhook_url", WebUrl(about="The URL that receives this order's webhooks."), "ORD-10"),
+        echoed("expiration_period", PeriodText(about="How long the hosted page stays open."), "ORD-11", SENT),
         Row(
             "payment_methods",
             lambda shown: None if shown.order.payment_methods is None else list(shown.order.payment_methods),
@@ -120,7 +122,9 @@ ORDER: Final[Table[Shown]] = Table(
             "order_lines",
             lambda shown: [LINE.record(line) for line in shown.order.order_lines] or None,
             fields.List(fields.Nested(LINE.shape)),
-            Items(Part(OrderLineForm), about="What is bought; it can change until the customer has acted."),
+            Items(
+                Part(OrderLineForm), about="The items bought; they can change until the customer has acted."
+            ),
             CHANGED,
             rule="ORD-16",
         ),
@@ -128,7 +132,11 @@ ORDER: Final[Table[Shown]] = Table(
             "transactions",
             lambda shown: [transaction_record(*shown, attempt) for attempt in shown.order.transactions],
             fields.List(fields.Nested(TRANSACTION.shape)),
-            Items(Part(TransactionForm), most=1, about="None for the hosted page; one to choose the method."),
+            Items(
+                Part(TransactionForm),
+                most=1,
+                about="Leave it out for the hosted page; send one transaction to choose the method.",
+            ),
             SENT,
             always=True,
             rule="SET-17",
@@ -149,7 +157,11 @@ ORDER: Final[Table[Shown]] = Table(
             rule="SET-14",
         ),
         Row("flags", lambda shown: shown.order.flags, fields.List(text()), always=True),
-        Row("reason", lambda shown: shown.order.reason, text("For the customer, when the status is error.")),
+        Row(
+            "reason",
+            lambda shown: shown.order.reason,
+            text("When the status is error: the reason, written for the customer."),
+        ),
         Row(
             "order_url",
             lambda shown: addresses.order_url(*shown) if shown.order.has_page else None,
@@ -181,12 +193,12 @@ ORDER: Final[Table[Shown]] = Table(
     ),
 )
 EXTRA_BLOCKS: Final = {DETAILS: order_line_details, AMOUNTS: AMOUNTS_TABLE.record}
-"""What is only shown when ``fields[]`` asks for it."""
+"""Blocks that are shown only if ``fields[]`` names them."""
 
 OrderForm: Final = ORDER.form("OrderForm", "A new order.", CREATE)
 UpdateForm: Final = ORDER.form(
     "UpdateForm",
-    "What of an order can change.",
+    "The fields of an order that can change.",
     UPDATE,
     amount=Cents(about="Cents; it can change until the customer has acted."),
 )
@@ -196,10 +208,10 @@ RULES: Final = {**ORDER.rules(), **LINE.rules("order_lines."), **request_rules()
 
 
 def order_record(project: Project, order: Order) -> dict[str, Any]:
-    """An order or refund as answers show it."""
+    """An order or refund as responses show it."""
     return ORDER.record(Shown(project, order))
 
 
 def amount_details(order: Order) -> dict[str, Any]:
-    """What became of the amount; a sale counts as captured once it is paid (ADET-01)."""
+    """The amount by state; a sale counts as captured once it is paid (ADET-01)."""
     return AMOUNTS_TABLE.record(order)

@@ -1,4 +1,4 @@
-"""Bank QR requests: how they are asked for and shown."""
+"""Bank QR requests in requests and responses."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -17,7 +17,7 @@ BENEFICIARY: Final = "Sandbox Merchant"
 
 
 class Shown(NamedTuple):
-    """A QR request, and whose it is."""
+    """A QR request and its project."""
 
     project: Project
     request: QrRequest
@@ -29,7 +29,7 @@ def _euros(cents: int | None) -> str | None:
 
 QR: Final[Table[Shown]] = Table(
     "Qr",
-    "A QR request.",
+    "A bank QR request.",
     (
         Row("id", lambda shown: shown.request.id, text(), always=True),
         Row("merchant_id", lambda shown: shown.project.merchant_id, text(), always=True),
@@ -57,7 +57,7 @@ QR: Final[Table[Shown]] = Table(
             "amount_min",
             lambda shown: _euros(shown.request.amount_min_cents),
             text(),
-            Cents(about="The least that the payer may pay, in cents."),
+            Cents(about="The minimum that the payer may pay, in cents."),
             SENT,
             rule="QR-09",
         ),
@@ -65,7 +65,7 @@ QR: Final[Table[Shown]] = Table(
             "amount_max",
             lambda shown: _euros(shown.request.amount_max_cents),
             text(),
-            Cents(about="The most that the payer may pay, in cents."),
+            Cents(about="The maximum that the payer may pay, in cents."),
             SENT,
             rule="QR-07",
         ),
@@ -80,7 +80,7 @@ QR: Final[Table[Shown]] = Table(
         Row(
             "description",
             lambda shown: shown.request.description,
-            reads=Text(about="What the payer reads."),
+            reads=Text(about="Shown to the payer."),
             on=SENT,
             rule="QR-11",
         ),
@@ -97,7 +97,7 @@ QR: Final[Table[Shown]] = Table(
             "expiration",
             lambda shown: f"{shown.request.expires_at:%Y-%m-%d %H:%M}",
             text("YYYY-MM-DD HH:MM, UTC."),
-            Moment(about="Until when it can be scanned; a year by default."),
+            Moment(about="The time until which the code can be scanned; after one year by default."),
             SENT,
             always=True,
             rule="QR-16",
@@ -105,7 +105,7 @@ QR: Final[Table[Shown]] = Table(
         Row(
             "merchant_order_id",
             lambda shown: shown.request.merchant_order_id,
-            reads=Text(about="The merchant's own number for it."),
+            reads=Text(about="The merchant's own id for the payment."),
             on=SENT,
             rule="QR-18",
         ),
@@ -121,21 +121,21 @@ QR: Final[Table[Shown]] = Table(
         Row(
             "return_url",
             lambda shown: shown.request.return_url,
-            reads=WebUrl(about="Where the payer goes after the payment."),
+            reads=WebUrl(about="The URL that the payer returns to after the payment."),
             on=SENT,
             rule="QR-21",
         ),
         Row(
             "webhook_url",
             lambda shown: shown.request.webhook_url,
-            reads=WebUrl(about="Where the webhooks of its orders go."),
+            reads=WebUrl(about="The URL that receives the webhooks of its orders."),
             on=SENT,
             rule="QR-22",
         ),
         Row(
             "qr_url",
             lambda shown: addresses.qr_image_url(*shown),
-            text("The image.", format="uri"),
+            text("The URL of the QR code image.", format="uri"),
             always=True,
         ),
     ),
@@ -144,7 +144,7 @@ QR: Final[Table[Shown]] = Table(
 
 @pre_load
 def zero_is_no_amount(self: Any, data: Any, **options: Any) -> Any:
-    """An amount of 0 that the payer may change says that there is none yet (A23)."""
+    """Treat a changeable amount of 0 as no amount (A23)."""
     if not isinstance(data, Mapping) or data.get("amount_changeable") is not True:
         return data
     amount = data.get("amount")
@@ -152,9 +152,9 @@ def zero_is_no_amount(self: Any, data: Any, **options: Any) -> Any:
     return {key: value for key, value in data.items() if key != "amount"} if is_zero else data
 
 
-QrForm: Final = QR.form("QrForm", "A QR request.", CREATE, zero_is_no_amount=zero_is_no_amount)
+QrForm: Final = QR.form("QrForm", "A new bank QR request.", CREATE, zero_is_no_amount=zero_is_no_amount)
 
 
 def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:
-    """A QR request as answers show it: its amount in decimals, its expiration to the minute, in UTC."""
+    """A QR request as responses show it: amounts in decimal euros, expiration to the minute in UTC."""
     return QR.record(Shown(project, request))

@@ -1,4 +1,4 @@
-"""How both APIs answer; orders are dumped once per version, with their ETag."""
+"""JSON responses of both APIs; an order is serialized once per version, with its ETag."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,17 +17,17 @@ CREATED = 201
 
 
 def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer in JSON."""
+    """A JSON response."""
     return Response(line(data), status=status, mimetype=JSON, headers=headers)
 
 
 def list_answer(items: Sequence[Any], dropped: int = 0, **more: Any) -> Response:
-    """A list; ``dropped`` counts what was let go to make room."""
+    """A list; ``dropped`` counts the older entries dropped to make room."""
     return json_answer({"items": list(items), "dropped": dropped, **more})
 
 
 def order_answer(project: Project, order: Order, status: int = 200) -> Response:
-    """An order with its ETag; the bytes are kept for the reads of this version."""
+    """An order with its ETag."""
     here = exchange()
     here.order_id = order.id
     if status == CREATED and order.transactions:
@@ -37,22 +37,22 @@ def order_answer(project: Project, order: Order, status: int = 200) -> Response:
 
 
 def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
-    """The ETag and the body of an order's version."""
+    """The ETag and the body of an order's current version; cached."""
     etag = project.epoch.etag(order)
-    kept = project.epoch.answers.get(order.id)
-    if kept is not None and kept[0] == etag:
-        return kept
+    cached = project.epoch.answers.get(order.id)
+    if cached is not None and cached[0] == etag:
+        return cached
     answer = etag, line(order_record(project, order)).encode()
     project.epoch.answers[order.id] = answer
     return answer
 
 
 def if_match() -> IfMatch | None:
-    """What the request's If-Match accepts; None without one (SET-33)."""
+    """The check of the request's If-Match header; None without one (SET-33)."""
     return request.if_match.contains if "If-Match" in request.headers else None
 
 
 def is_known(project: Project, order: Order) -> bool:
-    """Whether the client has this version already (SET-34)."""
+    """Whether the client already has this version (SET-34)."""
     etag = project.epoch.etag(order)
     return "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag)

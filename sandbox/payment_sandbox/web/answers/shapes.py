@@ -1,4 +1,4 @@
-"""Answers that are no records: errors, lists, and small objects."""
+"""Shapes that are not records: errors, lists and small objects."""
 
 from typing import Any, Final
 
@@ -8,7 +8,7 @@ from payment_sandbox.web.answers.tables import number, text
 
 
 def always(field: Any) -> Any:
-    """A field that every answer has."""
+    """Mark a field as present in every response."""
     field.required = True
     return field
 
@@ -34,30 +34,30 @@ class CurrenciesShape(Schema):
 
 
 class ViolationShape(Schema):
-    """One thing wrong with a request."""
+    """One problem with a request."""
 
     path = always(text())
     message = always(text())
     allowed = fields.List(text())
-    nearest = text("The known word that was perhaps meant.")
+    nearest = text("The closest known name, if the name looks misspelled.")
     file = text()
     line = number()
     column = number()
 
 
 class ErrorShape(Schema):
-    """What is wrong."""
+    """An error."""
 
     status = always(number())
     type = always(text())
-    value = always(text("A sentence that names the field or rule."))
+    value = always(text("A message that names the field or rule."))
     violations = always(fields.List(fields.Nested(ViolationShape)))
-    allowed = fields.List(text("What is possible instead."))
-    now = fields.Dict(metadata={"description": "What is true instead of what was waited for."})
+    allowed = fields.List(text("An allowed value or action."))
+    now = fields.Dict(metadata={"description": "The current state, when a wait has timed out."})
 
 
 class ErrorAnswerShape(Schema):
-    """Every 4xx and 5xx."""
+    """The body of every 4xx and 5xx."""
 
     error = always(fields.Nested(ErrorShape))
 
@@ -66,7 +66,7 @@ def listed(name: str, item: type[Schema], **more: Any) -> type[Schema]:
     """The shape of a list in the control API."""
     described: dict[str, Any] = {
         "items": always(fields.List(fields.Nested(item))),
-        "dropped": always(number("How many older ones made room.")),
+        "dropped": always(number("How many older items were dropped to make room.")),
         **more,
     }
     return type(
@@ -75,13 +75,13 @@ def listed(name: str, item: type[Schema], **more: Any) -> type[Schema]:
 
 
 class StateVersionShape(Schema):
-    """How often an order has changed, for a page that waits."""
+    """The order's version; it grows with every change."""
 
     state = always(number())
 
 
 class OpenApiShape(Schema):
-    """This description."""
+    """The OpenAPI description."""
 
     openapi = always(text())
     info = always(fields.Dict())

@@ -1,4 +1,4 @@
-"""One table per record: each field is one row, and reading, answering and describing are made from it."""
+"""One table per record: each row defines how a field is read, shown and documented."""
 
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -19,9 +19,10 @@ UPDATE = "update"
 class Row(Generic[Subject]):
     """One field of a record.
 
-    ``show`` takes it from the record's subject, and None leaves it out; ``shape`` describes it in answers, by
-    default as ``reads`` does, which reads it from a request. ``on`` says which requests give it: ``create``,
-    ``update``, both or none. ``always`` means that every answer has it. ``rule`` is what a wrong one breaks.
+    ``show`` gets the value from the record's subject; None leaves it out. ``reads`` reads it from a request.
+    ``shape`` describes it in responses and defaults to ``reads``. ``on`` lists the requests that accept it:
+    ``create``, ``update``, both or none. ``always`` means that every response has it. ``rule`` is the rule
+    that a wrong value breaks.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Row(Generic[Subject]):
 
 
 class Table(Generic[Subject]):
-    """The fields of one kind of records."""
+    """The fields of one kind of record."""
 
     def __init__(self, name: str, about: str, rows: Iterable[Row[Subject]]) -> None:
         self.name = name
@@ -43,7 +44,7 @@ class Table(Generic[Subject]):
         self.shape = self._shape(about)
 
     def record(self, subject: Subject) -> dict[str, Any]:
-        """The record as answers show it; what is not there is left out."""
+        """The record as responses show it, without fields that are None."""
         shown = {}
         for name, show in self._shown:
             value = show(subject)
@@ -52,12 +53,12 @@ class Table(Generic[Subject]):
         return shown
 
     def form(self, name: str, about: str, on: str, **methods: Any) -> type[Form]:
-        """The form of the requests that give these fields; ``methods`` are its own checks."""
+        """The form of the requests that set these fields; ``methods`` adds checks."""
         read = {row.name: row.reads for row in self.rows if on in row.on}
         return type(name, (Form,), {"__doc__": about, "__module__": __name__, **read, **methods})
 
     def read_only(self, on: str) -> frozenset[str]:
-        """The fields that answers show and these requests cannot change."""
+        """The fields that responses show but these requests cannot set."""
         return frozenset(row.name for row in self.rows if on not in row.on)
 
     def rules(self, path: str = "") -> dict[str, str]:
@@ -74,15 +75,15 @@ class Table(Generic[Subject]):
 
 
 def text(about: str = "", **metadata: Any) -> fields.String:
-    """How an answer describes a text."""
+    """A string field of a response."""
     return fields.String(metadata={"description": about, **metadata} if about else metadata)
 
 
 def number(about: str = "", **metadata: Any) -> fields.Integer:
-    """How an answer describes a whole number."""
+    """An integer field of a response."""
     return fields.Integer(metadata={"description": about, **metadata} if about else metadata)
 
 
 def moment(about: str = "") -> fields.String:
-    """How an answer describes a time."""
+    """A date-time field of a response."""
     return text(about, format="date-time")

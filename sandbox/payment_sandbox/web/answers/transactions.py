@@ -1,4 +1,4 @@
-"""Transactions: how an attempt is asked for, and how it is shown."""
+"""Transactions in requests and responses."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -24,7 +24,7 @@ DetailsForm: Final = type(
     "DetailsForm",
     (Form,),
     {
-        "__doc__": "What some methods ask for.",
+        "__doc__": "Details that some payment methods require or accept.",
         "__module__": __name__,
         **{
             name: Choice(field.choices, about=field.about)
@@ -37,7 +37,7 @@ DetailsForm: Final = type(
 
 
 class Shown(NamedTuple):
-    """A transaction, and whose it is."""
+    """A transaction with its order and project."""
 
     project: Project
     order: Order
@@ -45,7 +45,7 @@ class Shown(NamedTuple):
 
     @property
     def charge_cents(self) -> int | None:
-        """What the service charges for a completed card payment (TX-17); the rate is invented (A26)."""
+        """The service's charge for a completed card payment (TX-17); the rate is made up (A26)."""
         if "card_expiry" not in self.attempt.details or self.attempt.status != TransactionStatus.COMPLETED:
             return None
         return MSC_FIXED_CENTS + self.attempt.amount_cents * MSC_RATE_PER_MILLE // 1000
@@ -53,7 +53,7 @@ class Shown(NamedTuple):
 
 EVENT: Final[Table[TransactionEvent]] = Table(
     "Event",
-    "A status that a transaction reached.",
+    "A status that a transaction has reached.",
     (
         Row("id", lambda event: event.id, text(), always=True),
         Row("event", lambda event: event.event, text(enum=STATUSES), always=True),
@@ -65,7 +65,7 @@ EVENT: Final[Table[TransactionEvent]] = Table(
 
 TRANSACTION: Final[Table[Shown]] = Table(
     "Transaction",
-    "One attempt to pay.",
+    "A transaction: one attempt to pay.",
     (
         Row("id", lambda shown: shown.attempt.id, text(), always=True),
         Row("order_id", lambda shown: shown.order.id, text(), always=True),
@@ -75,7 +75,7 @@ TRANSACTION: Final[Table[Shown]] = Table(
         Row(
             "payment_method",
             lambda shown: shown.attempt.payment_method,
-            reads=Text(required=True, about="A method's identifier, or the merchant's alias for it."),
+            reads=Text(required=True, about="The payment method's name, or the merchant's alias for it."),
             on=SENT,
             always=True,
             rule="GEN-02",
@@ -84,8 +84,8 @@ TRANSACTION: Final[Table[Shown]] = Table(
         Row(
             "payment_method_details",
             lambda shown: addresses.resolved(*shown),
-            fields.Dict(metadata={"description": "What the method tells."}),
-            Part(DetailsForm, about="What the method asks for."),
+            fields.Dict(metadata={"description": "Details from the payment method."}),
+            Part(DetailsForm, about="Details that the payment method requires or accepts."),
             SENT,
             always=True,
             rule="TX-11",
@@ -93,7 +93,7 @@ TRANSACTION: Final[Table[Shown]] = Table(
         Row(
             "payment_url",
             lambda shown: addresses.payment_url(*shown) if shown.attempt.has_page else None,
-            text("Where the customer pays, without a scheme unless absolute_urls is set."),
+            text("The page where the customer pays, without a scheme unless absolute_urls is set."),
         ),
         Row("product_type", lambda shown: "ecommerce", text(), always=True),
         Row("channel", lambda shown: "ecom", text(), always=True),
@@ -117,7 +117,7 @@ TRANSACTION: Final[Table[Shown]] = Table(
             lambda shown: shown.attempt.capture_mode,
             reads=Choice(
                 ("manual", "delayed"),
-                about="Authorize now; capture by a call, or by itself after expiration_period.",
+                about="manual: capture with a call; delayed: captured after expiration_period.",
             ),
             on=SENT,
             rule="CAP-01",
@@ -125,7 +125,9 @@ TRANSACTION: Final[Table[Shown]] = Table(
         Row(
             "expiration_period",
             lambda shown: shown.attempt.expiration_period,
-            reads=PeriodText(about="How long the attempt, and then its authorization, lasts."),
+            reads=PeriodText(
+                about="How long the attempt stays open, and then how long its authorization lasts."
+            ),
             on=SENT,
             always=True,
             rule="TRQ-03",
@@ -135,7 +137,11 @@ TRANSACTION: Final[Table[Shown]] = Table(
             "is_fully_captured", lambda shown: shown.attempt.is_fully_captured, fields.Boolean(), always=True
         ),
         Row("reason", lambda shown: shown.attempt.reason, text("Why it failed.")),
-        Row("customer_message", lambda shown: shown.attempt.customer_message, text("For the customer.")),
+        Row(
+            "customer_message",
+            lambda shown: shown.attempt.customer_message,
+            text("The reason, written for the customer."),
+        ),
         Row(
             "events",
             lambda shown: [EVENT.record(event) for event in shown.attempt.events],
@@ -159,11 +165,11 @@ TRANSACTION: Final[Table[Shown]] = Table(
     ),
 )
 
-TransactionForm: Final = TRANSACTION.form("TransactionForm", "One attempt to pay.", CREATE)
+TransactionForm: Final = TRANSACTION.form("TransactionForm", "A transaction: one attempt to pay.", CREATE)
 
 
 def transaction_record(project: Project, order: Order, attempt: Transaction) -> dict[str, Any]:
-    """A transaction as answers show it."""
+    """A transaction as responses show it."""
     return TRANSACTION.record(Shown(project, order, attempt))
 
 

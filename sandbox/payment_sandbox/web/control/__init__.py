@@ -1,1 +1,1 @@
-"""The control API: projects, their clocks, and who does what in them."""
+"""The control API: projects, clocks, scenarios, faults and actions."""

@@ -1,4 +1,4 @@
-"""The blueprint of all calls about one project."""
+"""The blueprint of the calls on one project."""
 
 from typing import Final
 

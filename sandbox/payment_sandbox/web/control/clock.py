@@ -1,4 +1,4 @@
-"""A project's time."""
+"""The calls on a project's clock."""
 
 from flask import Response
 
@@ -27,7 +27,7 @@ ADVANCE = AdvanceForm()
 
 @route(control, "GET", "/clock/", answers=shapes.ClockShape)
 def get_clock() -> Response:
-    """Read the clock."""
+    """Get the clock."""
     return json_answer(clock_record(project()))
 
 
@@ -42,7 +42,7 @@ def get_clock() -> Response:
     waits=True,
 )
 def patch_clock() -> Response:
-    """Freeze it, let it run at a rate, or put it forward (CTL-12)."""
+    """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
     done = clocks.change_clock(project(), **read(CLOCK, json_body()))
     return json_answer({**clock_record(project()), **stopped_record(done)})
 
@@ -58,7 +58,7 @@ def patch_clock() -> Response:
     waits=True,
 )
 def post_advance() -> Response:
-    """Advance it, event by event (CTL-13)."""
+    """Advance the clock, event by event (CTL-13)."""
     aim = read(ADVANCE, json_body())
     asked = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
     limits = Limits(**{name: limit for name, limit in asked.items() if limit is not None})
@@ -67,5 +67,5 @@ def post_advance() -> Response:
 
 @route(control, "GET", "/agenda/", answers=shapes.AgendaShape)
 def get_agenda() -> Response:
-    """Show what is due (CTL-17)."""
+    """List the scheduled events, and those that failed (CTL-17)."""
     return list_answer(agenda(project().epoch))

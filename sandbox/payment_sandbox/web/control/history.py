@@ -1,18 +1,18 @@
-"""What happened: webhooks and requests; and the rules behind it."""
+"""The calls that list webhooks, requests and the fidelity rules."""
 
 from typing import Any
 
 from flask import Response, request
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
-from payment_sandbox.operations.redeliver import redeliver
+from payment_sandbox.operations.redeliver_webhook import redeliver
 from payment_sandbox.web.answers import control_shapes as shapes
 from payment_sandbox.web.answers.control import (
     delivery_record,
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
-from payment_sandbox.web.control import listing
+from payment_sandbox.web.control import history_filters
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.forms import (
     JournalQuery,
@@ -23,9 +23,9 @@ from payment_sandbox.web.routes import route
 
 @route(control, "GET", "/webhooks/", answers=shapes.WebhooksShape, query=WebhooksQuery, errors=(400, 401))
 def get_webhooks() -> Response:
-    """List webhooks with their attempts (CTL-21)."""
+    """List webhooks with their delivery attempts (CTL-21)."""
     order_id, state = request.args.get("order_id"), request.args.get("state")
-    return list_answer(*listing.webhooks(project(), order_id, state))
+    return list_answer(*history_filters.webhooks(project(), order_id, state))
 
 
 @route(
@@ -37,21 +37,21 @@ def get_webhooks() -> Response:
     waits=True,
 )
 def post_redelivery(delivery_id: str) -> Response:
-    """Try a webhook once more, now (CTL-22)."""
+    """Deliver a webhook again, now (CTL-22)."""
     return json_answer(delivery_record(redeliver(project(), delivery_id)))
 
 
 @route(control, "GET", "/journal/", answers=shapes.JournalShape, query=JournalQuery, errors=(400, 401))
 def get_journal() -> Response:
-    """List the requests of the merchant API."""
-    items, dropped = listing.journal(project(), request.args)
+    """List the requests to the merchant API."""
+    items, dropped = history_filters.journal(project(), request.args)
     if request.args.get("count"):
         return json_answer({"count": len(items)})
-    return list_answer(items, dropped, **listing.besides(project(), request.args.get("order_id")))
+    return list_answer(items, dropped, **history_filters.besides(project(), request.args.get("order_id")))
 
 
 @route(control, "GET", "/fidelity/", answers=shapes.FidelityShape)
 def get_fidelity() -> Response:
-    """List every rule with what proves it, and every assumption (SET-70)."""
+    """List every rule with the tests that prove it, and every assumption (SET-70)."""
     shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]
     return list_answer(shown, assumptions=[assumption._asdict() for assumption in assumptions()])

@@ -1,4 +1,4 @@
-"""What shall happen: scenarios, faults, and who acts."""
+"""The calls on scenarios, faults and actions."""
 
 from typing import Final
 
@@ -45,7 +45,7 @@ FAULTS_EXAMPLE: Final = {
 
 @route(control, "GET", "/scenario/", answers=ScenarioForm)
 def get_scenario() -> Response:
-    """Show the active scenario."""
+    """Get the active scenario."""
     return json_answer(project().epoch.state.scenario.document)
 
 
@@ -59,34 +59,34 @@ def get_scenario() -> Response:
     example=SCENARIO_EXAMPLE,
 )
 def put_scenario() -> Response:
-    """Switch to a known scenario or to the one that is sent (CTL-19)."""
+    """Activate a scenario, by name or from the body (CTL-19)."""
     choose_scenario(project(), document_body(), registry().catalogue)
     return json_answer(project().epoch.state.scenario.document)
 
 
 @route(control, "DELETE", "/scenario/", answers=ScenarioForm)
 def delete_scenario() -> Response:
-    """Go back to the default."""
+    """Go back to the default scenario."""
     project().activate(default_scenario())
     return json_answer(project().epoch.state.scenario.document)
 
 
 @route(control, "GET", "/scenarios/", answers=shapes.ScenariosShape)
 def get_scenarios() -> Response:
-    """List the scenarios that are there by name (CTL-18)."""
+    """List the scenarios that can be chosen by name (CTL-18)."""
     known = registry().catalogue.scenarios.values()
     return list_answer([{"name": found.name, "description": found.description} for found in known])
 
 
 @route(control, "GET", "/scenarios/schema/", answers=shapes.JsonSchemaShape)
 def get_scenario_schema() -> Response:
-    """Describe scenario files, as JSON Schema for editors."""
+    """Get the JSON Schema of scenario files, for editors."""
     return json_answer(file_schema())
 
 
 @route(control, "GET", "/faults/", answers=FaultsForm)
 def get_faults() -> Response:
-    """Show the faults that were put beside the scenario."""
+    """Get the faults set in addition to the scenario's."""
     return json_answer(project().epoch.state.faults.document)
 
 
@@ -100,14 +100,14 @@ def get_faults() -> Response:
     example=FAULTS_EXAMPLE,
 )
 def put_faults() -> Response:
-    """Let requests and webhooks go wrong, besides what the scenario says (CTL-23, CTL-24)."""
+    """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
     project().put_faults(json_body())
     return json_answer(project().epoch.state.faults.document)
 
 
 @route(control, "DELETE", "/faults/", answers=FaultsForm)
 def delete_faults() -> Response:
-    """Let nothing go wrong but what the scenario says."""
+    """Remove all faults except the scenario's."""
     project().put_faults({})
     return json_answer(project().epoch.state.faults.document)
 
@@ -122,7 +122,7 @@ def delete_faults() -> Response:
     example={"actor": "customer", "action": "pay", "card": "frictionless"},
 )
 def post_act(order_id: str) -> Response:
-    """Let somebody act on an order (CTL-20)."""
+    """Act on an order as the customer, the bank or another actor (CTL-20)."""
     data = read(ACT, json_body())
     catch_up(project())
     hold_webhooks()
@@ -142,7 +142,7 @@ def post_act(order_id: str) -> Response:
     example={"issuer_id": "SBXANL2A"},
 )
 def post_scan(qr_id: str) -> Response:
-    """Let a payer scan a QR code."""
+    """Scan a QR code as a payer."""
     data = read(SCAN, json_body(empty_is={}))
     catch_up(project())
     hold_webhooks()

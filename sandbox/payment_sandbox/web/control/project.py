@@ -1,4 +1,4 @@
-"""One project: its settings, its state, a fresh start."""
+"""The calls on a project: its settings, snapshots and reset."""
 
 from flask import Response
 
@@ -22,7 +22,7 @@ STATE_BYTES_MAX = 256 << 20
 
 @route(control, "GET", "/project/", answers=shapes.ProjectShape)
 def get_project() -> Response:
-    """Show the project."""
+    """Get the project."""
     return json_answer(project_record(project()))
 
 
@@ -43,14 +43,14 @@ def patch_project() -> Response:
 
 @route(control, "DELETE", "/project/", answers=shapes.DeletedShape)
 def delete_project() -> Response:
-    """Delete the project; its key is refused from now on."""
+    """Delete the project; its API key stops working."""
     registry().delete(project())
     return json_answer({"deleted": project().project_id})
 
 
 @route(control, "POST", "/reset/", answers=shapes.ProjectShape)
 def post_reset() -> Response:
-    """Be as at the start (CTL-09)."""
+    """Reset the project to its initial state (CTL-09)."""
     project().reset()
     return json_answer(project_record(project()))
 
@@ -70,6 +70,6 @@ def get_state() -> Response:
     errors=(*BODY_ERRORS, 409),
 )
 def put_state() -> Response:
-    """Go on from a snapshot, of this project or of another one's (CTL-10, CTL-11)."""
+    """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
     snapshot.restore(project(), json_body(bytes_max=STATE_BYTES_MAX))
     return json_answer(project_record(project()))

@@ -1,4 +1,4 @@
-"""The server as a whole: its health, and the making of projects."""
+"""The calls on the server as a whole: its health and its projects."""
 
 from hmac import compare_digest
 from typing import Any
@@ -25,7 +25,7 @@ projects = Blueprint("projects", __name__, url_prefix="/control")
 
 @route(health, "GET", "/health/", answers=HealthShape, errors=())
 def get_health() -> Response:
-    """Say that all that was asked for at start is there (CTL-05)."""
+    """Check that the server is ready, with everything requested at startup in place (CTL-05)."""
     return json_answer({"status": "ok", "version": __version__})
 
 
@@ -34,7 +34,7 @@ projects.before_request(refuse_strangers)
 
 @projects.before_request
 def require_control_token() -> None:
-    """Ask for the control token where one is set."""
+    """Require the control token if one is set."""
     token = application().control_token
     sent = request.headers.get("Authorization", "")
     if token is not None and not compare_digest(sent.encode(), f"Bearer {token}".encode()):
@@ -57,7 +57,7 @@ projects.before_request(refuse_unknown)
     example={"mode": "live", "seed": 7},
 )
 def post_project() -> Response:
-    """Make a project; the only answer that holds an API key (CTL-06)."""
+    """Create a project; only this response contains its API key (CTL-06)."""
     all_projects: Registry = registry()
     settings: Any = json_body(empty_is={})
     made, api_key = all_projects.create(settings)
@@ -66,5 +66,5 @@ def post_project() -> Response:
 
 @route(projects, "GET", "/projects/", answers=ProjectsShape)
 def get_projects() -> Response:
-    """List the projects, without their keys."""
+    """List the projects, without their API keys."""
     return list_answer([project_record(found) for found in registry().all()])

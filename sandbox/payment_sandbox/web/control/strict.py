@@ -1,4 +1,4 @@
-"""Refuses what a control call would not look at: a query it does not know, a body it does not take."""
+"""Refuses input that a control call would ignore: unknown query keys and unexpected bodies."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ from payment_sandbox.web.routes import current_facts
 
 
 class NothingForm(Form):
-    """No keys at all."""
+    """An empty object."""
 
 
 NOTHING: Final = NothingForm()
@@ -19,10 +19,10 @@ WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 
 def refuse_unknown() -> None:
-    """Refuse unknown query keys, and bodies where none is taken, as the route's facts say.
+    """Refuse query keys and bodies that the route does not accept.
 
     Raises:
-        Invalid: lists all of them, with the nearest known words.
+        Invalid: lists all of them, with the closest known names.
     """
     facts = current_facts()
     if facts is None:

@@ -1,4 +1,4 @@
-"""The calls that take their time: waiting for a condition, and watching all that happens."""
+"""The long-running calls: waiting for conditions, and streaming events."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ watching.before_request(refuse_unknown)
     waits=True,
 )
 def get_wait() -> Response:
-    """Wait until all that is asked for holds (CTL-26)."""
+    """Wait until all given conditions hold (CTL-26)."""
     query = request.args.to_dict()
     timeout_seconds = float(query.get("timeout", TIMEOUT_SECONDS_DEFAULT))
     conditions = _conditions(query)
@@ -49,10 +49,12 @@ def get_wait() -> Response:
 
 def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeout_seconds: float) -> None:
     violations = (
-        [] if conditions else [Violation("", "names no condition: order_id and status, webhook, or idle")]
+        []
+        if conditions
+        else [Violation("", "names no condition; use order_id with status, webhook, or idle")]
     )
     if ("order_id" in query) != ("status" in query):
-        violations.append(Violation("status", "is needed together with order_id"))
+        violations.append(Violation("status", "must be given together with order_id"))
     if timeout_seconds > TIMEOUT_SECONDS_MAX:
         violations.append(Violation("timeout", "must be at most 60 seconds"))
     if violations:
@@ -61,7 +63,7 @@ def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeo
 
 @route(watching, "GET", "/events/", media_type="text/event-stream", waits=True)
 def get_events() -> Response:
-    """Stream all that happens in the project, as server-sent events (CTL-27)."""
+    """Stream all events of the project, as server-sent events (CTL-27)."""
     return Response(_stream(project()), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

@@ -1,1 +1,1 @@
-"""The documentation that the sandbox serves: Markdown in ``pages/``, and references made from the code."""
+"""The documentation that the sandbox serves: Markdown in ``pages/`` and generated references."""

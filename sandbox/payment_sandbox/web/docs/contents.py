@@ -1,4 +1,4 @@
-"""What stands in a page: what was written, and what is made from the code."""
+"""The content of a page: its Markdown file, with generated parts filled in."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ call() { curl -s -u sandbox-key: -H 'Content-Type: application/json' "$API$@"; }
 field() { python3 -c "import json, sys; print(json.load(sys.stdin)$1)"; }
 ```
 """.strip()
-"""How every page's commands begin."""
+"""The shell setup that the commands on every page use."""
 MADE: Final[Mapping[str, Callable[[], str]]] = {
     "shell": lambda: SHELL,
     "settings": references.settings,
@@ -37,7 +37,7 @@ PLACE: Final = re.compile(r"^\{\{ ([a-z-]+) \}\}$", re.MULTILINE)
 
 
 class Page(NamedTuple):
-    """One page as Markdown, with everything in it that is made from the code."""
+    """One page as Markdown, with its generated parts filled in."""
 
     name: str
     title: str
@@ -45,6 +45,6 @@ class Page(NamedTuple):
 
 
 def page(name: str, public_url: str = WRITTEN_FOR) -> Page:
-    """A page for readers of the server at ``public_url``: its commands work there as they stand."""
+    """A page whose commands work as they are against the server at ``public_url``."""
     text = PLACE.sub(lambda place: MADE[place[1]](), written(name))
     return Page(name, title(name), text.replace(WRITTEN_FOR, public_url))

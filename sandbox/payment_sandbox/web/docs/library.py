@@ -1,4 +1,4 @@
-"""Which pages there are, in the order in which they are read."""
+"""The list of pages, in reading order."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -28,7 +28,7 @@ NAMES: Final = tuple(name for names in GROUPS.values() for name in names)
 
 @cache
 def written(name: str) -> str:
-    """A page as it stands in the package."""
+    """The Markdown of a page, as shipped in the package."""
     return files("payment_sandbox.web.docs").joinpath("pages", f"{name}.md").read_text(encoding="utf-8")
 
 

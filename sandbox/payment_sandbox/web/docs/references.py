@@ -1,4 +1,4 @@
-"""What the documentation says of the model is made from the model."""
+"""The parts of the documentation that are generated from the code."""
 
 from collections.abc import Iterator, Mapping
 from inspect import getdoc
@@ -25,21 +25,21 @@ PARTS: Final = {
     "`faults[].then`": "FaultThen",
 }
 MEANT: Final = {
-    400: "malformed: no JSON object, a key twice, NaN, nested too deep",
-    401: "no API key, or one that nobody has",
-    403: "the control API or a page, called under a foreign name or by another site's page",
-    405: "the path does not take this method",
-    413: "the body is over 1 MiB",
+    400: "malformed: not a JSON object, a duplicate key, NaN, or nested too deeply",
+    401: "missing or unknown API key",
+    403: "the control API or a page was called under an unknown host name or from another site's page",
+    405: "the path does not allow this method",
+    413: "the body is larger than 1 MiB",
     415: "the body is not `application/json`",
-    429: "more requests than a `rate_limit` fault grants",
+    429: "more requests than a `rate_limit` fault allows",
     431: "the headers are too long",
-    500: "the sandbox failed; its log says why",
+    500: "the sandbox failed; see its log",
 }
-BY_A_FAULT: Final = "only by a fault that was asked for"
+BY_A_FAULT: Final = "only from a configured fault"
 
 
 def settings() -> str:
-    """Every setting of a project with its default."""
+    """Every project setting, with its default."""
     schema = json_schema(SettingsForm, {})
     defaults = Settings().as_mapping()
     for name, item in schema["properties"].items():
@@ -67,7 +67,7 @@ def scenario() -> str:
 
 
 def _flat(item: Mapping[str, Any]) -> dict[str, Any]:
-    """A field whose own fields are shown elsewhere."""
+    """A field without its own fields, which have a table of their own."""
     flat = {key: value for key, value in item.items() if key not in ("$ref", "allOf")}
     return (
         {**flat, "items": {"type": "object"}} if flat.get("type") == "array" else {"type": "object", **flat}
@@ -75,7 +75,7 @@ def _flat(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def outcomes() -> str:
-    """Which words of an outcome mean something to which method."""
+    """The outcome keys that each method supports."""
     rows = []
     for method in (*ALL, REFUND):
         able = method.capabilities
@@ -94,7 +94,7 @@ def ready_scenarios() -> str:
 
 
 def trigger_values() -> str:
-    """What makes things go wrong without a scenario, from the default scenario itself."""
+    """The trigger values, taken from the default scenario."""
     rows = []
     for rule in default_document()["rules"]:
         when, then = rule["when"], rule["then"]
@@ -116,11 +116,11 @@ def cards() -> str:
         (f"`{card.name}`", card.family, card.flow, card.truncated_pan, card.refusal or "pays")
         for card in CARDS.values()
     )
-    return table(("Card", "Family", "3-D Secure flow", "Shown as", "Its bank"), rows)
+    return table(("Card", "Family", "3-D Secure flow", "Shown as", "Bank's answer"), rows)
 
 
 def methods() -> str:
-    """The eleven methods and what they need."""
+    """The eleven payment methods and what they need."""
     rows = []
     for method in ALL:
         able = method.capabilities
@@ -135,7 +135,7 @@ def methods() -> str:
 
 
 def refusals() -> str:
-    """Every rule that refuses in some state, as the error's type names it."""
+    """Every error type of a refusal, with its rule."""
     rows = []
     for kind in _kinds(refused.Refusal):
         name = TYPE_OF.get(kind, kind.__name__)
@@ -144,9 +144,9 @@ def refusals() -> str:
 
 
 def errors() -> str:
-    """Every other type of an error."""
+    """Every other error type."""
     told = set(TYPE_OF.values())
-    rows = [("`ValidationError`", "400", "not valid: `violations` lists all that is wrong")]
+    rows = [("`ValidationError`", "400", "invalid: `violations` lists every problem")]
     rows += [
         (f"`{kind}`", str(status), MEANT.get(status, BY_A_FAULT))
         for status, kind in TYPE_OF_STATUS.items()

@@ -1,4 +1,4 @@
-"""Markdown to HTML: anchors on headings, links between pages, tables that scroll by themselves."""
+"""Markdown to HTML: heading anchors, links between pages, scrollable tables."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,12 +10,12 @@ from markdown_it.token import Token
 from mdit_py_plugins.anchors import anchors_plugin
 
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
-FOCUSABLE: Final = 'tabindex="0"'  # what scrolls by itself must scroll with the keyboard, too
+FOCUSABLE: Final = 'tabindex="0"'  # scrollable elements must be reachable by keyboard
 LISTED: Final = ("h2", "h3")
 
 
 class Heading(NamedTuple):
-    """One heading of a page, for the list beside it."""
+    """A heading of a page, for its table of contents."""
 
     level: str
     anchor: str
@@ -30,7 +30,7 @@ class Rendered(NamedTuple):
 
 
 def render(text: str, docs_path: str) -> Rendered:
-    """Render a page that stands below ``docs_path``, such as ``/docs/``."""
+    """Render a page; ``docs_path``, such as ``/docs/``, is the prefix of its links."""
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table").use(anchors_plugin, max_level=3)
     markdown.add_render_rule("fence", _fence)
     markdown.add_render_rule("table_open", _table_open)

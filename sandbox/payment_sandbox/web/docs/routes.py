@@ -1,4 +1,4 @@
-"""The API description, OpenAPI 3.1, as something to read."""
+"""The API reference pages, generated from the OpenAPI description."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,17 +11,17 @@ ONLY_SELF: Final = ("200", "201", "303")
 
 
 def merchant_api() -> str:
-    """The calls of the merchant."""
+    """The calls of the merchant API."""
     return _calls("merchant API")
 
 
 def control_api() -> str:
-    """The calls that drive the sandbox."""
+    """The calls of the control API, the server and the documentation."""
     return _calls("control API", "server", "documentation")
 
 
 def pages() -> str:
-    """What browsers open."""
+    """The payment pages."""
     return _calls("pages")
 
 
@@ -41,9 +41,9 @@ def _call(method: str, path: str, operation: Mapping[str, Any], named: Mapping[s
     lines = [f"### {method.upper()} {path}", operation["summary"]]
     parameters = [p["name"] for p in operation["parameters"] if p["in"] != "path"]
     if parameters:
-        lines.append(f"Takes {code(parameters)}.")
+        lines.append(f"Parameters: {code(parameters)}.")
     lines += _request(operation.get("requestBody"), named)
-    lines.append(f"Answers {', '.join(_answers(operation['responses']))}.")
+    lines.append(f"Responses: {', '.join(_answers(operation['responses']))}.")
     return "\n\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""Tables in Markdown, and what a schema's fields look like in one."""
+"""Markdown tables, including those of a schema's fields."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ NESTED_MOST: Final = 3
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; a bar in a cell stays a bar."""
+    """A table; bars in cells are escaped."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
 
@@ -20,14 +20,14 @@ def _cell(cell: object) -> str:
 
 
 def code(words: Iterable[object]) -> str:
-    """Words as code, one after the other."""
+    """Words as inline code, separated by commas."""
     return ", ".join(f"`{word}`" for word in words)
 
 
 def fields(schema: Mapping[str, Any], named: Mapping[str, Any]) -> str:
-    """A table of an object's fields; ``named`` are the schemas that others refer to."""
+    """A table of an object's fields; ``named`` are the schemas that ``$ref`` may name."""
     rows = list(_rows(schema, named, ""))
-    return table(("Field", "Value", "What it is"), rows) if rows else "No fields."
+    return table(("Field", "Value", "Description"), rows) if rows else "No fields."
 
 
 def _rows(
@@ -52,7 +52,7 @@ def _inner(item: Mapping[str, Any]) -> str | None:
 
 
 def kind(item: Mapping[str, Any]) -> str:
-    """What values a field takes, in words."""
+    """The values that a field accepts, in words."""
     if "enum" in item or "const" in item:
         return code(map(_word, item.get("enum", [item.get("const")])))
     alternatives = item.get("anyOf") or item.get("allOf")

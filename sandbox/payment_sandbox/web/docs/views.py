@@ -1,4 +1,4 @@
-"""Serves the documentation, readable with no network."""
+"""Serves the documentation; it needs no network."""
 
 from importlib.resources import files
 from typing import Final
@@ -27,7 +27,7 @@ docs = Blueprint("docs", __name__, template_folder="templates")
 
 @docs.after_request
 def secure(response: Response) -> Response:
-    """Nothing but text and style."""
+    """Set security headers that allow only text and styles."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response
@@ -35,7 +35,7 @@ def secure(response: Response) -> Response:
 
 @route(docs, "GET", "/", media_type="text/html", errors=(404,))
 def get_root() -> Response:
-    """Show a browser how to begin; for a program there is nothing here."""
+    """Show browsers the quick start; other clients get a 404."""
     if not is_browser():
         raise NotFound
     return get_page(FIRST)
@@ -43,7 +43,7 @@ def get_root() -> Response:
 
 @route(docs, "GET", "/docs/", media_type="text/html", errors=())
 def get_first_page() -> Response:
-    """Show how to begin."""
+    """Show the quick start."""
     return get_page(FIRST)
 
 
@@ -60,13 +60,13 @@ def get_page(name: str) -> Response:
 
 @route(docs, "GET", f"/docs/{STYLE}", media_type="text/css", errors=())
 def get_style() -> Response:
-    """Give the documentation its style."""
+    """Get the stylesheet of the documentation."""
     text = files("payment_sandbox.web.docs").joinpath("assets", STYLE).read_bytes()
     return Response(text, mimetype="text/css", headers={"Cache-Control": "max-age=3600"})
 
 
 def _page(name: str) -> str:
-    from payment_sandbox.web.docs.contents import page  # here, because starting up is faster without them
+    from payment_sandbox.web.docs.contents import page  # imported late: faster startup
     from payment_sandbox.web.docs.rendering import render
 
     shown = page(name, application().public_url)

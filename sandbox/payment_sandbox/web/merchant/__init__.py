@@ -1,1 +1,1 @@
-"""The merchant API: forms that read, records that show, views that do one thing each."""
+"""The merchant API: its forms, routes and error details."""

@@ -1,4 +1,4 @@
-"""Captures and voids: each call loads, does one operation and answers."""
+"""Captures and voids."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": forms.LINE
     example={},
 )
 def post_capture(order_id: str, transaction_id: str) -> Response:
-    """Capture all that is left."""
+    """Capture the full remaining amount."""
     read_body(project(), NOTHING, empty_is={})
     return _answered(order_id, transaction_id, authorizations.capture_rest())
 
@@ -68,7 +68,7 @@ def post_capture_amount(order_id: str, transaction_id: str) -> Response:
     rules={"order_lines": "END-13", "description": "END-13"},
 )
 def post_capture_lines(order_id: str, transaction_id: str) -> Response:
-    """Capture lines."""
+    """Capture order lines."""
     lines, description = _lines()
     return _answered(order_id, transaction_id, authorizations.capture_lines(lines, description))
 
@@ -103,7 +103,7 @@ def post_void_amount(order_id: str, transaction_id: str) -> Response:
     rules={"order_lines": "END-15", "description": "END-15"},
 )
 def post_void_lines(order_id: str, transaction_id: str) -> Response:
-    """Void lines."""
+    """Void order lines."""
     lines, description = _lines()
     return _answered(order_id, transaction_id, authorizations.void_lines(lines, description))
 

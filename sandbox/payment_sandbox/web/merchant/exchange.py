@@ -1,4 +1,4 @@
-"""What surrounds every request of the merchant API: sender, webhooks, headers, journal entry."""
+"""What happens around every merchant API request: authentication, webhooks, headers, journal."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import Exchange, exchange
 from payment_sandbox.web.merchant.explained import explain
-from payment_sandbox.web.merchant.faulty import strike_after, strike_before
+from payment_sandbox.web.merchant.faults import strike_after, strike_before
 from payment_sandbox.web.merchant.reading import name_ignored
 
 REFUSED: Final = 400
 
 
 def begin() -> Response | None:
-    """Find the project; what only reads owes no webhooks."""
+    """Find the project, hold webhooks unless the call only reads, and apply a fault that comes first."""
     project = require_project()
     catch_up(project)
     exchange().real_at = project.services.real.wall_now()
@@ -29,7 +29,7 @@ def begin() -> Response | None:
 
 
 def finish(response: Response) -> Response:
-    """Name what was dropped, keep the exchange in the journal, let the webhooks go."""
+    """Add the headers, write the journal entry and release the webhooks."""
     here = exchange()
     if here.fault:
         response = strike_after(response)
@@ -42,7 +42,7 @@ def finish(response: Response) -> Response:
 
 
 def keep_unrouted(response: Response) -> None:
-    """Explain a request that fits no route, and keep it if it is of a known merchant."""
+    """Explain a request that matches no route; journal it if the API key is known."""
     project = known_project()
     explain(response, project)
     if project is not None:

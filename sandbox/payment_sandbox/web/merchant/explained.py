@@ -1,4 +1,4 @@
-"""What a refused merchant learns in a header: the rule, and what is possible now; the body stays as it is."""
+"""The Sandbox-Explain header of refused calls: the rule, and what is possible now."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from payment_sandbox.operations.possible import possible_now
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import exchange
-from payment_sandbox.web.merchant.faulty import RATE_LIMITED
+from payment_sandbox.web.merchant.faults import RATE_LIMITED
 from payment_sandbox.web.routes import current_facts
 
 EXPLAIN: Final = "Sandbox-Explain"
@@ -26,7 +26,7 @@ UNKNOWN_KEY: Final = "SET-13"
 
 
 def explain(response: Response, project: Project | None) -> None:
-    """Name the rule and what is possible now, in one header line."""
+    """Add a header that names the rule and what is possible now."""
     here = exchange()
     violations = here.violations
     rules = _rules(response.status_code, violations)
@@ -41,7 +41,7 @@ def explain(response: Response, project: Project | None) -> None:
 
 
 def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
-    """The rule that a violation breaks: its own, or its path's, or that of a part of its path."""
+    """The rule that a violation breaks: its own, else that of its path or of the nearest parent path."""
     if violation.rule is not None:
         return violation.rule
     if violation.message.startswith("is not a known key"):
@@ -71,7 +71,7 @@ def _rules(status: int, violations: Sequence[Violation]) -> list[str]:
 
 
 def _is_asked_for(status: int) -> bool:
-    """Whether this refusal is a fault that somebody put there, not the service's own."""
+    """Whether this refusal comes from a configured fault."""
     fault = exchange().fault
     return fault.get("status") == status or (status == RATE_LIMITED and "rate_limit" in fault)
 
@@ -80,7 +80,7 @@ def _possible(response: Response, violations: Sequence[Violation], project: Proj
     if project is None:
         return "any call with the API key of a project as the user name of HTTP Basic"
     if _is_asked_for(response.status_code):
-        return "the same request, once the fault that was asked for is over"
+        return "the same request, once the configured fault is over"
     if violations:
         mended = "; ".join(map(_mended, violations))
         return (
@@ -94,11 +94,11 @@ def _possible(response: Response, violations: Sequence[Violation], project: Proj
 
 
 def _mended(violation: Violation) -> str:
-    """What would have been taken instead, where that is a list; else what to mend."""
+    """The allowed values if there is a list of them, else what to fix."""
     where = violation.path or "the request"
     if violation.allowed:
-        return f"{where} out of {', '.join(map(str, violation.allowed))}"
-    return f"mend {where}"
+        return f"{where}: one of {', '.join(map(str, violation.allowed))}"
+    return f"fix {where}"
 
 
 def _possible_with_order(project: Project) -> str:

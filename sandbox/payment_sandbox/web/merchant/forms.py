@@ -1,4 +1,4 @@
-"""What merchants may send besides orders: captures, voids, refunds and queries."""
+"""The forms of captures, voids, refunds and queries."""
 
 from typing import Final
 
@@ -10,48 +10,50 @@ LINES_EXAMPLE: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
 
 
 class LineQuantityForm(Form):
-    """A quantity of a line."""
+    """A quantity of an order line."""
 
-    merchant_order_line_id = Text(required=True, about="A line of the order.")
-    quantity = Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="How many of it.")
+    merchant_order_line_id = Text(required=True, about="The order line's merchant_order_line_id.")
+    quantity = Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items.")
 
 
 class NothingForm(Form):
-    """No keys at all."""
+    """An empty object."""
 
 
 class ByAmountForm(Form):
     """A capture or void by amount."""
 
-    description = Text(about="Stored with it.")
-    amount = Cents(required=True, about="Cents, at most what is left.")
+    description = Text(about="Stored with the capture or void.")
+    amount = Cents(required=True, about="Cents; at most the remaining amount.")
 
 
 class ByLinesForm(Form):
     """A capture or void by lines."""
 
-    description = Text(about="Stored with it.")
+    description = Text(about="Stored with the capture or void.")
     order_lines = Items(
         Part(LineQuantityForm),
         least=1,
         required=True,
-        about="Lines and quantities, at most what is left.",
+        about="Lines and quantities; at most the remaining quantities.",
     )
 
 
 class RefundForm(Form):
-    """A refund: an amount, lines, both, or neither for all that is left."""
+    """A refund by amount, by lines or both; an empty one refunds the full remaining amount."""
 
-    description = Text(about="Stored with it.")
-    amount = Cents(about="Cents, at most what was captured and not refunded; it decides over order_lines.")
+    description = Text(about="Stored with the refund.")
+    amount = Cents(
+        about="Cents; at most what is captured and not yet refunded. Takes precedence over order_lines."
+    )
     order_lines = Items(
         Part(LineQuantityForm), least=1, about="Lines and quantities; required for invoice-later-b."
     )
 
 
-BLOCKS: Final = Items(Choice((DETAILS, AMOUNTS)), about="Which extra blocks to add.")
+BLOCKS: Final = Items(Choice((DETAILS, AMOUNTS)), about="Extra blocks to include.")
 OrderQuery: Final = type(
     "OrderQuery",
     (Form,),
-    {"__doc__": "Which extra blocks to add.", "__module__": __name__, "fields[]": BLOCKS},
+    {"__doc__": "Extra blocks to include.", "__module__": __name__, "fields[]": BLOCKS},
 )

@@ -1,11 +1,11 @@
-"""Orders, refunds, banks and QR requests: each call loads, does one operation and answers."""
+"""Orders, refunds, issuers and QR requests."""
 
 from typing import Final
 
 from flask import Response, request
 
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.banking import ISSUERS
+from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.operations.bank_qr import create_qr_request
 from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.create_order import create_order
@@ -85,7 +85,7 @@ def post_order() -> Response:
     rules={"fields[]": "END-04"},
 )
 def get_order(order_id: str) -> Response:
-    """Read an order or refund, with extra blocks if asked for."""
+    """Get an order or a refund, optionally with extra blocks."""
     blocks = request.args.getlist("fields[]")
     _refuse_unknown_blocks(blocks)
     here = project()
@@ -110,7 +110,7 @@ def get_order(order_id: str) -> Response:
     rules=RULES,
 )
 def put_order(order_id: str) -> Response:
-    """Change an order; read-only keys that differ are ignored and named."""
+    """Update an order; changed read-only keys are ignored and named in a header."""
     shown = order_record(project(), project().find_order(order_id))
     data, violations = read_partly(project(), UPDATE, also_known=READ_ONLY)
     note_ignored(
@@ -149,7 +149,7 @@ def post_refund(order_id: str) -> Response:
 
 @route(api, "GET", "/<method_name>/issuers/", answers=IssuerShape, is_list=True, errors=(401, 404))
 def get_issuers(method_name: str) -> Response:
-    """List the banks of online banking, under the method's name or an alias (CTL-02)."""
+    """List the banks of an online banking method, by the method's name or alias (CTL-02)."""
     method = BY_NAME.get(project().settings.method(method_name) or "")
     if method is None or not method.capabilities.has_issuers:
         raise Unknown(f"{method_name!r} is not a payment method with issuers")
@@ -158,7 +158,7 @@ def get_issuers(method_name: str) -> Response:
 
 @route(api, "GET", "/merchants/self/projects/self/currencies/", answers=CurrenciesShape)
 def get_currencies() -> Response:
-    """List the enabled methods and the currency of each."""
+    """List the enabled payment methods and their currencies."""
     enabled = project().settings.payment_methods
     return json_answer(
         {"payment_methods": {name: {"currencies": ["EUR"]} for name in BY_NAME if name in enabled}}
@@ -177,7 +177,7 @@ def get_currencies() -> Response:
     rules=QR.rules(),
 )
 def post_qr() -> Response:
-    """Create a QR request."""
+    """Create a bank QR request."""
     data, violations = read_partly(project(), QR_FORM)
     return json_answer(qr_record(project(), create_qr_request(project(), data, violations)), 201)
 
@@ -185,7 +185,9 @@ def post_qr() -> Response:
 def _refuse_unknown_blocks(blocks: list[str]) -> None:
     known = list(EXTRA_BLOCKS)
     unknown = [
-        Violation("fields[]", f"{name!r} is no extra block", known) for name in blocks if name not in known
+        Violation("fields[]", f"{name!r} is not an extra block", known)
+        for name in blocks
+        if name not in known
     ]
     if unknown:
         raise Invalid(unknown)

@@ -1,4 +1,4 @@
-"""Reading a merchant's request: unknown keys are dropped and named, or refused where the project says so."""
+"""Reading merchant requests: unknown keys are ignored and named, or refused by project setting."""
 
 from collections.abc import Container, Sequence
 from typing import Any, Final
@@ -20,9 +20,9 @@ HEADER_LENGTH_MAX: Final = 4000
 def read_partly(
     project: Project, form: Form, *, empty_is: Any = None, also_known: Container[str] = ()
 ) -> tuple[dict[str, Any], list[Violation]]:
-    """Read the body: what is right of it, and all that is wrong with it.
+    """Read the body; return its valid fields and all violations.
 
-    ``also_known`` are keys that the form does not read and that are no mistake either.
+    ``also_known`` are keys that the form does not read but that are allowed.
     """
     body = json_body(empty_is=empty_is)
     data, violations = load(form, body)
@@ -35,7 +35,7 @@ def read_partly(
 
 
 def read_body(project: Project, form: Form, *, empty_is: Any = None) -> dict[str, Any]:
-    """Read the body whole.
+    """Read the body, and refuse it if any field is invalid.
 
     Raises:
         Invalid: lists all violations.
@@ -47,18 +47,18 @@ def read_body(project: Project, form: Form, *, empty_is: Any = None) -> dict[str
 
 
 def note_ignored(*paths: str) -> None:
-    """Remember keys that were dropped, for the header and the journal (SET-12)."""
+    """Record ignored keys for the header and the journal (SET-12)."""
     if paths:
         exchange().ignored = (*exchange().ignored, *paths)
 
 
 def warn(sentence: str) -> None:
-    """Remember something odd that was accepted (SET-31)."""
+    """Record a warning for the header (SET-31)."""
     exchange().warnings = (*exchange().warnings, sentence)
 
 
 def name_ignored(response: Response, ignored: Sequence[str], warnings: Sequence[str]) -> None:
-    """Put what was dropped, and what was odd, into the response's headers."""
+    """Add the headers that name ignored keys and warnings."""
     if ignored:
         response.headers[IGNORED] = _header(quote(path, safe="[]._-~/") for path in ignored)
     if warnings:

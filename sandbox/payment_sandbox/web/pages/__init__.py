@@ -1,1 +1,1 @@
-"""What payers get to see; their addresses carry the project, for payers have no key."""
+"""The payment pages; their URLs contain the project id because payers have no API key."""

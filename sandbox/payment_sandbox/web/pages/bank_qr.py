@@ -1,4 +1,4 @@
-"""The page that a bank QR code leads to, for scanners that are no banking app."""
+"""The page behind a bank QR code, for scanners other than banking apps."""
 
 import hmac
 import re
@@ -8,7 +8,7 @@ from typing import Final
 
 from flask import Response, render_template, request, url_for
 
-from payment_sandbox.methods.banking import ISSUERS
+from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.qr import QrRequest
@@ -32,7 +32,7 @@ QR: Final = "/qr/<project_id>/<qr_id>"
 
 @route(pages, "GET", f"{QR}.png", media_type="image/png", errors=(404,))
 def get_qr_image(project_id: str, qr_id: str) -> Response:
-    """The image of a QR request (QR-26)."""
+    """Get the image of a QR request (QR-26)."""
     project = find_project(project_id)
     asked = project.epoch.find_qr_request(qr_id)
     return Response(qr_png(qr_page_url(project, asked), asked.size_pixels), mimetype="image/png")
@@ -40,14 +40,14 @@ def get_qr_image(project_id: str, qr_id: str) -> Response:
 
 @route(pages, "GET", f"{QR}/", **PAGE)
 def get_qr_page(project_id: str, qr_id: str) -> Response:
-    """Let the payer enter an amount, if he may, and choose his bank (QR-27)."""
+    """Let payers enter an amount, if they may, and choose their bank (QR-27)."""
     project = find_project(project_id)
     return _shown(project, project.epoch.find_qr_request(qr_id))
 
 
 @route(pages, "POST", f"{QR}/", **POSTED)
 def post_qr_page(project_id: str, qr_id: str) -> Response:
-    """Make the order, once for each form, and go on to the bank."""
+    """Create the order, once per form, and redirect to the bank."""
     project = find_project(project_id)
     asked = project.epoch.find_qr_request(qr_id)
     form_id, _, sign = request.form.get(TOKEN, "").partition(".")
@@ -62,7 +62,7 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
         return _shown(project, asked, "amount")
     except Invalid as invalid:
         if invalid.violations[0].path != "issuer_id":
-            raise  # the merchant cannot be paid in this way any more
+            raise  # the merchant no longer accepts this method
         return _shown(project, asked, "bank")
     except (QrExpired, QrUsed):
         return _shown(project, project.epoch.find_qr_request(qr_id))
@@ -74,17 +74,17 @@ def _sign(asked: QrRequest, form_id: str) -> str:
 
 
 def _typed_cents(asked: QrRequest) -> Cents | None:
-    """What the payer typed, in euros with a point or a comma before the cents; None for nothing.
+    """The amount that the payer typed, in euros with a decimal point or comma; None if empty.
 
     Raises:
-        ValueError: it is no amount; a sign that could separate thousands is not guessed at.
+        ValueError: not an amount; thousands separators are not accepted.
     """
     typed = request.form.get("amount", "").strip()
     if not asked.amount_changeable or not typed:
         return None
     found = TYPED.fullmatch(typed)
     if found is None:
-        raise ValueError(f"{typed!r} is no amount in euros")
+        raise ValueError(f"{typed!r} is not an amount in euros")
     return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0"))
 
 
@@ -126,7 +126,7 @@ def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Resp
 
 
 def _plain(amount_cents: Cents | None, speaks: Language) -> str:
-    """An amount as its language writes it, for a field."""
+    """An amount as the language writes it, for an input field."""
     if amount_cents is None:
         return ""
     euros = f"{Decimal(amount_cents) / 100:.2f}"

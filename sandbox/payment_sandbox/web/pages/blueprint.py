@@ -1,4 +1,4 @@
-"""What all pages share: their headers, their style and script, and how they refuse."""
+"""What all pages share: headers, stylesheet, script and error pages."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -21,15 +21,15 @@ from payment_sandbox.web.routes import route
 ASSETS: Final = {"pay.css": "text/css", "pay.js": "text/javascript"}
 ASSET_SECONDS: Final = 3600
 HEADERS: Final = {
-    # No form-action 'self': browsers hold it against the shop's address after the post, and against wherever
-    # the shop leads from there.
+    # No form-action 'self': browsers also apply it to redirects after a post, so the shop's URL and any
+    # further redirects would be blocked.
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "form-action http: https:; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not no-referrer: with that, browsers send no Origin with posts, and the guard needs it.
+    # Not no-referrer: browsers would then omit the Origin header that the guard needs.
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
@@ -42,13 +42,13 @@ pages = Blueprint("pages", __name__, template_folder="templates")
 
 @pages.context_processor
 def where() -> dict[str, str]:
-    """Where style and script are."""
+    """The path prefix of the stylesheet and the script, for templates."""
     return {"base": base_path()}
 
 
 @pages.before_request
 def refuse_foreign_posts() -> None:
-    """No other site's page posts here, and nobody posts a book."""
+    """Refuse posts from other sites' pages, and forms that are too large."""
     if request.method != "POST":
         return
     if (request.content_length or 0) > BODY_BYTES_MAX:
@@ -58,7 +58,7 @@ def refuse_foreign_posts() -> None:
 
 @pages.after_request
 def secure(response: Response) -> Response:
-    """Give nothing away, let nothing in, and keep a language that was asked for."""
+    """Set security headers, and remember the chosen language in a cookie."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     asked = request.args.get("language")
@@ -71,7 +71,7 @@ def secure(response: Response) -> Response:
 @pages.errorhandler(Invalid)
 @pages.errorhandler(RequestRefused)
 def refuse(error: Exception) -> Response:
-    """A page for a browser, the one shape of errors for a program."""
+    """Answer errors with a page for browsers and with JSON for other clients."""
     answer = answer_for(error)
     if not is_browser():
         return answer
@@ -88,7 +88,7 @@ pages.after_request(release_webhooks)
 
 @route(pages, "GET", "/assets/<name>", media_type="text/css", errors=(404,))
 def get_asset(name: str) -> Response:
-    """The stylesheet and the script."""
+    """Get the stylesheet or the script."""
     if name not in ASSETS:
         raise Unknown(f"there is no asset {name!r}")
     headers = {"Cache-Control": f"max-age={ASSET_SECONDS}"}

@@ -1,4 +1,4 @@
-"""What the buttons of a page let somebody do, as actions of the one outcome engine."""
+"""The buttons of a page, and the actions that they trigger."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -23,13 +23,13 @@ CORNER: Final = ("credit", "approve", "decline", "error", "fail", "cancel")
 
 
 def corner_buttons(page: PayerPage, *, with_pay: bool = False) -> list[str]:
-    """The endings that the tester is offered beside the page's own buttons."""
+    """The extra buttons in the sandbox corner, for testers."""
     names = (PAY, *CORNER) if with_pay else CORNER
     return [name for name in names if BUTTONS[name].name in page.actions]
 
 
 def secured(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
-    """What a button of the 3-D Secure step does; None when there is no such button."""
+    """The action of a button of the 3-D Secure step; None if there is no such button."""
     how: dict[str, Any] = {"card": card.name if card is not None else None, "authorization": authorization}
     if name == UNAVAILABLE and card is not None and card.flow == CONFIGURABLE:
         return Action(CUSTOMER, "fail", reason="3-D Secure: unavailable", **how)
@@ -39,8 +39,8 @@ def secured(name: str | None, card: Card | None, authorization: str | None) -> A
 
 
 def to_be_secured(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
-    """The card or the wallet's authorization that a 3-D Secure step is about; None where there is no step."""
-    assert page.attempt is not None, "its address names one"
+    """The card, or the wallet's authorization, that needs a 3-D Secure step; None if none is needed."""
+    assert page.attempt is not None, "the URL names one"
     able = BY_NAME[page.attempt.method].capabilities
     card = CARDS.get(values.get("card", ""))
     if able.page == "card":

@@ -1,4 +1,4 @@
-"""Reading a card form as a payment page does; what was typed is looked at and forgotten."""
+"""Reads and checks a card form; what was typed is never stored."""
 
 import re
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ OFFERED: Final = tuple(
 
 
 class CardForm(NamedTuple):
-    """The card that pays, or the phrases that say what is wrong, by field."""
+    """The card that pays, or the keys of the error phrases, by field."""
 
     card: Card | None
     errors: dict[str, str]
 
 
 def read_card(form: Mapping[str, str], now: datetime) -> CardForm:
-    """Read what was typed; without a number the test card that was picked pays."""
+    """Read the form; if nothing was typed, the selected test card pays."""
     number = re.sub(r"[ -]", "", form.get("number", ""))
     if not any(form.get(field, "").strip() for field in ("number", "expiry", "cvc", "holder")):
         picked = CARDS.get(form.get("card", FRICTIONLESS))
@@ -48,7 +48,7 @@ def _number_error(number: str) -> str | None:
 
 
 def is_luhn(number: str) -> bool:
-    """Whether the check digit of a card number is right."""
+    """Whether the check digit of a card number is correct."""
     digits = [int(digit) for digit in reversed(number)]
     doubled = (sum(divmod(digit * 2, 10)) for digit in digits[1::2])
     return (sum(digits[0::2]) + sum(doubled)) % 10 == 0

@@ -1,17 +1,17 @@
-"""The ways to pay that the page of an order offers."""
+"""The payment methods that an order's page offers."""
 
 from typing import NamedTuple
 
 from flask import request
 
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.banking import ISSUERS, Issuer
+from payment_sandbox.methods.common.banking import ISSUERS, Issuer
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.web.pages.payer_page import PayerPage
 
 
 class Choice(NamedTuple):
-    """A way to pay: the name that the merchant knows it by, its label, and the banks to choose from."""
+    """A payment method: the merchant's name for it, its label, and its banks, if any."""
 
     name: str
     label: str
@@ -19,7 +19,7 @@ class Choice(NamedTuple):
 
 
 def choices(page: PayerPage) -> list[Choice]:
-    """The methods that are enabled, listed, usable for this order and testable here (GEN-03, GEN-04)."""
+    """The methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
     settings = page.project.settings
     found = []
     for name in offered(settings, page.order):
@@ -30,7 +30,7 @@ def choices(page: PayerPage) -> list[Choice]:
 
 
 def is_repeated(page: PayerPage, chosen: str) -> bool:
-    """Whether a form was sent before: it knows fewer attempts than there are, and the newest is its own."""
+    """Whether a form was sent twice: it is older than the newest attempt, which chose the same method."""
     newest = page.order.last_transaction
     known = request.form.get("attempts", "")
     is_older = known.isdecimal() and int(known) < len(page.order.transactions)

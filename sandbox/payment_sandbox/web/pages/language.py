@@ -1,4 +1,4 @@
-"""The language of a page: its phrases, and how it writes amounts and times."""
+"""The language of a page: its phrases, and its formats for amounts and times."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -10,7 +10,7 @@ from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.customers import LOCALES
 
 DEFAULT: Final = "en-GB"
-PHRASES_OF: Final = {"nl-BE": "nl"}  # where both say the same
+PHRASES_OF: Final = {"nl-BE": "nl"}  # both use the same phrases
 NAMES: Final = {
     "nl": "Nederlands",
     "de": "Deutsch",
@@ -23,12 +23,12 @@ BY_TONGUE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
 
 
 class Language(NamedTuple):
-    """One of the five; ``tag`` is what the page's ``lang`` says."""
+    """One of the five languages; ``tag`` is the page's ``lang`` attribute."""
 
     tag: str
 
     def say(self, key: str, **values: object) -> str:
-        """A phrase with its gaps filled.
+        """A phrase with its placeholders filled in.
 
         Raises:
             KeyError: there is no such phrase.
@@ -46,7 +46,7 @@ class Language(NamedTuple):
 
 @cache
 def phrases(tag: str) -> Mapping[str, str]:
-    """All phrases of a language, by their keys."""
+    """All phrases of a language, by key."""
     lines = (
         files("payment_sandbox.web.pages").joinpath("phrases.tsv").read_text(encoding="utf-8").splitlines()
     )
@@ -55,10 +55,10 @@ def phrases(tag: str) -> Mapping[str, str]:
 
 
 def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
-    """What the payer asked for on the page, else the merchant for him, else his browser (CUS-12).
+    """The language chosen on the page, else the customer's locale, else the browser's language (CUS-12).
 
-    ``accepted`` are the browser's languages, the one it likes best first; one of another country is
-    spoken in the way that there is.
+    ``accepted`` are the browser's languages, best first; a variant that is not available falls back to the
+    one that is, for example fr-FR to fr-BE.
     """
     for tag in (asked, (customer or {}).get("locale")):
         if tag in LOCALES:
@@ -74,13 +74,13 @@ def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: S
 def _amount(tag: str, amount_cents: Cents) -> str:
     from decimal import Decimal
 
-    from babel.numbers import format_currency  # here, because starting up is faster without it
+    from babel.numbers import format_currency  # imported late: faster startup
 
     return format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=tag.replace("-", "_"))
 
 
 @lru_cache(maxsize=4096)
 def _moment(tag: str, moment: datetime) -> str:
-    from babel.dates import format_datetime  # here, because starting up is faster without it
+    from babel.dates import format_datetime  # imported late: faster startup
 
     return format_datetime(moment, "long", locale=tag.replace("-", "_"))

@@ -1,4 +1,4 @@
-"""A payer at a page: whose order and attempt it is, in which language, and where the way goes on."""
+"""The page that a payer is on: its order, attempt and language, and where the payer goes next."""
 
 import hmac
 from typing import Any, Final, NamedTuple
@@ -26,11 +26,11 @@ from payment_sandbox.web.pages.language import Language
 LANGUAGE_COOKIE: Final = "payment_language"
 SEE_OTHER: Final = 303
 TOKEN: Final = "token"
-TELLS_MORE: Final = "invoice"  # its page says what happens next when all is accepted
+TELLS_MORE: Final = "invoice"  # its page says what happens next after acceptance
 
 
 class PayerPage(NamedTuple):
-    """Who came to which page."""
+    """A page with its project, order, attempt and language."""
 
     project: Project
     order: Order
@@ -38,26 +38,26 @@ class PayerPage(NamedTuple):
     language: Language
 
     def now(self) -> "PayerPage":
-        """The same page after something was done."""
+        """The same page with the current order and attempt."""
         order = self.project.find_order(self.order.id)
         attempt = order.transaction(self.attempt.id) if self.attempt is not None else None
         return self._replace(order=order, attempt=attempt)
 
     @property
     def merchant(self) -> str:
-        """Whom the payer pays."""
+        """The name of the merchant."""
         return self.project.settings.name or self.language.say("the_shop")
 
     @property
     def method_label(self) -> str:
-        """What the attempt's method is called."""
-        assert self.attempt is not None, "only pages of attempts say it"
+        """The name of the attempt's payment method."""
+        assert self.attempt is not None, "only pages of attempts use this"
         label: str = BY_NAME[self.attempt.method].capabilities.labels[self.language.tag]
         return label
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The names of what can be done to the attempt now."""
+        """The names of the actions possible on the attempt now."""
         if self.attempt is None:
             return ()
         terms = self.project.epoch.terms(self.project.now())
@@ -65,7 +65,7 @@ class PayerPage(NamedTuple):
 
     @property
     def is_over(self) -> bool:
-        """Whether the attempt has ended, so that its page only leads on."""
+        """Whether the attempt has ended, so that its page only redirects."""
         if self.attempt is None or self.attempt.is_open:
             return False
         is_told_more = BY_NAME[self.attempt.method].capabilities.page == TELLS_MORE
@@ -73,21 +73,21 @@ class PayerPage(NamedTuple):
 
     @property
     def can_choose_again(self) -> bool:
-        """Whether the order's own page is still open (SET-18)."""
+        """Whether the payer can still choose another method (SET-18)."""
         return self.order.is_hosted and self.order.is_open
 
     @property
     def token(self) -> str:
-        """What a form of this page carries, so that no other site can post it."""
+        """The forgery token of this page's forms."""
         of = f"{self.project.project_id}/{self.order.id}/{self.attempt.id if self.attempt else ''}"
         return hmac.new(application().forgery_secret, of.encode(), "sha256").hexdigest()
 
     def is_own_post(self) -> bool:
-        """Whether a post carries the token of its page."""
+        """Whether the post has this page's token."""
         return hmac.compare_digest(request.form.get(TOKEN, "").encode(), self.token.encode())
 
     def url(self, endpoint: str, **more: Any) -> str:
-        """The address of one of this order's pages."""
+        """The URL of one of this order's pages."""
         ids: dict[str, Any] = {"project_id": self.project.project_id, "order_id": self.order.id}
         if self.attempt is not None and endpoint not in ("get_order_page", "get_result"):
             ids["transaction_id"] = self.attempt.id
@@ -95,7 +95,7 @@ class PayerPage(NamedTuple):
 
     @property
     def shop_url(self) -> str | None:
-        """The merchant's return_url with what is appended to it (FLOW-14, FLOW-15); None without one."""
+        """The merchant's return_url with our parameters (FLOW-14, FLOW-15), or None."""
         if self.order.return_url is None:
             return None
         parts = urlsplit(self.order.return_url)
@@ -105,12 +105,12 @@ class PayerPage(NamedTuple):
 
     @property
     def end_url(self) -> str:
-        """Where a payer goes when the payment has ended: to the shop, else to a page of ours (FLOW-16)."""
+        """The URL after the payment: the shop's, else our result page (FLOW-16)."""
         return self.shop_url or self.url("get_result")
 
     @property
     def onward_url(self) -> str:
-        """Where the payer goes from here: on with the attempt, to another one, or to the end."""
+        """The payer's next URL: the attempt's page, the order's page, or the end."""
         if self.attempt is None:
             return self.url("get_order_page")
         if not self.is_over:
@@ -120,16 +120,16 @@ class PayerPage(NamedTuple):
         return self.end_url
 
     def _notice(self, attempt: Transaction) -> str:
-        """Why the customer is asked again."""
+        """The notice that explains why the customer has to choose again."""
         if attempt.status != TransactionStatus.CANCELLED:
             return attempt.status
         if not attempt.has_page:
-            return "declined"  # by a screening, before there was anything to see
+            return "declined"  # by a screening, before there was a page
         return "stale" if attempt.reason == GIVEN_UP else attempt.status
 
 
 def arrive(project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
-    """Find what an address leads to; nobody can guess one.
+    """Find the page at a URL; the ids in it cannot be guessed.
 
     Raises:
         Unknown: there is no such order, or no such attempt with a page.
@@ -145,12 +145,12 @@ def arrive(project_id: str, order_id: str, transaction_id: str | None = None) ->
 
 
 def has_page(attempt: Transaction) -> bool:
-    """Whether a customer has something to see of an attempt, be it that it is being looked into."""
+    """Whether there is a page to show for an attempt, such as the one that waits for screening."""
     return attempt.has_page or attempt.status == TransactionStatus.PENDING
 
 
 def find_project(project_id: str) -> Project:
-    """The project of an address, with all done that is due.
+    """The project in a URL, after running everything that is due.
 
     Raises:
         Unknown: there is no such project.
@@ -164,14 +164,14 @@ def find_project(project_id: str) -> Project:
 
 
 def chosen_language(order: Order | None) -> Language:
-    """The language of this request's page."""
+    """The language of the page for this request."""
     asked = request.args.get("language") or request.cookies.get(LANGUAGE_COOKIE)
     customer = order.customer if order is not None else None
     return language.choose(asked, customer, list(request.accept_languages.values()))
 
 
 def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:
-    """A page."""
+    """Render a page."""
     notice = request.args.get("notice", "")
     body = render_template(
         f"{template}.html",
@@ -187,7 +187,7 @@ def show(page: PayerPage, template: str, status: int = 200, **more: object) -> R
 
 
 def go_on(page: PayerPage) -> Response:
-    """Lead the payer on from where he is, and note when that is back to the shop."""
+    """Redirect the payer to the next page; a return to the shop goes into the journal."""
     address, project = page.onward_url, page.project
     if address == page.shop_url:
         returned = ReturnVisit(page.order.id, project.now(), project.services.real.wall_now())
@@ -196,5 +196,5 @@ def go_on(page: PayerPage) -> Response:
 
 
 def go(address: str) -> Response:
-    """Lead the browser on, with a GET whatever it sent."""
+    """Redirect the browser with a 303, so that it sends a GET."""
     return Response(status=SEE_OTHER, headers={"Location": address})

@@ -1,4 +1,4 @@
-"""The page of an attempt: what each kind of page shows, and what its own button does."""
+"""The page of an attempt: what each kind of page shows, and what its pay button does."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import Any, Final
 from flask import Response, request
 
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.banking import ISSUERS
+from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.operations.act import act_on_attempt
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, CRYPTOGRAM_3DS, FRICTIONLESS, PAN_ONLY
@@ -31,12 +31,12 @@ TRANSFER_ROWS: Final = (
 
 def attempt_of(page: PayerPage) -> Transaction:
     """The attempt of a page that has one."""
-    assert page.attempt is not None, "its address names one"
+    assert page.attempt is not None, "the URL names one"
     return page.attempt
 
 
 def kind_of(page: PayerPage) -> str:
-    """Which kind of page an attempt has; while somebody looks into it, it is a page that waits."""
+    """The kind of page that an attempt has; during a screening it is a waiting page."""
     attempt = attempt_of(page)
     kind = BY_NAME[attempt.method].capabilities.page
     is_screened = attempt.status == TransactionStatus.PENDING and kind == "terms"
@@ -44,7 +44,7 @@ def kind_of(page: PayerPage) -> str:
 
 
 def enter(page: PayerPage) -> PayerPage:
-    """The payer comes to the page; the first time moves the attempt (SET-36)."""
+    """The payer opens the page; the first visit changes the attempt's status (SET-36)."""
     if attempt_of(page).status != TransactionStatus.NEW or VISIT.name not in page.actions:
         return page
     hold_webhooks()
@@ -52,9 +52,9 @@ def enter(page: PayerPage) -> PayerPage:
 
 
 def perform(page: PayerPage, action: Action) -> PayerPage:
-    """Let something happen to the attempt; what its state refuses does not happen, and is seen after.
+    """Act on the attempt; an action that is not possible is ignored, and the page shows the current state.
 
-    Double clicks, two tabs and the back button end here.
+    This covers double clicks, two tabs and the back button.
     """
     with suppress(ActionNotPossible):
         act_on_attempt(page.project, page.order.id, attempt_of(page).id, action)
@@ -62,7 +62,7 @@ def perform(page: PayerPage, action: Action) -> PayerPage:
 
 
 def shown(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
-    """The page of an attempt that is under way."""
+    """The page of an attempt that is still open."""
     kind = kind_of(page)
     more = SHOWN.get(kind)
     return show(
@@ -78,12 +78,12 @@ def shown(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
 
 
 def _echoed() -> Mapping[str, str]:
-    """What a form shows again: no digit, for it could be of a card."""
+    """The values to show again in a form; none with digits, which could be card data."""
     return {name: text for name, text in request.form.items() if not any(map(str.isdecimal, text))}
 
 
 def paid(page: PayerPage) -> Response | Action:
-    """What the page's own button does: the action, or another page before it."""
+    """What the pay button does: an action, or a redirect or page that comes first."""
     pay = PAYING.get(kind_of(page))
     return pay(page) if pay is not None else BUTTONS[PAY]
 

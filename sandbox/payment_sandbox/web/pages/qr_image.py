@@ -1,4 +1,4 @@
-"""The image of a QR request: a code padded to exactly the pixels that were asked for."""
+"""The image of a QR request: a QR code padded to exactly the requested size."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -6,22 +6,22 @@ from functools import lru_cache
 from typing import Final
 from zlib import compress, crc32
 
-QUIET_ZONE_MODULES: Final = 4  # what decoders need around the code
+QUIET_ZONE_MODULES: Final = 4  # the margin that decoders need
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit a pixel, grey, and no other way than the usual one
+BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, default methods
 
 
 @lru_cache(maxsize=64)
 def qr_png(content: str, size_pixels: int) -> bytes:
-    """A PNG of exactly ``size_pixels`` squared that decodes to ``content`` (QR-19, QR-26)."""
-    import segno  # here, because starting up is faster without it
+    """A square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
+    import segno  # imported late: faster startup
 
     code = segno.make(content, error="l", boost_error=False, micro=False)
     return _png(list(_pixel_rows(code.matrix, size_pixels)), size_pixels)
 
 
 def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
-    """The image row by row, a letter a pixel: 1 is white. The code stands in its middle."""
+    """The image row by row, one character per pixel: 1 is white. The code is centred."""
     modules = len(matrix)
     scale = max(1, size_pixels // (modules + 2 * QUIET_ZONE_MODULES))
     before = (size_pixels - modules * scale) // 2
@@ -34,7 +34,7 @@ def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
 
 
 def _png(rows: Sequence[str], size_pixels: int) -> bytes:
-    """The PNG of these rows; segno writes PNGs itself, but none whose size is no multiple of its code's."""
+    """The PNG of these rows; segno writes only PNGs whose size is a multiple of the code's."""
     row_bytes = (size_pixels + 7) // 8
     packed = {row: int(row.ljust(row_bytes * 8, "1"), 2).to_bytes(row_bytes) for row in set(rows)}
     data = b"".join(b"\0" + packed[row] for row in rows)

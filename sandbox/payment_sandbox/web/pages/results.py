@@ -1,4 +1,4 @@
-"""How an order stands, for the page that says so."""
+"""The outcome of an order, for the result page."""
 
 from typing import Final
 
@@ -15,5 +15,5 @@ ENDINGS: Final = {
 
 
 def ending(page: PayerPage) -> str:
-    """The word with which the phrases of a status begin; ``open`` for an order that has not ended."""
+    """The prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
     return ENDINGS.get(OrderStatus(page.order.status), "open")

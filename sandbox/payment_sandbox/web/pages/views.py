@@ -1,4 +1,4 @@
-"""The payers' routes: the order's page, the page of an attempt and its steps, and where it ends."""
+"""The routes of the payment pages: an order's page, an attempt's page and steps, and the result."""
 
 from flask import Response, request
 
@@ -24,7 +24,7 @@ ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/", **PAGE)
 def get_order_page(project_id: str, order_id: str) -> Response:
-    """Show the ways to pay an order, or how it ended (GEN-03)."""
+    """Show the payment methods for an order, or how it ended (GEN-03)."""
     page = arrive(project_id, order_id)
     if not page.can_choose_again:
         return _led_on(page)
@@ -36,7 +36,7 @@ def get_order_page(project_id: str, order_id: str) -> Response:
 
 
 def _led_on(page: PayerPage) -> Response:
-    """To the one attempt of an order where nothing can be chosen, or to how it ended."""
+    """The page of the newest attempt if there is nothing to choose, else the result page."""
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
         return go_on(newest)
@@ -45,7 +45,7 @@ def _led_on(page: PayerPage) -> Response:
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", **POSTED)
 def post_order_page(project_id: str, order_id: str) -> Response:
-    """Choose a way to pay (SET-18)."""
+    """Choose a payment method (SET-18)."""
     page = arrive(project_id, order_id)
     chosen = request.form.get("payment_method", "")
     if not page.is_own_post():
@@ -68,7 +68,7 @@ def _chosen(page: PayerPage, chosen: str) -> Response:
 
 @route(pages, "GET", f"{ATTEMPT}/", **PAGE)
 def get_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Show the page of an attempt; one that has ended leads on (GEN-06)."""
+    """Show the page of an attempt, or redirect if it has ended (GEN-06)."""
     page = arrive(project_id, order_id, transaction_id)
     if request.method == "GET":
         page = payment.enter(page)
@@ -77,7 +77,7 @@ def get_payment(project_id: str, order_id: str, transaction_id: str) -> Response
 
 @route(pages, "POST", f"{ATTEMPT}/", **POSTED)
 def post_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Let the customer, or the tester for somebody else, end the attempt."""
+    """Pay, fail or cancel the attempt, or act for the bank or the screening."""
     page = arrive(project_id, order_id, transaction_id)
     name = request.form.get("action", "")
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
@@ -109,7 +109,7 @@ def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
 
 @route(pages, "POST", f"{ATTEMPT}/secure/", **POSTED)
 def post_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Let the bank answer."""
+    """Complete the 3-D Secure step."""
     page = arrive(project_id, order_id, transaction_id)
     about = to_be_secured(page, request.form)
     action = secured(request.form.get("action"), *about) if about is not None else None
@@ -120,7 +120,7 @@ def post_secure(project_id: str, order_id: str, transaction_id: str) -> Response
 
 @route(pages, "GET", f"{ATTEMPT}/scan/", **PAGE)
 def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Show what a wallet app shows after the scan (WQR-01)."""
+    """Show the confirmation that a wallet app shows after the scan (WQR-01)."""
     page = arrive(project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
@@ -132,7 +132,7 @@ def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
 
 @route(pages, "GET", f"{ATTEMPT}/code.png", media_type="image/png", errors=(404,))
 def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
-    """The code that a wallet app scans."""
+    """Get the QR code that a wallet app scans."""
     page = arrive(project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
@@ -142,20 +142,20 @@ def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
 
 @route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersionShape, errors=(404,))
 def get_state(project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Say how it stands, for a page that waits."""
+    """Get the order's version; waiting pages poll it."""
     page = arrive(project_id, order_id, transaction_id)
     return json_answer({"state": page.order.version})
 
 
 @route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
 def get_left(project_id: str, order_id: str, transaction_id: str) -> Response:
-    """Show a payer who walks away that nothing has happened."""
+    """Show payers who leave that the payment is still open."""
     page = arrive(project_id, order_id, transaction_id)
     return go_on(page) if page.is_over else show(page, "left", corner=())
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
 def get_result(project_id: str, order_id: str) -> Response:
-    """Show how a payment ended to a payer who has no shop to go back to (FLOW-16)."""
+    """Show the result of a payment when there is no return_url (FLOW-16)."""
     page = arrive(project_id, order_id)
     return show(page, "result", ending=ending(page), corner=())

@@ -1,4 +1,4 @@
-// Helps where it can; every page works without it.
+// Progressive enhancement; every page works without it.
 "use strict";
 
 const waiting = document.querySelector("[data-waiting]");
@@ -12,7 +12,7 @@ if (waiting) {
         return;
       }
     } catch {
-      // The server is away for a moment; the next look may find it.
+      // The server is unreachable; try again.
     }
     setTimeout(look, 1000);
   };

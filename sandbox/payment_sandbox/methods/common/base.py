@@ -1,4 +1,4 @@
-"""What a payment method is: facts about it, checks of a request, and steps that play it out."""
+"""The interface of a payment method: its facts, its request checks, and its steps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -17,7 +17,7 @@ PAGE_KEYS: Final = frozenset({"customer", "after", "reason"})
 PROCESSOR_KEYS: Final = frozenset({"processor", "after", "reason"})
 AT_ONCE: Final = "PT0S"
 PAYMENT_PAGE: Final = "{payment_page}"
-"""Stands in revealed details for the full address of the attempt's page, which only the web knows."""
+"""Placeholder in revealed details for the URL of the attempt's page, which only the web layer knows."""
 
 VISIT: Final = f"{CUSTOMER} visit"
 PAY: Final = f"{CUSTOMER} pay"
@@ -33,7 +33,7 @@ REJECT: Final = f"{PROCESSOR} fail"
 
 
 class Labels(NamedTuple):
-    """What pages call something, in their languages."""
+    """A label in each language of the pages."""
 
     english: str
     dutch: str
@@ -41,12 +41,12 @@ class Labels(NamedTuple):
     french: str
 
     def __getitem__(self, tag: Any) -> Any:
-        """The label in the language of a tag such as ``nl``; English where there is none."""
+        """The label in the language of a tag such as ``nl``; English if there is none."""
         return {"nl": self.dutch, "de": self.german, "fr": self.french}.get(str(tag)[:2], self.english)
 
 
 class DetailField(NamedTuple):
-    """A field of ``payment_method_details`` that a request can give; ``rule`` is what a wrong one breaks."""
+    """A ``payment_method_details`` field of requests; ``rule`` is the rule that a wrong value breaks."""
 
     name: str
     about: str
@@ -57,7 +57,7 @@ class DetailField(NamedTuple):
 
 
 class TriggerValue(NamedTuple):
-    """A value that makes something happen without a scenario: a customer's address, or an amount."""
+    """A value that triggers an outcome without a scenario: a customer's e-mail address, or an amount."""
 
     then: Mapping[str, Any]
     local_part: str | None = None  # of the customer's e-mail address
@@ -81,15 +81,15 @@ class Capabilities(NamedTuple):
     outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
     screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
     page: str = "login"  # which kind of page its customers see
-    bank: Labels | None = None  # what its page calls the customer's bank
-    has_issuers: bool = False  # the customer chooses a bank beforehand
+    bank: Labels | None = None  # the name of the customer's bank on its page
+    has_issuers: bool = False  # the customer chooses a bank first
     pays_bank_qr: bool = False
     details: tuple[DetailField, ...] = ()
     triggers: tuple[TriggerValue, ...] = ()
 
 
 class AttemptDraft(NamedTuple):
-    """What a request asks of a method; None where the request said nothing usable."""
+    """The parts of a request that a method checks; None where the request has no usable value."""
 
     path: str
     amount_cents: Cents | None
@@ -98,7 +98,7 @@ class AttemptDraft(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What a method may know of the project: its mode, features, vault, clock and identifiers."""
+    """What a method may use of the project: its mode, features, vault, clock and identifiers."""
 
     now: datetime
     is_test: bool
@@ -108,7 +108,7 @@ class Terms(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Move the attempt, and its order where the order follows."""
+    """Change the attempt's status, and its order's if the order follows."""
 
     trigger: Trigger
     reason: str | None = None
@@ -116,31 +116,31 @@ class Move(NamedTuple):
 
 
 class Later(NamedTuple):
-    """Somebody acts by itself after a while."""
+    """An actor acts automatically after a delay."""
 
     after: Period
     action: Action
 
 
 class Reveal(NamedTuple):
-    """Details become readable on the transaction."""
+    """Add details to the transaction."""
 
     details: Mapping[str, Any]
     brand: str | None = None
 
 
 class OpenPage:
-    """The customer has a page to go to."""
+    """The attempt gets a payment page."""
 
 
 class Credit(NamedTuple):
-    """Money arrives on the account."""
+    """Money arrives in the account."""
 
     amount_cents: Cents
 
 
 class StoreCard(NamedTuple):
-    """A first payment leaves its card in the vault."""
+    """A first payment stores its card in the vault."""
 
     use: str
     brand: str
@@ -151,41 +151,41 @@ Step = Move | Later | Reveal | OpenPage | Credit | StoreCard
 
 
 class Method(Protocol):
-    """One payment method; every function is pure and answers with data."""
+    """One payment method; every function is pure and returns data."""
 
     name: str
     capabilities: Capabilities
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The words of a scenario's outcome that mean something to this attempt."""
+        """The keys of a scenario's outcome that apply to this attempt."""
         ...
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """All that is wrong with a request for this method."""
+        """Everything that is wrong with a request for this method."""
         ...
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """What the creation of an attempt sets off."""
+        """The steps when an attempt is created."""
         ...
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """What the customer's arrival on the payment page sets off."""
+        """The steps when the customer opens the payment page."""
         ...
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """What somebody's action sets off; only called with one of ``actions``."""
+        """The steps after an action; only called with one of ``actions``."""
         ...
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """The names of the actions that the attempt's state allows."""
+        """The names of the actions that are possible in the current state."""
         ...
 
 
 def succeeded(attempt: Transaction) -> Move:
-    """The move of a success: an authorization where a capture mode asks for one, else a sale."""
+    """The move on success: an authorization if the attempt has a capture mode, otherwise a sale."""
     return Move(Trigger.AUTHORIZE if attempt.capture_mode else Trigger.PAY)
 
 
 def planned_after(attempt: Transaction, default: str = AT_ONCE) -> Period:
-    """How long the scenario lets the planned actor wait."""
+    """How long the actor waits, as planned by the scenario."""
     return Period.parse(attempt.plan.get("after", default))

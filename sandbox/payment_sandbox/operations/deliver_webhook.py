@@ -1,4 +1,4 @@
-"""Delivering a webhook: what is sent, how the scenario interferes, and what came back."""
+"""Delivering a webhook: what is sent, how the scenario interferes, and the response."""
 
 import json
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.periods import Period
 from payment_sandbox.orders.commands import AttemptDelivery
-from payment_sandbox.orders.deliveries import (
+from payment_sandbox.orders.webhooks import (
     ANSWERED_BY_SCENARIO,
     DROPPED_BY_SCENARIO,
     TIMED_OUT_BY_SCENARIO,
@@ -32,7 +32,7 @@ HEADERS: Final = {
 
 
 class PreparedAttempt(NamedTuple):
-    """An attempt about to be made; with ``reply`` it is decided already and nothing is sent."""
+    """A prepared attempt; if ``reply`` is set, the outcome is decided and nothing is sent."""
 
     delivery_id: str
     request: WebhookRequest
@@ -43,10 +43,10 @@ class PreparedAttempt(NamedTuple):
 
 
 def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
-    """Prepare an attempt; None when there is nothing to send (any more, or not yet).
+    """Prepare an attempt; None if there is nothing to send now.
 
     Raises:
-        ProjectReset: the webhook is of an epoch that is over.
+        ProjectReset: the webhook belongs to an epoch that has ended.
     """
     with project.edit(epoch) as edit:
         delivery = edit.delivery(queued.delivery_id)
@@ -69,16 +69,16 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
 def record_attempt(
     project: Project, epoch: Epoch, prepared: PreparedAttempt, reply: Reply, *, is_copy: bool = False
 ) -> None:
-    """Record an attempt, and schedule the next one if one is owed; a copy owes none.
+    """Record an attempt and schedule the next one if needed; a copy never needs one.
 
-    What waited for another webhook to go first goes now.
+    Webhooks that waited for this one are sent now.
 
     Raises:
-        ProjectReset: the webhook is of an epoch that is over; its result is discarded.
+        ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
     with project.edit(epoch, prepared.at) as edit:
         delivery = edit.delivery(prepared.delivery_id)
-        if delivery is None:  # dropped meanwhile, to make room for newer ones
+        if delivery is None:  # dropped meanwhile to make room for newer ones
             return
         number = delivery.next_number - is_copy
         attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
@@ -93,7 +93,7 @@ def record_attempt(
 
 
 def _effect(edit: Edit, delivery: Delivery) -> Mapping[str, Any]:
-    """What goes wrong with the next attempt; empty when nothing does."""
+    """What goes wrong with the next attempt; empty if nothing does."""
     number, state = delivery.next_number, edit.state
     return state.faults.webhook(delivery.status, number) or state.scenario_faults.webhook(
         delivery.status, number
@@ -101,7 +101,7 @@ def _effect(edit: Edit, delivery: Delivery) -> Mapping[str, Any]:
 
 
 def _is_postponed(edit: Edit, delivery: Delivery, effect: Mapping[str, Any]) -> bool:
-    """Put a delivery off once, for a time or until the next one has gone (SCN-06)."""
+    """Postpone a delivery once, by a delay or until the next one has been sent (SCN-06)."""
     if delivery.postponed:
         return False
     if "delay" in effect:

@@ -30,7 +30,7 @@ CREDITOR: Final = {
 
 
 def iban(country: str, account: str) -> str:
-    """Put the check digits of ISO 13616 before an account of letters and digits."""
+    """Build an IBAN with its ISO 13616 check digits; the account has letters and digits."""
     digits = "".join(str(int(character, 36)) for character in f"{account}{country}00")
     return f"{country}{98 - int(digits) % 97:02d}{account}"
 

@@ -1,8 +1,8 @@
-"""What the two screened methods share: the screening's refusals."""
+"""The refusals that both screened methods share."""
 
 from typing import Final
 
-from payment_sandbox.methods.base import Move, TriggerValue
+from payment_sandbox.methods.common.base import Move, TriggerValue
 from payment_sandbox.orders.statuses import Trigger
 
 DECLINES: Final = (
@@ -19,5 +19,5 @@ def declined(reason: str | None) -> Move:
 
 
 def erred(reason: str | None) -> Move:
-    """Something that the customer can mend; the text is for the customer (ERR-01)."""
+    """An error that the customer can fix; the text is for the customer (ERR-01)."""
     return Move(Trigger.FAIL, reason or ERROR, reason or ERROR)

@@ -1,8 +1,8 @@
-"""How a refund plays out: the processor settles it at once or later, or it fails."""
+"""Refunds: the processor settles them at once or later, or they fail."""
 
 from collections.abc import Sequence
 
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     PROCESSOR_KEYS,
     REJECT,
     SETTLE,
@@ -24,7 +24,7 @@ from payment_sandbox.orders.transaction import Transaction
 
 
 class Refund:
-    """No method of its own: it goes back by the order's method, whichever that was."""
+    """Not a payment method: the money goes back by the order's own method."""
 
     name = "refund"
     capabilities = Capabilities(
@@ -41,15 +41,15 @@ class Refund:
     )
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The words of an outcome that mean something to this attempt."""
+        """The outcome keys that apply to this attempt."""
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
-        """The order's ledger checks a refund."""
+        """Nothing to check here: the order's ledger checks refunds."""
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Settle at once, or when the scenario says that the processor does (A27)."""
+        """Settle at once, or when the scenario says so (A27)."""
         plan = attempt.plan
         action = Action(
             PROCESSOR, "fail" if plan.get("processor") == "fails" else "settle", reason=plan.get("reason")
@@ -63,7 +63,7 @@ class Refund:
         return []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """Settled, or failed."""
+        """Settle or fail."""
         if action.name == REJECT:
             return [Move(Trigger.FAIL, action.reason or "The account to refund to is closed")]
         return [succeeded(attempt)]

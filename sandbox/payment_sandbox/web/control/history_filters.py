@@ -1,4 +1,4 @@
-"""What happened in a project, filtered as a request asks."""
+"""What happened in a project, filtered."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ def webhooks(project: Project, order_id: str | None, state: str | None) -> tuple
 
 
 def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
-    """Requests and their answers, oldest first, and how many were dropped."""
+    """Requests and their responses, oldest first, and how many were dropped."""
     wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
     decisions = project.epoch.journal.decisions
     records = (
@@ -56,7 +56,7 @@ def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 
 
 def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
-    """What was due and could not be done, oldest first."""
+    """Scheduled events that failed, oldest first."""
     return [
         {**failure._asdict(), "at": timestamp(failure.at), "real_at": timestamp(failure.real_at)}
         for failure in list(project.epoch.journal.failures)
@@ -65,7 +65,7 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 
 
 def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
-    """Customers who were sent back to the shop, oldest first."""
+    """Customers' returns to the shop, oldest first."""
     return [
         {"order_id": visit.order_id, "at": timestamp(visit.at), "real_at": timestamp(visit.real_at)}
         for visit in list(project.epoch.journal.returns)
@@ -74,7 +74,7 @@ def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 
 
 def besides(project: Project, order_id: str | None) -> dict[str, list[dict[str, Any]]]:
-    """What happened besides requests: visits back to the shop, statuses, and what could not be done."""
+    """The journal's other lists: returns to the shop, statuses, and events that failed."""
     return {
         "returns": returns(project, order_id),
         "statuses": statuses(project, order_id),

@@ -1,4 +1,4 @@
-"""Letting a request go wrong as the project's faults say: refused, late, cut off, done but unanswered."""
+"""Applies the project's faults to requests: refused, delayed, cut off, or done but unanswered."""
 
 from collections.abc import Callable, Iterator, Mapping
 from threading import Event
@@ -15,7 +15,7 @@ AFTER: Final = "after"
 
 
 def strike_before(project: Project) -> Response | None:
-    """Find this request's fault, and let it strike if it comes before the work is done."""
+    """Find this request's fault, and apply it if it comes before processing."""
     state = project.epoch.state
     if not state.faults.faults and not state.scenario_faults.faults:
         return None
@@ -30,12 +30,14 @@ def strike_before(project: Project) -> Response | None:
     if "latency" in fault:
         _pass_real_time(fault["latency"])
     if "rate_limit" in fault:
-        raise RequestRefused(RATE_LIMITED, f"more requests than {fault['rate_limit']}", {"Retry-After": "1"})
+        raise RequestRefused(
+            RATE_LIMITED, f"over the rate limit of {fault['rate_limit']}", {"Retry-After": "1"}
+        )
     return None if fault.get("phase") == AFTER else _strike(fault)
 
 
 def strike_after(response: Response) -> Response:
-    """Let a fault strike that comes when the work is done: its answer is lost."""
+    """Apply a fault that comes after processing: the response is lost or cut short."""
     fault = exchange().fault
     if fault.get("truncate"):
         return _truncated(response)
@@ -45,9 +47,9 @@ def strike_after(response: Response) -> Response:
 
 
 def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | None:
-    """What is answered instead; ``status`` is that of the answer that was to be."""
+    """The response instead; ``status`` is that of the lost response."""
     if "status" in fault:
-        return refused_answer(RequestRefused(fault["status"], "a fault that was asked for"))
+        return refused_answer(RequestRefused(fault["status"], "a configured fault"))
     if "hang" in fault:
         _pass_real_time(fault["hang"])
     if "hang" in fault or fault.get("reset"):
@@ -57,7 +59,7 @@ def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | N
 
 
 def _pass_real_time(seconds: float) -> None:
-    Event().wait(seconds)  # the one place that lets real time pass, because it was asked to
+    Event().wait(seconds)  # the only real-time wait; the fault requires it
 
 
 def _cut_off(cut_off: Callable[[], None]) -> Iterator[bytes]:
@@ -66,7 +68,7 @@ def _cut_off(cut_off: Callable[[], None]) -> Iterator[bytes]:
 
 
 def _truncated(response: Response) -> Response:
-    """The whole length is promised, half of it comes."""
+    """Announce the full length, but send only half of the body."""
     body = response.get_data()
     cut_off = request.environ["sandbox.cut_off"]
 

@@ -1,18 +1,18 @@
 """Sending a webhook once more, by hand."""
 
-from payment_sandbox.orders.deliveries import Delivery
 from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 
 
 def redeliver(project: Project, delivery_id: str) -> Delivery:
-    """Make one more attempt now, also when the delivery is over (CTL-22).
+    """Make one more attempt now, even if the delivery has ended (CTL-22).
 
-    It goes past the queue and waits for the answer.
+    It skips the queue and waits for the response.
 
     Raises:
-        Unknown: there is no such delivery here.
+        Unknown: the project has no such delivery.
     """
     epoch = project.epoch
     if epoch.store.delivery(delivery_id) is None:
@@ -20,5 +20,5 @@ def redeliver(project: Project, delivery_id: str) -> Delivery:
     project.deliver_now(epoch, QueuedDelivery(delivery_id, forced=True))
     delivery = epoch.store.delivery(delivery_id)
     if delivery is None:
-        raise Unknown(f"webhook {delivery_id!r} was dropped meanwhile to make room for newer ones")
+        raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer ones")
     return delivery

@@ -1,4 +1,4 @@
-"""A webhook owed: at most ten tries, two minutes apart, every one recorded."""
+"""Webhook deliveries: at most ten attempts, two minutes apart, all recorded."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -19,7 +19,7 @@ BY_SCENARIO: Final = frozenset({ANSWERED_BY_SCENARIO, TIMED_OUT_BY_SCENARIO, DRO
 
 
 class DeliveryState(StrEnum):
-    """Whether a webhook is still owed."""
+    """Whether a webhook is still to be delivered."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -35,11 +35,11 @@ class WebhookRequest(NamedTuple):
 
 
 Send = Callable[[WebhookRequest, Callable[[int], None]], bytes]
-"""Sends a webhook: reports the status as soon as there is one, and returns the answer's body."""
+"""Sends a webhook: reports the status as soon as it arrives, and returns the response body."""
 
 
 class Reply(NamedTuple):
-    """What came back: a status and a body, or the error that kept them away."""
+    """What came back: a status and a body, or an error."""
 
     duration_ms: float
     status: int | None = None
@@ -49,12 +49,12 @@ class Reply(NamedTuple):
 
     @property
     def is_delivered(self) -> bool:
-        """2xx and 3xx count, and what a scenario drops; 4xx, 5xx and no answer are tried again."""
+        """True for 2xx, 3xx, and webhooks dropped by a scenario; 4xx, 5xx and no response are retried."""
         return self.error is None and (self.status is None or self.status < 400)
 
 
 class Attempt(NamedTuple):
-    """One try, with what was sent and what came back."""
+    """One attempt, with request and reply."""
 
     number: int
     at: datetime
@@ -64,7 +64,7 @@ class Attempt(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """One webhook for one status change; ``status`` is what the order had become."""
+    """One webhook for one status change; ``status`` is the new status of the order."""
 
     id: str
     order_id: str
@@ -73,7 +73,7 @@ class Delivery(NamedTuple):
     created: datetime
     state: DeliveryState = DeliveryState.PENDING
     attempts: tuple[Attempt, ...] = ()
-    postponed: bool = False  # a scenario delayed or swapped it; that happens once
+    postponed: bool = False  # a scenario has delayed or swapped it, which happens only once
 
     @property
     def next_number(self) -> int:
@@ -81,13 +81,13 @@ class Delivery(NamedTuple):
         return self.attempts[-1].number + 1 if self.attempts else 1
 
     def attempted(self, attempt: Attempt, *, is_copy: bool = False) -> "tuple[Delivery, datetime | None]":
-        """With one more attempt, and when the next one is due; None when none is owed.
+        """The delivery with one more attempt, and when the next one is due; None if there is no next one.
 
-        An attempt asked for by hand after the end is recorded too, and can still deliver. A duplicate that
-        a scenario sent has the number of its original and counts for nothing else.
+        A manual attempt after the last retry is recorded too, and can still deliver. A duplicate sent by a
+        scenario has the number of its original and does not count as an attempt.
         """
         attempts = (*self.attempts, attempt)
-        if len(attempts) > ATTEMPTS_KEPT_MAX:  # the first ten stay, and the newest of those by hand
+        if len(attempts) > ATTEMPTS_KEPT_MAX:  # keep the first ten and the newest manual ones
             attempts = (*attempts[:DELIVERIES_MAX], *attempts[DELIVERIES_MAX + 1 :])
         state, next_at = self.state, None
         if attempt.reply.is_delivered:

@@ -1,10 +1,10 @@
-"""Methods whose customer goes to a page and pays, cancels or fails there."""
+"""Methods with a page where the customer pays, cancels or fails."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.methods.base import (
+from payment_sandbox.methods.common.base import (
     CANCEL,
     FAIL,
     PAY,
@@ -37,13 +37,13 @@ PLANNED_ACTIONS: Final = {"pays": "pay", "fails": "fail", "cancels": "cancel", "
 
 
 class PageMethod:
-    """The behaviour that all methods with a page share; each names itself and adds its own."""
+    """The shared behaviour of all methods with a page."""
 
     name: str
     capabilities: Capabilities
 
     def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
-        """The words of an outcome that mean something to this attempt."""
+        """The outcome keys that apply to this attempt."""
         return self.capabilities.outcomes[0]
 
     def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
@@ -55,7 +55,7 @@ class PageMethod:
         return [OpenPage(), *self.planned(attempt, planned_after(attempt))]
 
     def planned(self, attempt: Transaction, after: Period) -> Sequence[Step]:
-        """What the scenario's customer will do by itself."""
+        """The customer's automatic action, as planned by the scenario."""
         action = PLANNED_ACTIONS.get(attempt.plan.get("customer", "waits"))
         if action is None:
             return []
@@ -74,7 +74,7 @@ class PageMethod:
         ]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """The first visit moves; a later one changes nothing (SET-36)."""
+        """The first visit starts the payment; later visits change nothing (SET-36)."""
         return [Move(Trigger.VISIT)] if attempt.status == TransactionStatus.NEW else []
 
     def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
@@ -86,20 +86,20 @@ class PageMethod:
         return [Move(Trigger.CANCEL, action.reason or "Cancelled by the customer")]
 
     def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
-        """What a payment reveals, and the move."""
+        """Reveal the payment details, and complete or authorize the attempt."""
         revealed = self.revealed(attempt, terms)
         return [Reveal(revealed), succeeded(attempt)] if revealed else [succeeded(attempt)]
 
     def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
-        """The details that a payment makes readable."""
+        """The details that a payment reveals."""
         return {}
 
     def failure(self, action: Action) -> str:
-        """Why a payment fails when nobody says why."""
+        """The reason for a failure if the action gives none."""
         return "The payment was refused"
 
     def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
-        """A customer acts until the attempt is over."""
+        """The customer can act until the attempt ends."""
         if attempt.status in (TransactionStatus.NEW, TransactionStatus.PROCESSING):
             return (VISIT, PAY, CANCEL, FAIL)
         return ()

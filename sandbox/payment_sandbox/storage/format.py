@@ -4,17 +4,17 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.commands import Command
-from payment_sandbox.orders.deliveries import Delivery
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.vault import Credential
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.faults import Use
 
 FORMAT: Final = "payment-orders-sandbox/2"
 
 
 class AgendaEntry(NamedTuple):
-    """A command, when it is due, and its place among ties."""
+    """A command, when it is due, and the number that orders ties."""
 
     at: datetime
     sequence: int
@@ -22,7 +22,7 @@ class AgendaEntry(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All that a project knows, but for its ids and its key."""
+    """The whole state of a project, except its ids and its key."""
 
     format: str
     now: datetime

@@ -1,0 +1,1 @@
+"""What payment methods share."""
