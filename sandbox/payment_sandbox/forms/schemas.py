@@ -117,7 +117,7 @@ def _one_or_many(
 
 
 def _null(self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any) -> dict[str, Any]:
-    """Allow null beside an object or any value; apispec before 6.7 allows nothing else then."""
+    """Allow null beside an object or any value; apispec before 6.8 allows nothing else then."""
     if ret.get("type") != ["null"]:
         return {}
     del ret["type"]
@@ -128,7 +128,7 @@ def _alternatives(
     self: Any, field: "fields.Field[Any]", ret: dict[str, Any], **options: Any
 ) -> dict[str, Any]:
     """What is allowed instead of an object."""
-    if "allOf" in ret:  # apispec before 6.7.1 separates a reference from other keywords this way
+    if "allOf" in ret:  # apispec before 6.8 separates a reference from other keywords this way
         ret.update(ret.pop("allOf")[0])
     instead = getattr(field, "instead", None)
     return {} if instead is None else {"anyOf": [instead, {"$ref": ret.pop("$ref")}]}

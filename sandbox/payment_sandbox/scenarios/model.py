@@ -108,8 +108,9 @@ class Rule(NamedTuple):
         """Whether it decides this attempt: all conditions hold (SCN-02 to SCN-04), and it is not spent."""
         when = self.when
         return (
-            when.refund == subject.is_refund  # this one and the next rule out most rules
+            when.refund == subject.is_refund  # these three reject most rules cheaply
             and (when.payment_methods is None or not when.payment_methods.isdisjoint(subject.methods))
+            and (when.amount is None or when.amount.holds(subject.amount_cents))
             and next(when.unmet(subject), None) is None
             and (self.times is None or used < self.times)
             and says(self.then, subject.outcome_keys, subject.screenings)

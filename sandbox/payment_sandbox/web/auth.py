@@ -32,7 +32,7 @@ def _api_key(header: str | None) -> str | None:
         return None
     try:
         authorization = Authorization.from_header(header)
-    except ValueError:  # Werkzeug before 2.3.6 lets some invalid base64 through
+    except ValueError:  # Werkzeug before 2.3.5 lets some invalid base64 through
         return None
     if authorization is None or authorization.type != "basic":
         return None
