@@ -36,6 +36,11 @@ class AmountRange(NamedTuple):
         )
 
 
+def matches_glob(value: Any, glob: str) -> bool:
+    """Whether a value matches a glob; no value counts as empty text."""
+    return fnmatchcase("" if value is None else str(value), glob)
+
+
 class Difference(NamedTuple):
     """One condition of a rule that an attempt does not meet; ``expected`` is the value in the rule."""
 
@@ -67,6 +72,20 @@ class When(NamedTuple):
     attempt: int | None = None
     refund: bool = False
 
+    def holds(self, subject: Subject) -> bool:
+        """Whether every condition is true (SCN-02 to SCN-04); the same as no ``unmet``, and faster."""
+        return (
+            self.refund == subject.is_refund  # these three rule out most
+            and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
+            and (self.amount is None or self.amount.holds(subject.amount_cents))
+            and self.attempt in (None, subject.attempt)
+            and all(matches_glob(subject.customer.get(key), glob) for key, glob in self.customer.items())
+            and (
+                self.merchant_order_id is None
+                or matches_glob(subject.merchant_order_id, self.merchant_order_id)
+            )
+        )
+
     def unmet(self, subject: Subject) -> "Iterator[Difference]":
         """Every condition that the subject does not meet."""
         if self.refund != subject.is_refund:
@@ -82,10 +101,10 @@ class When(NamedTuple):
     def _unmet_globs(self, subject: Subject) -> "Iterator[Difference]":
         for key, glob in self.customer.items():
             value = subject.customer.get(key)
-            if not fnmatchcase("" if value is None else str(value), glob):
+            if not matches_glob(value, glob):
                 yield Difference(f"customer.{key}", glob, value)
         glob_of_id = self.merchant_order_id
-        if glob_of_id is not None and not fnmatchcase(subject.merchant_order_id or "", glob_of_id):
+        if glob_of_id is not None and not matches_glob(subject.merchant_order_id, glob_of_id):
             yield Difference("merchant_order_id", glob_of_id, subject.merchant_order_id)
 
 
@@ -106,12 +125,8 @@ class Rule(NamedTuple):
 
     def matches(self, subject: Subject, used: int) -> bool:
         """Whether it decides this attempt: all conditions hold (SCN-02 to SCN-04), and it is not spent."""
-        when = self.when
         return (
-            when.refund == subject.is_refund  # these three reject most rules cheaply
-            and (when.payment_methods is None or not when.payment_methods.isdisjoint(subject.methods))
-            and (when.amount is None or when.amount.holds(subject.amount_cents))
-            and next(when.unmet(subject), None) is None
+            self.when.holds(subject)
             and (self.times is None or used < self.times)
             and says(self.then, subject.outcome_keys, subject.screenings)
         )
