@@ -28,12 +28,6 @@ class Project(TypedDict):
     scenario: str
 
 
-class NewProject(Project):
-    """A project with its key."""
-
-    api_key: str
-
-
 class Due(TypedDict):
     """An agenda entry, or an event of an advance; ``failed`` says why it was set aside."""
 

@@ -66,15 +66,7 @@ def agenda(epoch: Epoch) -> list[dict[str, Any]]:
 
 def is_something_due(epoch: Epoch) -> bool:
     """Whether something is due now or overdue, or an advance is running."""
-    if epoch.is_advancing:
-        return True
-    now = epoch.now()
-    for due in epoch.timeline.first():
-        if due.at > now:
-            return False
-        if _applies(epoch, due):
-            return True
-    return False
+    return epoch.is_advancing or _next_due(epoch, epoch.now()) is not None
 
 
 def advance(
@@ -150,7 +142,7 @@ class _Walk:
     def is_over_limit(self, until: datetime | None) -> bool:
         """Whether a limit is reached while something is still due."""
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
-        return (is_late or len(self.log) >= self._events_max) and self._is_due(until)
+        return (is_late or len(self.log) >= self._events_max) and _next_due(self._epoch, until) is not None
 
     def is_ended(self, until: datetime | None) -> bool:
         """Whether it stopped early: by a limit, or because the project was reset."""
@@ -158,18 +150,8 @@ class _Walk:
 
     def next_at(self) -> datetime:
         """Return the time of the next event, or now if there is none."""
-        for due in self._epoch.timeline.first():
-            if _applies(self._epoch, due):
-                return max(due.at, self._epoch.timeline.now)
-        return self._epoch.timeline.now
-
-    def _is_due(self, until: datetime | None) -> bool:
-        for due in self._epoch.timeline.first():
-            if until is not None and due.at > until:
-                return False
-            if _applies(self._epoch, due):
-                return True
-        return False
+        due, now = _next_due(self._epoch), self._epoch.timeline.now
+        return now if due is None else max(due.at, now)
 
     def _release_swapped(self) -> bool:
         """Release webhooks that wait for another one: idle means that none is left waiting."""
@@ -188,6 +170,16 @@ def _under_way(epoch: Epoch) -> list[dict[str, Any]]:
         for delivery in found[:UNDER_WAY_SHOWN_MAX]
         if delivery is not None
     ]
+
+
+def _next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
+    """The first event up to ``until`` (None: ever) that still applies."""
+    for due in epoch.timeline.first():
+        if until is not None and due.at > until:
+            return None
+        if _applies(epoch, due):
+            return due
+    return None
 
 
 def _applies(epoch: Epoch, due: Due[Command]) -> bool:

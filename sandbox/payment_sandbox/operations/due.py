@@ -90,16 +90,24 @@ class AttemptExpiry:
             edit.move_order(order, Trigger.EXPIRE)
 
 
-class AuthorizationExpiry:
-    """An authorization expires: what was not captured by now never will be."""
+class AuthorizationEnd:
+    """What happens when the time of an authorization is over."""
 
-    def applies(self, epoch: Epoch, command: ExpireAuthorization, at: datetime) -> bool:
-        """Whether part of the authorization is left."""
-        return _is_authorized(epoch, command, at)
+    def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
+        """Whether it expires at this time, and part of it is left."""
+        attempt = _attempt(epoch, command)
+        authorization = attempt.authorization if attempt is not None else None
+        if authorization is None or authorization.is_over or authorization.expires_at != at:
+            return False
+        return authorization.remaining_cents > 0
 
-    def is_over(self, epoch: Epoch, command: ExpireAuthorization, at: datetime) -> bool:
+    def is_over(self, epoch: Epoch, command: Any, at: datetime) -> bool:
         """Whether it was captured or voided in full."""
-        return not _is_authorized(epoch, command, at)
+        return not self.applies(epoch, command, at)
+
+
+class AuthorizationExpiry(AuthorizationEnd):
+    """An authorization expires: what was not captured by now never will be."""
 
     def run(self, edit: Edit, command: ExpireAuthorization) -> None:
         """Expire an unused authorization; complete a partly used one (SET-41, SET-42)."""
@@ -113,16 +121,8 @@ class AuthorizationExpiry:
             move_both(edit, order, attempt, Trigger.FINISH)
 
 
-class DelayedCapture:
+class DelayedCapture(AuthorizationEnd):
     """A delayed authorization captures its remainder."""
-
-    def applies(self, epoch: Epoch, command: CaptureDelayed, at: datetime) -> bool:
-        """Whether part of the authorization is left."""
-        return _is_authorized(epoch, command, at)
-
-    def is_over(self, epoch: Epoch, command: CaptureDelayed, at: datetime) -> bool:
-        """Whether nothing is left."""
-        return not _is_authorized(epoch, command, at)
 
     def run(self, edit: Edit, command: CaptureDelayed) -> None:
         """Capture the remainder (CAP-05, CAP-07)."""
@@ -197,15 +197,6 @@ def _has_ended(epoch: Epoch, command: Any) -> bool:
     """Whether the attempt has ended; money can still come in for one that expired."""
     attempt = _attempt(epoch, command)
     return attempt is None or not (attempt.is_open or attempt.status == TransactionStatus.EXPIRED)
-
-
-def _is_authorized(epoch: Epoch, command: Any, at: datetime) -> bool:
-    """Whether an authorization that expires at this time has something left."""
-    attempt = _attempt(epoch, command)
-    authorization = attempt.authorization if attempt is not None else None
-    if authorization is None or authorization.is_over or authorization.expires_at != at:
-        return False
-    return authorization.remaining_cents > 0
 
 
 def _attempt_of(order: Order, command: Any) -> Transaction:

@@ -72,8 +72,7 @@ class Edit:
     @property
     def terms(self) -> Terms:
         """What a payment method may use."""
-        settings = self.settings
-        return Terms(self.now, settings.is_test, settings.features, self.epoch.store.credential, self.ids)
+        return self.epoch.terms(self.now, self.settings, self.ids)
 
     def order(self, order_id: str) -> Order:
         """A copy of an order to edit; the same one each time.

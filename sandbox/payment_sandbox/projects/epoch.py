@@ -137,10 +137,10 @@ class Epoch:
             raise Unknown(f"there is no QR request {qr_id!r} in this project")
         return request
 
-    def terms(self, now: datetime) -> Terms:
-        """What a payment method may use of the project, at a given time."""
-        settings = self.state.settings
-        return Terms(now, settings.is_test, settings.features, self.store.credential, self.ids)
+    def terms(self, now: datetime, settings: Settings | None = None, ids: Ids | None = None) -> Terms:
+        """What a payment method may use of the project, at a given time; an edit passes its own copies."""
+        settings = settings or self.state.settings
+        return Terms(now, settings.is_test, settings.features, self.store.credential, ids or self.ids)
 
     def etag(self, order: Order) -> str:
         """The ETag of an order: it changes with every edit and with the presentation settings."""

@@ -15,7 +15,6 @@ from payment_sandbox.orders.refusals import Invalid
 LIVE: Final = "live"
 TEST: Final = "test"
 FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "dynamic_descriptor_enabled")
-CLOCK_PATTERN: Final = r"running|frozen|frozen@.+"
 
 
 class SettingsForm(Form):

@@ -10,10 +10,8 @@ BEFORE_RESPONSE = "before_response"
 
 def hold_webhooks() -> None:
     """Hold back this request's webhooks until its response has been sent (SET-59)."""
-    here = exchange()
-    assert here.project is not None, "require_project has not run"
-    epoch = here.project.epoch
-    here.held = epoch, epoch.outbox.hold()
+    owner = project()
+    exchange().held = owner, owner.epoch, owner.epoch.outbox.hold()
 
 
 def release_webhooks(response: Response) -> Response:
@@ -22,9 +20,9 @@ def release_webhooks(response: Response) -> Response:
     held, state.held = state.held, None
     if held is None:
         return response
-    here, (epoch, key) = project(), held
-    if here.settings.webhook_timing == BEFORE_RESPONSE:
-        here.deliver_held(epoch, key)
+    owner, epoch, key = held
+    if owner.settings.webhook_timing == BEFORE_RESPONSE:
+        owner.deliver_held(epoch, key)
     else:
-        response.call_on_close(lambda: here.release(epoch, key))
+        response.call_on_close(lambda: owner.release(epoch, key))
     return response

@@ -40,7 +40,7 @@ class Exchange:
 
     project: Project | None = None
     real_at: datetime | None = None  # when it arrived
-    held: tuple[Epoch, int] | None = None  # where its webhooks are held, and their key
+    held: tuple[Project, Epoch, int] | None = None  # where its webhooks are held, and their key
     body: Any = None
     has_body: bool = False  # the body has been parsed
     ignored: tuple[str, ...] = ()

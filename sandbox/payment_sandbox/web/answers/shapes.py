@@ -1,6 +1,6 @@
 """Shapes that are not records: errors, lists and small objects."""
 
-from typing import Any, Final
+from typing import Any
 
 from marshmallow import Schema, fields
 
@@ -88,6 +88,3 @@ class OpenApiShape(Schema):
     paths = always(fields.Dict())
     components = always(fields.Dict())
     servers = always(fields.List(fields.Dict()))
-
-
-LIST_KEYS: Final = ("items", "dropped")

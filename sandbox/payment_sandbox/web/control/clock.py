@@ -15,10 +15,7 @@ from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import (
-    AdvanceForm,
-    ClockForm,
-)
+from payment_sandbox.web.control.forms import AdvanceForm, ClockForm
 from payment_sandbox.web.routes import route
 
 CLOCK = ClockForm()

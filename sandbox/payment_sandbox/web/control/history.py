@@ -7,17 +7,12 @@ from flask import Response, request
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.operations.redeliver_webhook import redeliver
 from payment_sandbox.web.answers import control_shapes as shapes
-from payment_sandbox.web.answers.control import (
-    delivery_record,
-)
+from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.control import history_filters
 from payment_sandbox.web.control.blueprint import control
-from payment_sandbox.web.control.forms import (
-    JournalQuery,
-    WebhooksQuery,
-)
+from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
 from payment_sandbox.web.routes import route
 
 

@@ -19,10 +19,7 @@ from payment_sandbox.web.answers.responses import json_answer, list_answer, orde
 from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import (
-    ActForm,
-    ScanForm,
-)
+from payment_sandbox.web.control.forms import ActForm, ScanForm
 from payment_sandbox.web.routes import route
 
 ACT = ActForm()

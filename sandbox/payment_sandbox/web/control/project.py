@@ -5,16 +5,12 @@ from flask import Response
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers import control_shapes as shapes
-from payment_sandbox.web.answers.control import (
-    project_record,
-)
+from payment_sandbox.web.answers.control import project_record
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import (
-    StateForm,
-)
+from payment_sandbox.web.control.forms import StateForm
 from payment_sandbox.web.routes import route
 
 STATE_BYTES_MAX = 256 << 20

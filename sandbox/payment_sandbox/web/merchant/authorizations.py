@@ -1,6 +1,7 @@
 """Captures and voids."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from flask import Response
 
@@ -17,6 +18,11 @@ from payment_sandbox.web.routes import route
 NOTHING: Final = forms.NothingForm()
 BY_AMOUNT: Final = forms.ByAmountForm()
 BY_LINES: Final = forms.ByLinesForm()
+CHANGES_LEDGER: Final[Mapping[str, Any]] = {
+    "answers": TRANSACTION.shape,
+    "if_match": True,
+    "errors": TAKING,
+}
 PATH: Final = "/orders/<order_id>/transactions/<transaction_id>"
 LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": forms.LINES_EXAMPLE}
 
@@ -26,10 +32,8 @@ LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": forms.LINE
     "POST",
     f"{PATH}/captures/",
     reads=forms.NothingForm,
-    answers=TRANSACTION.shape,
+    **CHANGES_LEDGER,
     needs_body=False,
-    if_match=True,
-    errors=TAKING,
     example={},
 )
 def post_capture(order_id: str, transaction_id: str) -> Response:
@@ -43,9 +47,7 @@ def post_capture(order_id: str, transaction_id: str) -> Response:
     "POST",
     f"{PATH}/captures/amount/",
     reads=forms.ByAmountForm,
-    answers=TRANSACTION.shape,
-    if_match=True,
-    errors=TAKING,
+    **CHANGES_LEDGER,
     example={"amount": 500, "description": "First parcel"},
     rules={"amount": "SET-11", "description": "END-14"},
 )
@@ -61,9 +63,7 @@ def post_capture_amount(order_id: str, transaction_id: str) -> Response:
     "POST",
     f"{PATH}/captures/orderlines/",
     reads=forms.ByLinesForm,
-    answers=TRANSACTION.shape,
-    if_match=True,
-    errors=TAKING,
+    **CHANGES_LEDGER,
     example=LINES_EXAMPLE,
     rules={"order_lines": "END-13", "description": "END-13"},
 )
@@ -78,9 +78,7 @@ def post_capture_lines(order_id: str, transaction_id: str) -> Response:
     "POST",
     f"{PATH}/voids/amount/",
     reads=forms.ByAmountForm,
-    answers=TRANSACTION.shape,
-    if_match=True,
-    errors=TAKING,
+    **CHANGES_LEDGER,
     example={"amount": 500, "description": "Out of stock"},
     rules={"amount": "SET-11", "description": "END-16"},
 )
@@ -96,9 +94,7 @@ def post_void_amount(order_id: str, transaction_id: str) -> Response:
     "POST",
     f"{PATH}/voids/orderlines/",
     reads=forms.ByLinesForm,
-    answers=TRANSACTION.shape,
-    if_match=True,
-    errors=TAKING,
+    **CHANGES_LEDGER,
     example=LINES_EXAMPLE,
     rules={"order_lines": "END-15", "description": "END-15"},
 )
