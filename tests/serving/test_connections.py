@@ -2,11 +2,9 @@
 
 import resource
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from http.client import HTTPResponse
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import requests
@@ -14,12 +12,9 @@ import requests
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving import http as http_server
-from payment_sandbox.serving.http import JsonErrorChannel
-from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
 
 LIMIT = 20
-OWN = ("listener", "trigger")  # they count as connections
 HEALTH = b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
@@ -77,7 +72,7 @@ def test_newcomers_wait_while_all_are_in_use(narrow: Server) -> None:
     """Nobody is turned away, and nobody's request is cut off."""
     with ExitStack() as kept:
         halves: list[socket.socket] = []
-        while len(halves) < LIMIT - len(OWN):
+        while len(halves) < LIMIT:
             halves.append(connected(narrow, kept))
             halves[-1].sendall(HEALTH)
         newcomer = kept.enter_context(socket.create_connection(("127.0.0.1", narrow.port), timeout=10))
@@ -90,29 +85,6 @@ def test_newcomers_wait_while_all_are_in_use(narrow: Server) -> None:
             half.sendall(b"\r\n")
             assert status_from(half) == 200
         assert status_from(newcomer) == 200
-
-
-@pytest.mark.parametrize(
-    "used",
-    [
-        {"requests": ["one"]},
-        {"request": "half of one"},
-        {"total_outbufs_len": 1},
-        {"idle_since_seconds": None},
-        {"idle_since_seconds": monotonic_seconds() + 1000},
-    ],
-)
-def test_what_is_in_use_is_not_forgotten(used: dict[str, Any]) -> None:
-    """A request, a part of one, an answer on its way, one that has just come, one that has just been answered."""
-    unused: dict[str, Any] = {
-        "requests": [],
-        "request": None,
-        "total_outbufs_len": 0,
-        "idle_since_seconds": 0.0,
-    }
-    is_forgotten: Callable[[Any], bool] = JsonErrorChannel.is_forgotten
-    assert is_forgotten(SimpleNamespace(**unused))
-    assert not is_forgotten(SimpleNamespace(**{**unused, **used}))
 
 
 def test_the_limit_is_what_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,11 @@ def is_something_due(epoch: Epoch) -> bool:
     return epoch.is_advancing or _next_due(epoch, epoch.now()) is not None
 
 
+def needs_tidying(epoch: Epoch) -> bool:
+    """Whether obsolete entries may fill half of the agenda."""
+    return len(epoch.timeline) >= epoch.tidy_at
+
+
 def advance(
     project: Project, aim: Aim | None, *, next_only: bool = False, limits: Limits | None = None
 ) -> Advance:
@@ -273,7 +278,7 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
 
 def _tidy(project: Project, epoch: Epoch) -> None:
     """Remove obsolete entries once they may fill half of the agenda: orders often end before their events."""
-    if len(epoch.timeline) < epoch.tidy_at:
+    if not needs_tidying(epoch):
         return
     with project.exclusively(epoch):
         over = [due.sequence for due in epoch.timeline if _is_over(epoch, due)]

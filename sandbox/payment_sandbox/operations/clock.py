@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.operations.advance import Advance, Aim, Limits, advance, run_due
+from payment_sandbox.operations.advance import Advance, Aim, Limits, advance, needs_tidying, run_due
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.project import Project
@@ -27,10 +27,18 @@ def advance_clock(project: Project, aim: Mapping[str, Any], limits: Limits | Non
     return advance(project, _to(aim["to"], "to"), limits=limits)
 
 
-def catch_up(project: Project) -> None:
-    """Run what is due on a running clock before a request is handled, however fast the clock runs."""
+def must_catch_up(project: Project) -> bool:
+    """Whether something may be due on a running clock, which has to run before a request is handled."""
     epoch = project.epoch
-    if epoch.state.clock.running and not epoch.is_advancing:
+    if not epoch.state.clock.running or epoch.is_advancing:
+        return False
+    head = epoch.timeline.head()
+    return head is not None and (head.at <= epoch.now() or needs_tidying(epoch))
+
+
+def catch_up(project: Project) -> None:
+    """Run what is due on a running clock, however fast it runs."""
+    if must_catch_up(project):
         run_due(project)
 
 

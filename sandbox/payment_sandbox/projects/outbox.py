@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from threading import Condition, get_ident
 from typing import NamedTuple
 
@@ -25,11 +26,12 @@ class Released(NamedTuple):
 
 
 class _Hold:
-    """The webhooks that one thread holds back."""
+    """The webhooks that one request holds back."""
 
-    __slots__ = ("queue", "wakes")
+    __slots__ = ("queue", "thread", "wakes")
 
-    def __init__(self) -> None:
+    def __init__(self, thread: int) -> None:
+        self.thread = thread  # the one that the request runs on
         self.queue: deque[QueuedDelivery] = deque()
         self.wakes = False
 
@@ -45,7 +47,9 @@ class Outbox:
         self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
         self._events = events
         self._queue: deque[QueuedDelivery] = deque()
-        self._holds: dict[int, _Hold] = {}
+        self._holds: dict[int, _Hold] = {}  # by key
+        self._holding: dict[int, _Hold] = {}  # the newest of each thread
+        self._keys = count(1)
         self._under_way: QueuedDelivery | None = None
         self._direct: list[QueuedDelivery] = []  # delivered by the calling thread
         self._is_carried = False
@@ -58,7 +62,7 @@ class Outbox:
             if self.is_closed:
                 return False
             self._was_idle = False
-            held = self._holds.get(get_ident())
+            held = self._holding.get(get_ident())
             if held is not None:
                 held.queue.append(queued)
                 return False
@@ -67,19 +71,21 @@ class Outbox:
 
     def hold(self) -> int:
         """Hold back this thread's deliveries until ``release``; returns the key for it."""
-        key = get_ident()
+        held = _Hold(get_ident())
+        key = next(self._keys)
         with self._changed:
-            # Holds do not nest: anything still held belongs to a response that was never closed.
-            left = self._holds.get(key)
+            # Holds do not nest: anything still held belongs to a response that is not yet sent to its end.
+            left = self._holding.get(held.thread)
             if left is not None:
                 self._queue.extend(left.queue)
-            self._holds[key] = _Hold()
+                left.queue.clear()
+            self._holds[key] = self._holding[held.thread] = held
         return key
 
     def wakes_later(self) -> bool:
         """Have ``release`` wake the project; False if this thread does not hold back deliveries."""
         with self._changed:
-            held = self._holds.get(get_ident())
+            held = self._holding.get(get_ident())
             if held is not None:
                 held.wakes = True
             return held is not None
@@ -90,6 +96,8 @@ class Outbox:
             held = self._holds.pop(key, None)
             if held is None:
                 return Released(needs_carrier=False, wakes=False)
+            if self._holding.get(held.thread) is held:
+                del self._holding[held.thread]
             self._queue.extend(held.queue)
             needs_carrier = self._needs_carrier()
             self._note()

@@ -3,24 +3,20 @@
 import logging
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from queue import SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Reply, Send, WebhookRequest
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.locks import THREADS, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import direct_session
-from payment_sandbox.serving.threads import start
+from payment_sandbox.serving.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-IDLE_THREADS_MAX: Final = 16
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 log = logging.getLogger(__name__)
@@ -159,43 +155,3 @@ def over_the_wire(request: WebhookRequest, answered: "Callable[[int], None]") ->
                 if len(body) >= BODY_KEPT_BYTES:
                     break
             return body[:BODY_KEPT_BYTES]
-
-
-class Threads:
-    """Daemon threads started on demand, with a few kept for reuse; a stuck one blocks no other job."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._lock = ranked_lock(THREADS)
-        self._idle: list[SimpleQueue[Callable[[], None] | None]] = []
-        self._stopped = False
-
-    def run(self, job: "Callable[[], None]") -> None:
-        """Run a job on an idle thread, or on a new one."""
-        with self._lock:
-            if self._stopped:
-                return
-            inbox = self._idle.pop() if self._idle else None
-        if inbox is not None:
-            inbox.put(job)
-            return
-        inbox = SimpleQueue()
-        inbox.put(job)
-        start(Thread(target=self._work, args=(inbox,), name=self._name, daemon=True))
-
-    def stop(self) -> None:
-        """End the idle threads and accept no more jobs."""
-        with self._lock:
-            self._stopped = True
-            idle, self._idle = self._idle, []
-        for inbox in idle:
-            inbox.put(None)
-
-    def _work(self, inbox: "SimpleQueue[Callable[[], None] | None]") -> None:
-        while (job := inbox.get()) is not None:
-            job()
-            del job  # it references a project, which may be deleted before the next job
-            with self._lock:
-                if self._stopped or len(self._idle) >= IDLE_THREADS_MAX:
-                    return
-                self._idle.append(inbox)

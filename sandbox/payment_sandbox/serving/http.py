@@ -1,124 +1,40 @@
 """Serves one application over HTTP on one port; hides which HTTP server does it."""
 
-import json
-import logging
+import asyncio
 import socket
-import struct
+from asyncio import AbstractEventLoop
+from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from waitress import wasyncore
-from waitress.channel import ClientDisconnected, HTTPChannel
-from waitress.parser import HTTPRequestParser, ParsingError
-from waitress.server import create_server
-from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
+from payment_sandbox.serving.connection import IDLE_SECONDS, Connection
+from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
-from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-THREADS_MIN: Final = 4
-THREADS_MAX: Final = 512  # each blocking call holds one, and what it waits for needs another
-REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
-IDLE_CONNECTION_SECONDS: Final = 60
 CONNECTIONS_MAX: Final = 1000
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
-FORGOTTEN_SECONDS: Final = 1.0
+FULL_SECONDS: Final = 0.1  # how often a full server looks for connections to close
 STOP_SECONDS: Final = 1.0
-
-logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # the pool grows, so its queue warnings are noise
 
 
 class PortTaken(Exception):
     """The address cannot be bound."""
 
 
-class GrowingDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """A pool with one thread per request in progress, so that a blocking call never delays another."""
+class RealTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop whose timers follow real time, also while a test has frozen it."""
 
-    def start_new_thread(self, target: Any, thread_no: int) -> None:
-        """Add a thread to the pool."""
-        start(Thread(target=target, args=(thread_no,), name=f"waitress-{thread_no}", daemon=True))
-
-    def add_task(self, task: Any) -> None:
-        """Queue a request and make sure a thread is free for it."""
-        with self.lock:
-            idle = len(self.threads) - self.stop_count - self.active_count
-            wanted = len(self.threads) + 1 if idle <= len(self.queue) else 0
-        if 0 < wanted <= THREADS_MAX:
-            self.set_thread_count(wanted)
-        super().add_task(task)
-
-
-class CuttableTask(WSGITask):  # type: ignore[misc]
-    """A request whose connection the application can cut, to simulate a broken network."""
-
-    def get_environment(self) -> dict[str, Any]:
-        """Let the application cut the connection."""
-        environment: dict[str, Any] = super().get_environment()
-        environment["sandbox.cut_off"] = self._cut_off
-        return environment
-
-    def _cut_off(self) -> None:
-        """Drop the connection, with whatever was not yet sent.
-
-        Raises:
-            ClientDisconnected: always; the server then closes the connection.
-        """
-        abrupt = struct.pack("ii", 1, 0)
-        if not self.wrote_header:
-            self.channel.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, abrupt)
-        raise ClientDisconnected
-
-
-class JsonErrorTask(ErrorTask):  # type: ignore[misc]
-    """Answers an invalid HTTP request with a JSON error, like all errors."""
-
-    def execute(self) -> None:
-        """Write the error and close the connection, as the start of the next request is unknown."""
-        error = self.request.error
-        kind = TYPE_OF_STATUS.get(error.code, "BadRequest")
-        body = json.dumps(error_body(error.code, kind, str(error.body))).encode()
-        self.status = f"{error.code} {error.reason}"
-        self.response_headers += [("Content-Type", "application/json"), ("Connection", "close")]
-        self.close_on_finish = True
-        self.content_length = len(body)
-        self.write(body)
-
-
-class StrictParser(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses an invalid request line, which waitress 2 treats as a request without a method."""
-
-    def parse_header(self, header: bytes) -> None:
-        """Parse the request line and headers."""
-        super().parse_header(header)
-        if not self.command:
-            raise ParsingError("Start line is invalid")
-
-
-class JsonErrorChannel(HTTPChannel):  # type: ignore[misc]
-    """A connection that also returns its errors as JSON."""
-
-    parser_class = StrictParser
-    task_class = CuttableTask
-    error_task_class = JsonErrorTask
-    idle_since_seconds: float | None = None  # None until the first response
-
-    def service(self) -> None:
-        """Handle the requests received so far."""
-        super().service()
-        self.idle_since_seconds = monotonic_seconds()
-
-    def is_forgotten(self) -> bool:
-        """Whether the connection has been idle in both directions for a while."""
-        is_in_use = self.requests or self.request is not None or self.total_outbufs_len
-        if is_in_use or self.idle_since_seconds is None:
-            return False
-        return monotonic_seconds() - self.idle_since_seconds >= FORGOTTEN_SECONDS
+    def time(self) -> float:
+        """Monotonic seconds."""
+        return monotonic_seconds()
 
 
 class HttpServer:
@@ -133,53 +49,100 @@ class HttpServer:
         self._socket = _bind(host, port)
         self.port: int = self._socket.getsockname()[1]
         self.url = _url(host, self.port)
-        self._connections_max = _connections_max()
-        self._map: dict[int, Any] = {}
-        self._http: Any = None
-        self._loop = Thread(target=self._run, name="server", daemon=True)
-        self._stopping = False
+        self._loop: AbstractEventLoop | None = None
+        self._gateway: Gateway | None = None
+        self._thread: Thread | None = None
 
-    def start(self, application: "WSGIApplication") -> None:
-        """Serve on background threads."""
-        dispatcher = GrowingDispatcher()
-        dispatcher.set_thread_count(THREADS_MIN)
-        self._http = create_server(
-            application,
-            map=self._map,
-            _dispatcher=dispatcher,
-            sockets=[self._socket],
-            max_request_body_size=REQUEST_BYTES_MAX,
-            channel_timeout=IDLE_CONNECTION_SECONDS,
-            connection_limit=self._connections_max,
-            ident="payment-orders-sandbox",
-            asyncore_use_poll=True,
-            clear_untrusted_proxy_headers=True,  # the default, but waitress 2 warns if it is not explicit
-        )
-        self._http.channel_class = JsonErrorChannel
-        start(self._loop)
+    def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
+        """Serve on a background thread; see ``Gateway`` for ``always_on_threads``."""
+        loop = self._loop = RealTimeLoop()
+        self._gateway = Gateway(application, loop, always_on_threads=always_on_threads)
+        acceptor = _Acceptor(self._socket, self._gateway, loop)
+        self._thread = Thread(target=_run, args=(loop, acceptor), name="server", daemon=True)
+        start(self._thread)
 
     def stop(self) -> None:
         """Close all connections; requests still running end with their threads."""
-        self._stopping = True
-        if self._http is not None:
-            self._http.pull_trigger()
-            self._loop.join(STOP_SECONDS)
-            self._http.task_dispatcher.shutdown(cancel_pending=True, timeout=STOP_SECONDS / 2)
-            wasyncore.close_all(self._map, ignore_all=True)
+        if self._loop is not None and self._thread is not None and self._gateway is not None:
+            self._gateway.stop()
+            with suppress(RuntimeError):  # it has stopped by itself
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(STOP_SECONDS)
         self._socket.close()
 
-    def _run(self) -> None:
-        while not self._stopping:
-            wasyncore.poll2(1.0, self._map)
-            if len(self._map) >= self._connections_max:
+
+class _Acceptor:
+    """Accepts connections as long as there is room, and makes room by closing forgotten ones."""
+
+    def __init__(self, listening: socket.socket, gateway: Gateway, loop: AbstractEventLoop) -> None:
+        self._listening = listening
+        self._loop = loop
+        self._most = _connections_max()
+        self._config = Config(
+            gateway,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            timeout_keep_alive=IDLE_SECONDS,
+        )
+        self._state = ServerState()
+        self._freed = asyncio.Event()
+
+    async def accept(self) -> None:
+        """Accept connections until cancelled."""
+        while True:
+            while len(self._state.connections) >= self._most:
                 self._close_forgotten()
+                await self._wait()
+            try:
+                accepted, _ = await self._loop.sock_accept(self._listening)
+                await self._loop.connect_accepted_socket(self._connection, accepted)
+            except OSError:  # too many open files, or the client has gone already
+                await self._wait()
+
+    async def close(self) -> None:
+        """Drop all connections, and everything that still runs for them."""
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        while self._state.connections:  # the transports report their end in the next round
+            await asyncio.sleep(0)
+
+    def _connection(self) -> Connection:
+        return Connection(self._config, self._state, self._loop, self._freed.set)
+
+    async def _wait(self) -> None:
+        """Wait until a connection has ended, or may count as forgotten."""
+        self._freed.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._freed.wait(), FULL_SECONDS)
 
     def _close_forgotten(self) -> None:
         """Close idle connections, longest idle first; if none is idle, new connections wait."""
-        channels = [channel for channel in self._http.active_channels.values() if channel.is_forgotten()]
-        channels.sort(key=lambda channel: channel.idle_since_seconds)
-        for channel in channels[: len(channels) // 2 + 1]:
-            channel.will_close = True
+        found = [item for item in self._state.connections if isinstance(item, Connection)]
+        forgotten = [connection for connection in found if connection.is_forgotten()]
+        forgotten.sort(key=lambda connection: connection.idle_since_seconds or 0.0)
+        for connection in forgotten[: len(forgotten) // 2 + 1]:
+            connection.close_when_sent()
+
+
+def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
+    """Serve until the loop is stopped, then leave nothing open."""
+    asyncio.set_event_loop(loop)
+    accepting = loop.create_task(acceptor.accept())
+    try:
+        loop.run_forever()
+    finally:
+        accepting.cancel()
+        loop.run_until_complete(acceptor.close())
+        loop.close()
 
 
 def _url(host: str, port: int) -> str:
@@ -200,11 +163,13 @@ def _connections_max() -> int:
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends small packets at once only if the protocol is named
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
         bound.listen(1024)
+        bound.setblocking(False)
     except (OSError, OverflowError) as error:
         bound.close()
         raise PortTaken(f"cannot listen on {host}:{port}: {error}") from error

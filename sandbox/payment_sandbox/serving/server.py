@@ -71,7 +71,7 @@ class Server:
 
     def start(self) -> None:
         """Serve on background threads."""
-        self._http.start(self.app)
+        self._http.start(self.app, always_on_threads=self.file is not None)
         self.services.pacer.start()
         for project in self.registry.all():
             send_owed(project)

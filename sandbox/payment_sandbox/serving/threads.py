@@ -1,9 +1,17 @@
-"""Threads that leave signals to the main thread."""
+"""Threads that leave signals to the main thread, started on demand."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from threading import Thread, current_thread, main_thread
+from typing import Final
+
+from payment_sandbox.projects.locks import THREADS, ranked_lock
+
+IDLE_THREADS_MAX: Final = 16
+
+Job = Callable[[], None]
 
 
 def start(thread: Thread) -> None:
@@ -32,3 +40,58 @@ def unmasked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class Threads:
+    """Daemon threads started on demand, with a few kept for reuse; a stuck one blocks no other job."""
+
+    def __init__(self, name: str, most: int | None = None) -> None:
+        """``most`` limits how many jobs run at once."""
+        self._name = name
+        self._most = most
+        self._lock = ranked_lock(THREADS)
+        self._idle: list[SimpleQueue[Job | None]] = []
+        self._busy = 0
+        self._stopped = False
+
+    def run(self, job: Job) -> bool:
+        """Run a job on an idle thread, or on a new one; False if too many run already, or after ``stop``."""
+        with self._lock:
+            if self._stopped or self._busy == self._most:
+                return False
+            self._busy += 1
+            inbox = self._idle.pop() if self._idle else None
+        if inbox is not None:
+            inbox.put(job)
+            return True
+        inbox = SimpleQueue()
+        inbox.put(job)
+        start(Thread(target=self._work, args=(inbox,), name=self._name, daemon=True))
+        return True
+
+    def stop(self) -> None:
+        """End the idle threads and accept no more jobs."""
+        with self._lock:
+            self._stopped = True
+            idle, self._idle = self._idle, []
+        for inbox in idle:
+            inbox.put(None)
+
+    def _work(self, inbox: "SimpleQueue[Job | None]") -> None:
+        while (job := inbox.get()) is not None:
+            try:
+                job()
+            finally:
+                del job  # it references a project, which may be deleted before the next job
+                is_kept = self._keep(inbox)
+            if not is_kept:
+                return
+
+    def _keep(self, inbox: "SimpleQueue[Job | None]") -> bool:
+        """Keep an idle thread for the next job, unless there are enough."""
+        with self._lock:
+            self._busy -= 1
+            if self._stopped or len(self._idle) >= IDLE_THREADS_MAX:
+                return False
+            self._idle.append(inbox)
+            return True

@@ -4,13 +4,16 @@ from flask import Response
 
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.event_loop import leave_event_loop
 
 BEFORE_RESPONSE = "before_response"
 
 
 def hold_webhooks() -> None:
-    """Hold back this request's webhooks until its response has been sent (SET-59)."""
+    """Hold back this request's webhooks until its response is sent (SET-59); to be called before an edit."""
     owner = project()
+    if owner.settings.webhook_timing == BEFORE_RESPONSE:
+        leave_event_loop()
     exchange().held = owner, owner.epoch, owner.epoch.outbox.hold()
 
 

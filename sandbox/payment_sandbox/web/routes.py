@@ -21,7 +21,8 @@ class Facts:
 
     ``answers`` is the shape of a successful response, or of its items if ``is_list``. ``reads`` and ``query``
     are the forms of the body and the query. ``rules`` maps the path of a field to the rule that a wrong value
-    breaks. ``waits`` marks calls that may wait, for example for time to pass or for a webhook receiver.
+    breaks. ``waits`` marks calls that may wait, for example for a webhook receiver, or take long: they run
+    on threads.
     """
 
     answers: type[Schema] | None = None

@@ -16,7 +16,15 @@ from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
 from payment_sandbox.web.routes import route
 
 
-@route(control, "GET", "/webhooks/", answers=shapes.WebhooksShape, query=WebhooksQuery, errors=(400, 401))
+@route(
+    control,
+    "GET",
+    "/webhooks/",
+    answers=shapes.WebhooksShape,
+    query=WebhooksQuery,
+    errors=(400, 401),
+    waits=True,
+)
 def get_webhooks() -> Response:
     """List webhooks with their delivery attempts (CTL-21)."""
     order_id, state = request.args.get("order_id"), request.args.get("state")
@@ -36,7 +44,15 @@ def post_redelivery(delivery_id: str) -> Response:
     return json_answer(delivery_record(redeliver(project(), delivery_id)))
 
 
-@route(control, "GET", "/journal/", answers=shapes.JournalShape, query=JournalQuery, errors=(400, 401))
+@route(
+    control,
+    "GET",
+    "/journal/",
+    answers=shapes.JournalShape,
+    query=JournalQuery,
+    errors=(400, 401),
+    waits=True,
+)
 def get_journal() -> Response:
     """List the requests to the merchant API."""
     items, dropped = history_filters.journal(project(), request.args)
@@ -45,7 +61,7 @@ def get_journal() -> Response:
     return list_answer(items, dropped, **history_filters.besides(project(), request.args.get("order_id")))
 
 
-@route(control, "GET", "/fidelity/", answers=shapes.FidelityShape)
+@route(control, "GET", "/fidelity/", answers=shapes.FidelityShape, waits=True)
 def get_fidelity() -> Response:
     """List every rule with the tests that prove it, and every assumption (SET-70)."""
     shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]

@@ -8,7 +8,6 @@ from payment_sandbox.forms import read
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
-from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
@@ -20,6 +19,7 @@ from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import ActForm, ScanForm
+from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.routes import route
 
 ACT = ActForm()
@@ -54,6 +54,7 @@ def get_scenario() -> Response:
     answers=ScenarioForm,
     errors=BODY_ERRORS,
     example=SCENARIO_EXAMPLE,
+    waits=True,
 )
 def put_scenario() -> Response:
     """Activate a scenario, by name or from the body (CTL-19)."""
@@ -75,7 +76,7 @@ def get_scenarios() -> Response:
     return list_answer([{"name": found.name, "description": found.description} for found in known])
 
 
-@route(control, "GET", "/scenarios/schema/", answers=shapes.JsonSchemaShape)
+@route(control, "GET", "/scenarios/schema/", answers=shapes.JsonSchemaShape, waits=True)
 def get_scenario_schema() -> Response:
     """Get the JSON Schema of scenario files, for editors."""
     return json_answer(file_schema())
@@ -121,7 +122,7 @@ def delete_faults() -> Response:
 def post_act(order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
     data = read(ACT, json_body())
-    catch_up(project())
+    catch_up_on_thread(project())
     hold_webhooks()
     action = Action(amount_cents=data.pop("amount", None), **data)
     return order_answer(project(), act(project(), order_id, action))
@@ -141,7 +142,7 @@ def post_act(order_id: str) -> Response:
 def post_scan(qr_id: str) -> Response:
     """Scan a QR code as a payer."""
     data = read(SCAN, json_body(empty_is={}))
-    catch_up(project())
+    catch_up_on_thread(project())
     hold_webhooks()
     order = scan(project(), qr_id, data.get("amount"), data.get("issuer_id"))
     return order_answer(project(), order, 201)

@@ -51,7 +51,7 @@ def post_reset() -> Response:
     return json_answer(project_record(project()))
 
 
-@route(control, "GET", "/state/", answers=shapes.SnapshotShape)
+@route(control, "GET", "/state/", answers=shapes.SnapshotShape, waits=True)
 def get_state() -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
     return json_answer(snapshot.snapshot_of(project()))
@@ -64,6 +64,7 @@ def get_state() -> Response:
     reads=StateForm,
     answers=shapes.ProjectShape,
     errors=(*BODY_ERRORS, 409),
+    waits=True,
 )
 def put_state() -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""

@@ -4,13 +4,13 @@ from typing import Final
 
 from flask import Response, request
 
-from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.projects.journal import BODY_KEPT_BYTES, JournalEntry, masked, unescaped
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import Exchange, exchange
+from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.merchant.explained import explain
 from payment_sandbox.web.merchant.faults import strike_after, strike_before
 from payment_sandbox.web.merchant.reading import name_ignored
@@ -21,7 +21,7 @@ REFUSED: Final = 400
 def begin() -> Response | None:
     """Find the project, hold webhooks unless the call only reads, and apply a fault that comes first."""
     project = require_project()
-    catch_up(project)
+    catch_up_on_thread(project)
     exchange().real_at = project.services.real.wall_now()
     if request.method != "GET":
         hold_webhooks()

@@ -9,7 +9,6 @@ from werkzeug.urls import iri_to_uri
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.operations.act import GIVEN_UP
-from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.statuses import TransactionStatus
@@ -20,6 +19,7 @@ from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import HTML
 from payment_sandbox.web.carried import application, exchange
+from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.language import Language
 
@@ -158,7 +158,7 @@ def find_project(project_id: str) -> Project:
     project = registry().find_by_id(project_id)
     if project is None:
         raise Unknown("there is nothing at this address")
-    catch_up(project)
+    catch_up_on_thread(project)
     exchange().project = project
     return project
 

@@ -1,0 +1,219 @@
+"""Calls the WSGI application: on the event loop if the request cannot wait, else on a thread."""
+
+import logging
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future as ThreadFuture
+from contextlib import suppress
+from email.utils import formatdate
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+from payment_sandbox.serving.connection import Connection
+from payment_sandbox.serving.realtime import wall_now
+from payment_sandbox.serving.threads import Threads
+from payment_sandbox.serving.wsgi import (
+    CONNECTION,
+    REQUEST_BYTES_MAX,
+    Answer,
+    CutOff,
+    Head,
+    Run,
+    environment,
+    error,
+)
+from payment_sandbox.web.event_loop import ON_EVENT_LOOP, MayWait
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+
+LOOP_BYTES_MAX: Final = 1 << 16  # reading a larger body takes long, so it happens on a thread
+WAITING_MAX: Final = 512
+LOOK_AGAIN_SECONDS: Final = 1.0
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+class LoopClosed(Exception):
+    """The server has stopped."""
+
+
+class Gateway:
+    """An ASGI application that serves a WSGI application.
+
+    ``always_on_threads`` is for an application whose every request may wait, for example for a disk.
+    """
+
+    def __init__(
+        self, application: "WSGIApplication", loop: AbstractEventLoop, *, always_on_threads: bool = False
+    ) -> None:
+        self._application = application
+        self._loop = loop
+        self._always_on_threads = always_on_threads
+        self._threads = Threads("request", WAITING_MAX)
+
+    def stop(self) -> None:
+        """Start no more threads; those that still run end with the process."""
+        self._threads.stop()
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        connection: Connection = scope["extensions"][CONNECTION]
+        body = await _body(receive)
+        if body is None:
+            return
+        if len(body) > REQUEST_BYTES_MAX:
+            await _send(send, error(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes"))
+            connection.close_when_sent()
+            return
+        answer = None if self._always_on_threads or len(body) > LOOP_BYTES_MAX else self._at_once(scope, body)
+        if answer is None:
+            answer = await self._on_thread(scope, body, send, connection)
+        if answer is None:
+            return
+        try:
+            await _sent(answer, send, connection)
+        finally:
+            answer.close()
+
+    def _at_once(self, scope: Mapping[str, Any], body: bytes) -> Answer | None:
+        """The response to a request that does not wait, made here on the event loop."""
+        environ = environment(scope, body)
+        environ[ON_EVENT_LOOP] = True
+        try:
+            return Run(self._application, environ).whole()
+        except MayWait:
+            return None
+
+    async def _on_thread(
+        self, scope: Mapping[str, Any], body: bytes, send: Send, connection: Connection
+    ) -> Answer | None:
+        """The response to a request that may wait; None if it has been sent piece by piece."""
+        done: Future[Answer | None] = self._loop.create_future()
+
+        def job() -> None:
+            run = Run(self._application, environment(scope, body))
+            answer = run.whole() if run.head is None or run.head.has_length else None
+            if answer is None:
+                self._stream(run, send, connection)
+            with suppress(RuntimeError):  # the loop has stopped
+                self._loop.call_soon_threadsafe(_settle, done, answer)
+
+        if not self._threads.run(job):
+            return error(503, f"{WAITING_MAX} calls wait already; try again when some have ended", retry=True)
+        return await done
+
+    def _stream(self, run: Run, send: Send, connection: Connection) -> None:
+        """Send a response of unknown length from a thread, until it ends or nobody reads it."""
+        end = connection.close_when_sent
+        try:
+            self._send_pieces(run, send, connection)
+        except CutOff:
+            end = end if connection.has_begun else connection.reset
+        except LoopClosed:
+            return
+        except Exception:
+            log.exception("a response could not be sent to its end")
+        finally:
+            run.close()
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(end)
+
+    def _send_pieces(self, run: Run, send: Send, connection: Connection) -> None:
+        assert run.head is not None, "a response without a head is an error, and whole"
+        for piece in chain(run.pieces, [None]):
+            if not connection.has_begun:
+                self._loop.call_soon_threadsafe(connection.expect_stream)
+                self._awaited(send, _start(run.head))
+            if piece is not None or connection.ends_streams:
+                self._awaited(send, _part(piece or b"", is_last=piece is None))
+            if connection.is_closed:
+                return
+
+    def _awaited(self, send: Send, message: Mapping[str, Any]) -> None:
+        """Have the loop send a message, and wait until it has.
+
+        Raises:
+            LoopClosed: the server has stopped.
+        """
+        sent: ThreadFuture[None] = ThreadFuture()
+
+        def begin() -> None:
+            task = self._loop.create_task(_sending(send, message))
+            task.add_done_callback(lambda _: sent.set_result(None))
+
+        try:
+            self._loop.call_soon_threadsafe(begin)
+        except RuntimeError as error:
+            raise LoopClosed from error
+        while not sent.done():
+            with suppress(TimeoutError):
+                sent.result(LOOK_AGAIN_SECONDS)
+            if self._loop.is_closed():
+                raise LoopClosed
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """A request's body, a little more than allowed at most; None if the client has gone."""
+    pieces, length = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        pieces.append(message["body"])
+        length += len(message["body"])
+        if not message["more_body"] or length > REQUEST_BYTES_MAX:
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+async def _sent(answer: Answer, send: Send, connection: Connection) -> None:
+    if answer.is_cut and not answer.body:
+        connection.reset()
+        return
+    await _send(send, answer)
+    if answer.is_cut:
+        connection.close_when_sent()
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    if answer.head is None:
+        raise RuntimeError("the application did not call start_response")
+    await send(_start(answer.head))
+    await send(_part(answer.body, is_last=not answer.is_cut))
+
+
+async def _sending(send: Send, message: Mapping[str, Any]) -> None:
+    await send(message)
+
+
+def _start(head: Head) -> dict[str, Any]:
+    now = wall_now()
+    headers = [(_latin(name.lower()), value.encode("latin-1")) for name, value in head.headers]
+    headers += [(b"date", _date(int(now.timestamp()))), (b"server", b"payment-orders-sandbox")]
+    return {"type": "http.response.start", "status": head.status, "headers": headers}
+
+
+def _part(body: bytes, *, is_last: bool) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": body, "more_body": not is_last}
+
+
+@lru_cache(maxsize=256)
+def _latin(text: str) -> bytes:
+    return text.encode("latin-1")
+
+
+@lru_cache(maxsize=1)
+def _date(second: int) -> bytes:
+    return formatdate(second, usegmt=True).encode()
+
+
+def _settle(done: "Future[Answer | None]", answer: Answer | None) -> None:
+    if not done.done():
+        done.set_result(answer)
+    elif answer is not None:
+        answer.close()
