@@ -1,6 +1,6 @@
 """Strict parsing of untrusted input: reports all violations at once, each with its path."""
 
-from payment_sandbox.forms.base import Form, Problem, load, read, unknown_keys
+from payment_sandbox.forms.base import Form, Problem, checks, load, read, repairs, unknown_keys
 from payment_sandbox.forms.fields import (
     Cents,
     Choice,
@@ -27,7 +27,9 @@ __all__ = [
     "Text",
     "WebUrl",
     "Whole",
+    "checks",
     "load",
     "read",
+    "repairs",
     "unknown_keys",
 ]

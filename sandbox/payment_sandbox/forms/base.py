@@ -1,12 +1,15 @@
 """A form reads one JSON object and reports what is wrong as violations with paths."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from marshmallow import EXCLUDE, Schema, ValidationError, fields
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validates_schema
 
 from payment_sandbox.orders.refusals import Invalid, Violation
 
+REPAIRS: Final = "repairs"
+CHECKS: Final = "checks"
+OTHER: Final = "other"
 VIOLATIONS_MAX = 100  # a body with a million wrong items still gets a short answer
 
 
@@ -34,6 +37,27 @@ class Form(Schema):
         """Leave unknown keys to the caller."""
 
         unknown = EXCLUDE
+
+
+def repairs(function: Callable[..., Any]) -> Any:
+    """A hook before reading that changes only what would be refused without it."""
+    hook = pre_load(function)
+    hook.hook_kind = REPAIRS  # type: ignore[attr-defined]
+    return hook
+
+
+def checks(function: Callable[..., Any]) -> Any:
+    """A hook after reading that refuses values which do not fit each other."""
+    hook = validates_schema(skip_on_field_errors=False)(function)
+    hook.hook_kind = CHECKS
+    return hook
+
+
+def hook_kinds(form: Form) -> dict[str, str]:
+    """The form's hooks, by name."""
+    found = {name: getattr(type(form), name, None) for name in dir(type(form))}
+    hooks = {name: hook for name, hook in found.items() if hasattr(hook, "__marshmallow_hook__")}
+    return {name: getattr(hook, "hook_kind", OTHER) for name, hook in hooks.items()}
 
 
 def nearest_word(word: str, known: Sequence[str]) -> str | None:

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from marshmallow import pre_load
-
-from payment_sandbox.forms import Choice, Form, Items, Part, Text
+from payment_sandbox.forms import Choice, Form, Items, Part, Text, repairs
 from payment_sandbox.forms.fields import Birthdate, NumberOrText, without_nulls
 from payment_sandbox.orders.customers import LOCALES
 
@@ -41,7 +39,7 @@ class CustomerForm(Form):
     user_agent = Text(about="The customer's browser.")
     forwarded_ip = Text(about="The customer's IP address behind a proxy.")
 
-    @pre_load
+    @repairs
     def nulls_are_absent(self, data: Any, **options: Any) -> Any:
         """Treat null as absent (SET-15)."""
         return without_nulls(data) if isinstance(data, Mapping) else data

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from marshmallow import ValidationError, validates_schema
+from marshmallow import ValidationError
 
-from payment_sandbox.forms import Choice, Text, Whole
+from payment_sandbox.forms import Choice, Text, Whole, checks
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
 from payment_sandbox.orders.authorization import Taken
 from payment_sandbox.orders.lines import LINE_TYPES, NEGATIVE_LINE_TYPES, OrderLine
@@ -81,7 +81,7 @@ LINE: Final[Table[OrderLine]] = Table(
 )
 
 
-@validates_schema(skip_on_field_errors=False)
+@checks
 def sign_fits_type(self: Any, data: Mapping[str, Any], **options: Any) -> None:
     """Allow negative amounts only for types that lower the total."""
     if data.get("amount", 0) < 0 and data.get("type") not in NEGATIVE_LINE_TYPES:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from marshmallow import fields, pre_load
+from marshmallow import fields
 
-from payment_sandbox.forms import Cents, Choice, Flag, Moment, Text, WebUrl, Whole
+from payment_sandbox.forms import Cents, Choice, Flag, Moment, Text, WebUrl, Whole, repairs
 from payment_sandbox.orders.amounts import CURRENCY, decimal_text
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.projects.project import Project
@@ -142,7 +142,7 @@ QR: Final[Table[Shown]] = Table(
 )
 
 
-@pre_load
+@repairs
 def zero_is_no_amount(self: Any, data: Any, **options: Any) -> Any:
     """Treat a changeable amount of 0 as no amount (A23)."""
     if not isinstance(data, Mapping) or data.get("amount_changeable") is not True:

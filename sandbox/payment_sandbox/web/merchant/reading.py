@@ -7,6 +7,7 @@ from urllib.parse import quote
 from flask import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
+from payment_sandbox.forms.quick import quickly
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import json_body
@@ -25,6 +26,9 @@ def read_partly(
     ``also_known`` are keys that the form does not read but that are allowed.
     """
     body = json_body(empty_is=empty_is)
+    valid = quickly(form, body)
+    if valid is not None:
+        return valid, []
     data, violations = load(form, body)
     unknown = [found for found in unknown_keys(form, body) if found.path not in also_known]
     if project.settings.unknown_fields == "reject":

@@ -1,0 +1,157 @@
+"""A quick way to read valid bodies; whatever it does not accept is left to marshmallow and its messages.
+
+The reader of a form is built from the form's fields when it is first used. It either returns exactly what
+``Form.load`` returns, or gives up; it never decides that something is wrong. That both agree is proved by
+property tests.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from marshmallow import ValidationError, missing, validate
+
+from payment_sandbox.forms.base import CHECKS, REPAIRS, Form, hook_kinds
+from payment_sandbox.forms.fields import Anything, Cents, Choice, Flag, Items, Part, Text, Whole
+
+Reads = Callable[[Any], Any]
+
+
+class GaveUp(Exception):
+    """The value may be wrong or incomplete, so marshmallow has to decide."""
+
+
+def quickly(form: Form, data: Any) -> dict[str, Any] | None:
+    """The values of a valid body without unknown keys; None if marshmallow has to read it."""
+    try:
+        loaded: dict[str, Any] = _reader(form)(data)
+    except GaveUp:
+        return None
+    return loaded
+
+
+@cache
+def _reader(form: Form) -> Reads:
+    """Read an object with the form's fields, in their order."""
+    kinds = {name: kind for name, kind in hook_kinds(form).items() if kind != REPAIRS}
+    if any(kind != CHECKS for kind in kinds.values()):
+        return _give_up
+    checks = [getattr(form, name) for name in kinds]
+    known = [
+        (field.data_key or name, field.attribute or name, _value(field), field.load_default)
+        for name, field in form.load_fields.items()
+    ]
+    names = frozenset(name for name, *_ in known)
+    required = frozenset(field.data_key or name for name, field in form.load_fields.items() if field.required)
+
+    def read(data: Any) -> dict[str, Any]:
+        if type(data) is not dict or not names.issuperset(data) or not required.issubset(data):
+            raise GaveUp
+        loaded = {}
+        for name, attribute, value_of, default in known:
+            if name in data:
+                loaded[attribute] = value_of(data[name])
+            elif default is not missing:
+                loaded[attribute] = default() if callable(default) else default
+        for check in checks:
+            _agreed(check, loaded)
+        return loaded
+
+    return read
+
+
+def _value(field: Any) -> Reads:
+    """How a field's value is read: by its exact type if that is known here, else by the field itself."""
+    build = BUILDERS.get(type(field))
+    return build(field) if build is not None and not field.allow_none else _by_field(field)
+
+
+def _by_field(field: Any) -> Reads:
+    def read(value: Any) -> Any:
+        return _agreed(field.deserialize, value)
+
+    return read
+
+
+def _agreed(function: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return function(*given)
+    except ValidationError:
+        raise GaveUp from None
+
+
+def _typed(kind: type) -> Callable[[Any], Reads]:
+    """Read values of exactly one JSON type, such as true but not 1."""
+
+    def build(field: Any) -> Reads:
+        valid = [_validator(validator) for validator in field.validators]
+
+        def read(value: Any) -> Any:
+            if type(value) is not kind or not all(is_valid(value) for is_valid in valid):
+                raise GaveUp
+            return value
+
+        def read_plain(value: Any) -> Any:
+            if type(value) is not kind:
+                raise GaveUp
+            return value
+
+        return read if valid else read_plain
+
+    return build
+
+
+def _validator(validator: Any) -> Callable[[Any], bool]:
+    if isinstance(validator, validate.Range) and validator.min_inclusive and validator.max_inclusive:
+        low, high = validator.min, validator.max
+        return lambda value: (low is None or value >= low) and (high is None or value <= high)
+    return lambda value: _agreed(validator, value) is not False
+
+
+def _choice(field: Any) -> Reads:
+    words = frozenset(field.choices)
+
+    def read(value: Any) -> Any:
+        if type(value) is not str or value not in words:
+            raise GaveUp
+        return value
+
+    return read
+
+
+def _items(field: Any) -> Reads:
+    value_of, least, most = _value(field.inner), field.least, field.most
+
+    def read(value: Any) -> Any:
+        if type(value) is not list or len(value) < least or (most is not None and len(value) > most):
+            raise GaveUp
+        return [value_of(item) for item in value]
+
+    return read
+
+
+def _part(field: Any) -> Reads:
+    return _reader(field.schema) if not field.many else _give_up
+
+
+def _anything(field: Any) -> Reads:
+    is_free = field.key_field is None and field.value_field is None
+    copied = _typed(dict)(field)
+    return (lambda value: dict(copied(value))) if is_free else _by_field(field)
+
+
+def _give_up(value: Any) -> Any:
+    raise GaveUp
+
+
+BUILDERS: Final[dict[type, Callable[[Any], Reads]]] = {
+    Text: _typed(str),
+    Choice: _choice,
+    Whole: _typed(int),
+    Cents: _typed(int),
+    Flag: _typed(bool),
+    Anything: _anything,
+    Items: _items,
+    Part: _part,
+}
+"""By exact class: a subclass may read differently."""

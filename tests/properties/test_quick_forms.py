@@ -1,0 +1,127 @@
+"""The quick way to read bodies and marshmallow accept the same, and read the same values."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+from marshmallow import ValidationError, fields, pre_load
+
+from payment_sandbox.forms import Cents, Choice, Form, Items, Part, Text, Whole, load, unknown_keys
+from payment_sandbox.forms.fields import Anything, Birthdate, Flag, Moment, NumberOrText, PeriodText, WebUrl
+from payment_sandbox.forms.quick import quickly
+from payment_sandbox.web.answers.order import OrderForm, UpdateForm
+from payment_sandbox.web.answers.qr import QrForm
+from payment_sandbox.web.merchant.forms import ByAmountForm, ByLinesForm, NothingForm, RefundForm
+
+FORMS = [OrderForm(), UpdateForm(), QrForm(), ByAmountForm(), ByLinesForm(), NothingForm(), RefundForm()]
+SAMPLES: dict[type, st.SearchStrategy[Any]] = {
+    PeriodText: st.sampled_from(["PT30M", "P1D", "P1Y2M"]),
+    Moment: st.sampled_from(["2027-01-01T00:00:00Z", "2027-01-01"]),
+    Birthdate: st.just("2000-02-29"),
+    WebUrl: st.sampled_from(["https://shop.example/a?b=c", "http://localhost:1"]),
+    NumberOrText: st.one_of(st.integers(), st.text(max_size=3)),
+    Text: st.one_of(st.sampled_from(["NL", "4242424242424242", "12/30"]), st.text(max_size=3)),
+    Whole: st.integers(1, 2000),
+    Cents: st.integers(1, 2000),
+    Flag: st.booleans(),
+    Anything: st.dictionaries(st.text(max_size=2), st.text(max_size=2), max_size=2),
+}
+ODD: st.SearchStrategy[Any] = st.one_of(
+    st.sampled_from([None, True, False, 0, 1, -1, 2**53, 10**30, 1.0, 12.5, "", "1", "é\n", [], {}, [None]]),
+    st.sampled_from(
+        [{"a": None}, "PT0S", "P1DT", "2027-13-01T00:00:00Z", "2001-02-29", "ftp://x", "https://"]
+    ),
+)
+
+
+def of_field(field: Any, *, is_wild: bool) -> st.SearchStrategy[Any]:
+    """Values that the field probably accepts; wild ones often not."""
+    if isinstance(field, Choice):
+        found: st.SearchStrategy[Any] = st.sampled_from(field.choices)
+    elif isinstance(field, Items):
+        found = st.lists(
+            of_field(field.inner, is_wild=is_wild), min_size=field.least, max_size=field.most or 2
+        )
+    elif isinstance(field, Part):
+        found = of_form(field.schema, is_wild=is_wild)
+    elif isinstance(field, Text) and field.validators:
+        found = st.from_regex(field.metadata["pattern"], fullmatch=True).filter(lambda text: len(text) < 30)
+    else:
+        found = SAMPLES[type(field)]
+    return st.one_of(found, found, found, found, ODD) if is_wild else found
+
+
+def of_form(form: Any, *, is_wild: bool) -> st.SearchStrategy[dict[str, Any]]:
+    """Bodies with some of the form's keys; wild ones lack a key or have one too many, sometimes."""
+    every = {name: of_field(field, is_wild=is_wild) for name, field in form.load_fields.items()}
+    required = {name: every.pop(name) for name, field in form.load_fields.items() if field.required}
+    known = st.fixed_dictionaries(required, optional=every)
+    less = known.map(lambda body: dict(list(body.items())[1:]))
+    more = known.map(lambda body: {**body, "unknown": 1})
+    return st.one_of(known, known, known, known, less, more) if is_wild else known
+
+
+BODIES = [(form, st.one_of(of_form(form, is_wild=False), of_form(form, is_wild=True), ODD)) for form in FORMS]
+
+
+@pytest.mark.rule("SET-09", "SET-11", "SET-12")
+@pytest.mark.parametrize(("form", "bodies"), BODIES, ids=lambda part: type(part).__name__)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(choice=st.data())
+def test_both_ways_agree(form: Form, bodies: st.SearchStrategy[Any], choice: st.DataObject) -> None:
+    """The quick way accepts exactly the valid bodies without unknown keys, and never changes a value."""
+    body = choice.draw(bodies)
+    values, violations = load(form, body)
+    is_clean = not violations and not list(unknown_keys(form, body)) and isinstance(body, dict)
+    read = quickly(form, body)
+    event("accepted" if read is not None else "left to marshmallow")
+    if read is not None:
+        assert is_clean
+        assert repr(read) == repr(values), "the same values of the same types in the same order"
+    elif is_clean:
+        assert may_be_repaired(body), f"a valid body took the slow way: {body}"
+
+
+def may_be_repaired(body: Any) -> bool:
+    """Whether it has a null, or an amount of 0: a hook takes those away before marshmallow reads."""
+    return "None" in repr(body) or body.get("amount") == 0
+
+
+class HookedForm(Form):
+    """A form with a hook that the quick way does not know."""
+
+    name = Text()
+
+    @pre_load
+    def shout(self, data: Any, **options: Any) -> Any:
+        """Change what would also be accepted as it is."""
+        return {key: value.upper() for key, value in data.items()}
+
+
+class DefaultsForm(Form):
+    """Fields that the quick way leaves to themselves."""
+
+    nothing = Text(allow_none=True)
+    made = fields.List(fields.Integer(), load_default=list)
+    renamed = Text(data_key="name")
+
+
+def test_what_the_quick_way_does_not_know_is_left_to_marshmallow() -> None:
+    """A hook of another kind."""
+    assert quickly(HookedForm(), {"name": "x"}) is None
+    assert load(HookedForm(), {"name": "x"}) == ({"name": "X"}, [])
+
+
+@pytest.mark.parametrize("body", [{}, {"nothing": None}, {"made": [1]}, {"name": "x"}, {"renamed": "x"}])
+def test_defaults_nulls_and_other_names(body: dict[str, Any]) -> None:
+    """As marshmallow has them."""
+    form = DefaultsForm()
+    read = quickly(form, body)
+    if "renamed" in body:
+        assert read is None
+        return
+    try:
+        assert read == form.load(body)
+    except ValidationError:
+        assert read is None
