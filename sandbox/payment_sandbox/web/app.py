@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-from flask import Blueprint, Flask, Response
-from werkzeug.routing import Map
+from flask import Blueprint, Flask, Request, Response
+from flask.sessions import NullSession, SessionInterface
+from werkzeug.routing import Map, MapAdapter
 
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
 from payment_sandbox.web.answers.shapes import OpenApiShape
-from payment_sandbox.web.carried import Application
+from payment_sandbox.web.carried import Application, close_exchange, open_exchange
 from payment_sandbox.web.control import clock, history, outcomes, project  # noqa: F401 (they add their routes)
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.projects import health, projects
@@ -26,10 +27,24 @@ from payment_sandbox.web.pages.blueprint import pages
 from payment_sandbox.web.routes import require_facts, route
 
 
+class NoSessions(SessionInterface):
+    """The sandbox stores nothing in sessions, so all requests share an empty one."""
+
+    _empty = NullSession()
+
+    def open_session(self, app: Flask, request: Request) -> NullSession:
+        """The empty session."""
+        return self._empty
+
+
 class SandboxFlask(Flask):
-    """A Flask app without automatic OPTIONS: there is no CORS, and an undeclared method is a 405."""
+    """A Flask app without what the sandbox does not use, such as sessions, coroutines and subdomains.
+
+    It has no automatic OPTIONS: there is no CORS, and an undeclared method is a 405.
+    """
 
     url_rule_class = LazyRoute
+    session_interface = NoSessions()
 
     def add_url_rule(
         self,
@@ -41,6 +56,22 @@ class SandboxFlask(Flask):
     ) -> None:
         """Add a route without automatic OPTIONS; Flask before 3.1 has no app-wide setting for this."""
         super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
+
+    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
+        """Routes by path and method, whatever host name the request was sent to."""
+        if request is None:
+            return None
+        return self.url_map.bind(
+            "sandbox",
+            script_name=request.root_path,
+            path_info=request.path,
+            default_method=request.method,
+            query_args=request.query_string.decode("latin-1"),
+        )
+
+    def ensure_sync(self, func: Any) -> Any:
+        """Nothing here is a coroutine."""
+        return func
 
 
 def make_app(
@@ -62,7 +93,9 @@ def make_app(
     hosts = known_hosts(public_url, allow_hosts)
     Application(registry, public_url, control_token, hosts, make_app).attach(app)
     errors.install(app, keep_unrouted)
+    app.before_request(open_exchange)
     app.before_request(leave_if_route_waits)
+    app.teardown_request(close_exchange)
     app.register_blueprint(api)
     app.register_blueprint(control)
     app.register_blueprint(watching)

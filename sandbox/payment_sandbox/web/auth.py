@@ -2,7 +2,6 @@
 
 from functools import lru_cache
 
-from flask import request
 from werkzeug.datastructures import Authorization
 
 from payment_sandbox.projects.project import Project
@@ -39,9 +38,14 @@ def _api_key(header: str | None) -> str | None:
     return authorization.username
 
 
+def _sent_key() -> str | None:
+    header: str | None = exchange().request.environ.get("HTTP_AUTHORIZATION")
+    return _api_key(header)
+
+
 def known_project() -> Project | None:
     """The project of this request's API key, or None."""
-    return registry().find(_api_key(request.headers.get("Authorization")) or "")
+    return registry().find(_sent_key() or "")
 
 
 def require_project() -> Project:
@@ -50,7 +54,7 @@ def require_project() -> Project:
     Raises:
         RequestRefused: 401 if the header is missing or malformed, or the key is unknown.
     """
-    api_key = _api_key(request.headers.get("Authorization"))
+    api_key = _sent_key()
     if not api_key:
         raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
     found = registry().find(api_key)

@@ -25,17 +25,18 @@ def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
     Raises:
         RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
     """
+    here = exchange()
+    if here.has_body:
+        return here.body
     body = raw_body(bytes_max)
-    if not body.strip():
+    if not body or body.isspace():
         if empty_is is not None:
             return empty_is
         raise RequestRefused(400, "the body is empty, expected a JSON object")
-    if request.mimetype != "application/json":
-        sent = request.mimetype or "nothing"
+    if here.request.mimetype != "application/json":
+        sent = here.request.mimetype or "nothing"
         raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
-    here = exchange()
-    if not here.has_body:
-        here.body, here.has_body = parse(body), True
+    here.body, here.has_body = parse(body), True
     return here.body
 
 
@@ -71,6 +72,7 @@ def raw_body(bytes_max: int = BODY_BYTES_MAX) -> bytes:
     Raises:
         RequestRefused: 413 if it is larger than ``bytes_max``.
     """
+    request = exchange().request
     if (request.content_length or 0) > bytes_max:
         raise RequestRefused(413, f"the body is over {bytes_max} bytes ({bytes_max >> 20} MiB)")
     return request.get_data()

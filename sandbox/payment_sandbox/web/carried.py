@@ -1,12 +1,14 @@
 """The typed state of the application and of each request."""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from secrets import token_bytes
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from flask import Flask, current_app, g
+from flask import Flask, Request, current_app
+from flask import request as current_request
 
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.epoch import Epoch
@@ -38,6 +40,9 @@ class Application:
 class Exchange:
     """What the sandbox knows about one request."""
 
+    application: Application
+    request: Request
+    outer: "Exchange | None" = None  # of a request during which this one was made, in the same thread
     project: Project | None = None
     real_at: datetime | None = None  # when it arrived
     held: tuple[Project, Epoch, int] | None = None  # where its webhooks are held, and their key
@@ -54,15 +59,32 @@ class Exchange:
     transaction_id: str | None = None  # of the attempt that it created
 
 
-def application(app: Flask | None = None) -> Application:
-    """The state of this application."""
-    found: Application = (app or current_app).extensions[KEY]
-    return found
+_EXCHANGE: Final[ContextVar[Exchange | None]] = ContextVar("exchange", default=None)
+
+
+def open_exchange() -> None:
+    """Begin a request; a context variable takes a tenth of the time of Flask's proxies."""
+    request = cast(Any, current_request)._get_current_object()
+    _EXCHANGE.set(Exchange(application(cast(Any, current_app)), request, _EXCHANGE.get()))
+
+
+def close_exchange(error: BaseException | None = None) -> None:
+    """End a request; nothing of it is kept."""
+    here = _EXCHANGE.get()
+    _EXCHANGE.set(None if here is None else here.outer)
 
 
 def exchange() -> Exchange:
     """The state of this request."""
-    found: Exchange | None = g.get("exchange")
-    if found is None:
-        found = g.exchange = Exchange()
+    here = _EXCHANGE.get()
+    assert here is not None, "there is no request"
+    return here
+
+
+def application(app: Flask | None = None) -> Application:
+    """The state of this application."""
+    here = _EXCHANGE.get()
+    if app is None and here is not None:
+        return here.application
+    found: Application = (app or current_app).extensions[KEY]
     return found

@@ -6,10 +6,9 @@ leaves the loop with ``MayWait`` before it has changed anything; the server then
 
 from typing import Final
 
-from flask import request
-
 from payment_sandbox.operations.clock import catch_up, must_catch_up
 from payment_sandbox.projects.project import Project
+from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.routes import current_facts
 
 ON_EVENT_LOOP: Final = "sandbox.on_event_loop"
@@ -26,15 +25,16 @@ def leave_event_loop() -> None:
     Raises:
         MayWait: it runs on the event loop.
     """
-    if ON_EVENT_LOOP in request.environ:
+    if ON_EVENT_LOOP in exchange().request.environ:
         raise MayWait
 
 
 def leave_if_route_waits() -> None:
     """Leave the event loop if the route's facts say that it may wait."""
-    facts = current_facts()
-    if facts is not None and facts.waits:
-        leave_event_loop()
+    if ON_EVENT_LOOP in exchange().request.environ:
+        facts = current_facts()
+        if facts is not None and facts.waits:
+            raise MayWait
 
 
 def catch_up_on_thread(project: Project) -> None:

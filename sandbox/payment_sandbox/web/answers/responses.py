@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.edit import IfMatch
@@ -49,10 +49,13 @@ def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
 
 def if_match() -> IfMatch | None:
     """The check of the request's If-Match header; None without one (SET-33)."""
+    request = exchange().request
     return request.if_match.contains if "If-Match" in request.headers else None
 
 
 def is_known(project: Project, order: Order) -> bool:
     """Whether the client already has this version (SET-34)."""
-    etag = project.epoch.etag(order)
-    return "If-None-Match" in request.headers and request.if_none_match.contains_weak(etag)
+    request = exchange().request
+    if "HTTP_IF_NONE_MATCH" not in request.environ:
+        return False
+    return request.if_none_match.contains_weak(project.epoch.etag(order))

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.projects.journal import BODY_KEPT_BYTES, JournalEntry, masked, unescaped
 from payment_sandbox.projects.project import Project
@@ -20,10 +20,11 @@ REFUSED: Final = 400
 
 def begin() -> Response | None:
     """Find the project, hold webhooks unless the call only reads, and apply a fault that comes first."""
+    here = exchange()
     project = require_project()
     catch_up_on_thread(project)
-    exchange().real_at = project.services.real.wall_now()
-    if request.method != "GET":
+    here.real_at = project.services.real.wall_now()
+    if here.request.method != "GET":
         hold_webhooks()
     return strike_before(project)
 
@@ -50,6 +51,7 @@ def keep_unrouted(response: Response) -> None:
 
 
 def _keep(project: Project, response: Response, here: Exchange) -> None:
+    request = here.request
     status = here.cut_status if here.is_cut else response.status_code
     answer = b"" if response.is_streamed else response.get_data()
     project.epoch.journal.add(
@@ -76,6 +78,7 @@ def _keep(project: Project, response: Response, here: Exchange) -> None:
 
 
 def _request_body(here: Exchange) -> bytes:
+    request = here.request
     if request.method == "GET" or not request.content_length or request.content_length > BODY_BYTES_MAX:
         return b""
     body = request.get_data()
