@@ -36,7 +36,10 @@ def _reader(form: Form) -> Reads:
     kinds = {name: kind for name, kind in hook_kinds(form).items() if kind != REPAIRS}
     if any(kind != CHECKS for kind in kinds.values()):
         return _give_up
-    checks = [getattr(form, name) for name in kinds]
+    return _object_reader(form, [getattr(form, name) for name in kinds])
+
+
+def _object_reader(form: Form, checks: list[Callable[..., Any]]) -> Reads:
     known = [
         (field.data_key or name, field.attribute or name, _value(field), field.load_default)
         for name, field in form.load_fields.items()

@@ -99,7 +99,8 @@ class Epoch:
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup runs
         self.advance_lock = ranked_lock(ADVANCE)
         self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
-        self.answers: dict[str, tuple[str, bytes]] = {}  # order id -> (etag, body), a cache for the web layer
+        # The ETag and body of some orders, by order id: a cache for the web layer.
+        self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created
         self.orders_created = 0
 

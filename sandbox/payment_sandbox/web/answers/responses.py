@@ -1,7 +1,8 @@
 """JSON responses of both APIs; an order is serialized once per version, with its ETag."""
 
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from flask import Response
 
@@ -14,6 +15,7 @@ from payment_sandbox.web.carried import exchange
 
 JSON = "application/json"
 CREATED = 201
+ANSWERS_KEPT_MAX: Final = 1000
 
 
 def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -37,13 +39,16 @@ def order_answer(project: Project, order: Order, status: int = 200) -> Response:
 
 
 def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
-    """The ETag and the body of an order's current version; cached."""
+    """The ETag and the body of an order's current version; those built last are kept."""
     etag = project.epoch.etag(order)
-    cached = project.epoch.answers.get(order.id)
-    if cached is not None and cached[0] == etag:
-        return cached
-    answer = etag, line(order_record(project, order)).encode()
-    project.epoch.answers[order.id] = answer
+    kept = project.epoch.answers
+    found = kept.get(order.id)
+    if found is not None and found[0] == etag:
+        return found
+    answer = kept[order.id] = etag, line(order_record(project, order)).encode()
+    if len(kept) > ANSWERS_KEPT_MAX:
+        with suppress(KeyError):  # another thread may have emptied it
+            kept.popitem(last=False)
     return answer
 
 
