@@ -9,8 +9,8 @@ import pytest
 
 from payment_sandbox.serving.http import PortTaken
 from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.format import StateRefused
 from payment_sandbox.storage.sqlite import StateFile
-from payment_sandbox.storage.sqlite_file import StateRefused
 from tests.support.driver import Sandbox, by, card
 from tests.support.state_files import with_server
 

@@ -17,9 +17,6 @@ import click
 
 from payment_sandbox.cli.remote import COMMANDS, scenario_names
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import ClockStart
-from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.storage.sqlite_file import StateRefused
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
@@ -105,6 +102,7 @@ def _start(host: str, port: int, **options: Any) -> "Server":
     gc.disable()  # until everything is loaded: collecting takes time and would find nothing
     from payment_sandbox.serving.http import PortTaken  # here, so that --help is fast
     from payment_sandbox.serving.server import Server
+    from payment_sandbox.storage.format import StateRefused
 
     try:
         server = Server(host, port, freeze_memory=True, **options)
@@ -119,6 +117,8 @@ def _start(host: str, port: int, **options: Any) -> "Server":
 
 
 def _check(clock: str, public_url: str | None, allow_hosts: Sequence[str]) -> None:
+    from payment_sandbox.projects.clock import ClockStart
+
     try:
         ClockStart.parse(clock)
     except Invalid as invalid:
@@ -141,6 +141,8 @@ def _is_address(url: str) -> bool:
 
 
 def _announce(server: "Server", control_token: str | None, log_format: str) -> None:
+    from payment_sandbox.projects.registry import FIRST_API_KEY  # here, so that --help is fast
+
     if log_format == "json":
         made = {"control_token": control_token} if control_token is not None else {}
         ready = {"message": "ready", **_ready(server), "api_key": FIRST_API_KEY, **made}

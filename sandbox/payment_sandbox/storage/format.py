@@ -13,6 +13,10 @@ from payment_sandbox.projects.faults import Use
 FORMAT: Final = "payment-orders-sandbox/2"
 
 
+class StateRefused(Exception):
+    """A state file cannot be used; it is unchanged."""
+
+
 class AgendaEntry(NamedTuple):
     """A command, when it is due, and the number that orders ties."""
 

@@ -11,10 +11,10 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.format import FORMAT
+from payment_sandbox.storage.format import FORMAT, StateRefused
 from payment_sandbox.storage.snapshot import resume
 from payment_sandbox.storage.sqlite import StateFile
-from payment_sandbox.storage.sqlite_file import StateRefused, StoredProject
+from payment_sandbox.storage.sqlite_file import StoredProject
 
 
 def resumed_registry(

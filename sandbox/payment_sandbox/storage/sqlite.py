@@ -13,6 +13,7 @@ from payment_sandbox.projects.locks import FILE, ranked_lock
 from payment_sandbox.projects.project import Identity
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.storage.codec import encode
+from payment_sandbox.storage.format import StateRefused
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.sqlite_file import (
     CREDENTIAL,
@@ -21,7 +22,6 @@ from payment_sandbox.storage.sqlite_file import (
     ORDER,
     QR_REQUEST,
     HeldFile,
-    StateRefused,
     make,
     opened,
     read_copy,

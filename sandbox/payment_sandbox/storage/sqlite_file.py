@@ -10,6 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.storage.format import StateRefused
+
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
 VERSION: Final = 2
 HEADER: Final = b"SQLite format 3\0"
@@ -44,10 +46,6 @@ CREDENTIAL: Final = "credentials"
 QR_REQUEST: Final = "qr_requests"
 DELIVERY: Final = "deliveries"
 DUE: Final = "agenda"
-
-
-class StateRefused(Exception):
-    """The state file cannot be used; it is unchanged."""
 
 
 class StoredProject(NamedTuple):
