@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing import in_process
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project import PaymentSandbox, PaymentSandboxServer
 from tests.support.in_process import in_time, place, shop_that
 
+HOSTED = {"currency": "EUR", "amount": 5}
 PENDING = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}
 
 
@@ -83,7 +85,7 @@ def test_a_handler_that_takes_too_long_fails_as_in_production(payment_sandbox: P
         with held:
             pass
 
-    payment_sandbox.deliver_to(shop_that(wait))
+    payment_sandbox.deliver_to(shop_that(wait), thread="own")
     payment_sandbox.scenario({"name": "one", "rules": []})
     order_id = place(payment_sandbox)
 
@@ -115,6 +117,89 @@ def test_the_test_s_own_calls_wait_whatever_handlers_are_under_way(
     payment_sandbox.act(orders[1], action="visit")
     assert orders[1] in told
     other.join()
+
+
+def test_a_handler_runs_on_the_thread_that_waits(payment_sandbox: PaymentSandbox) -> None:
+    """So it shares the test's database connection and context; on its own thread it does not."""
+    ran_on: list[int] = []
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ran_on.append(threading.get_ident())))
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id)
+    assert set(ran_on) == {threading.get_ident()}
+    ran_on.clear()
+    place(payment_sandbox)
+    payment_sandbox.clock.advance("P1D")
+    assert set(ran_on) == {threading.get_ident()}, "in an advance, too"
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ran_on.append(0)), thread="own")
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ran_on.append(threading.get_ident())), thread="own")
+    ran_on.clear()
+    payment_sandbox.act(place(payment_sandbox))
+    assert ran_on
+    assert threading.get_ident() not in ran_on
+    with pytest.raises(ValueError, match="thread is 'mine', but must be 'waiting' or 'own'"):
+        payment_sandbox.deliver_to(shop_that(lambda order_id: None), thread="mine")
+
+
+def test_what_others_cause_is_delivered_though_nobody_waits(payment_sandbox: PaymentSandbox) -> None:
+    """A call over a socket, and a clock that runs: on another thread."""
+    ran_on: list[int] = []
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ran_on.append(threading.get_ident())))
+    order_id = place(payment_sandbox)
+    outside = SandboxClient(payment_sandbox.base_url, payment_sandbox.api_key)
+    outside.act(order_id, "customer", "pay")
+    outside.wait(idle=True)
+    outside.close()
+    assert ran_on
+    assert threading.get_ident() not in ran_on
+
+
+@pytest.mark.parametrize("call", ["advance", "wait", "act"])
+def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: str) -> None:
+    """On the test's own thread nobody waits for himself."""
+    called: list[str] = []
+
+    def handle(order_id: str) -> None:
+        if called:
+            return
+        called.append(order_id)
+        if call == "advance":
+            payment_sandbox.clock.advance("PT1M")
+        elif call == "wait":
+            payment_sandbox.wait_for(order_id, "processing", timeout_seconds=1)
+        else:
+            payment_sandbox.act(place(payment_sandbox))
+
+    payment_sandbox.scenario({"name": "silent", "rules": []})
+    payment_sandbox.deliver_to(shop_that(handle))
+    order = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=HOSTED).json()
+    in_time(lambda: payment_sandbox.act(order["id"], action="choose", payment_method="credit-card"))
+    in_time(lambda: payment_sandbox.act(order["id"]))
+    assert called
+    assert errors(payment_sandbox) == {"None"}
+    payment_sandbox.client.wait(idle=True, timeout_seconds=5)
+
+
+@pytest.mark.parametrize("thread", ["waiting", "own"])
+def test_a_handler_that_is_too_slow_has_failed(payment_sandbox: PaymentSandbox, thread: str) -> None:
+    """After five seconds of real time, whichever thread it runs on."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: threading.Event().wait(5.1)), thread=thread)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert errors(payment_sandbox) == {"no answer within 5 seconds"}
+
+
+def test_the_handler_of_another_project_may_run_in_between(
+    payment_sandbox: PaymentSandbox, payment_sandbox_server: PaymentSandboxServer
+) -> None:
+    """A shop with two projects: one's webhook makes an order of the other's."""
+    other = payment_sandbox_server.project({})
+    told: list[str] = []
+    other.deliver_to(shop_that(told.append))
+    payment_sandbox.deliver_to(shop_that(lambda order_id: other.act(place(other)) and ""))
+    order_id = place(payment_sandbox)
+    in_time(lambda: payment_sandbox.act(order_id))
+    assert told
+    assert errors(payment_sandbox) == errors(other) == {"None"}
+    other.close()
 
 
 def silent(environ: object, start_response: object) -> list[bytes]:

@@ -139,10 +139,8 @@ class _Walk:
 
     def settle(self) -> bool:
         """Wait for the webhooks in flight; False if a limit is reached first."""
-        if not self._project.services.delivers:
-            return True
         left_seconds = self._until_seconds - self._project.services.real.monotonic_seconds()
-        return self._epoch.outbox.settle(max(left_seconds, 0.0), lambda: len(self.log) >= self._events_max)
+        return self._project.settle(left_seconds, self._epoch, lambda: len(self.log) >= self._events_max)
 
     def is_over_limit(self, until: datetime | None) -> bool:
         """Whether a limit is reached while something is still due."""

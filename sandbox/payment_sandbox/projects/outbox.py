@@ -52,7 +52,9 @@ class Outbox:
         self._keys = count(1)
         self._under_way: QueuedDelivery | None = None
         self._direct: list[QueuedDelivery] = []  # delivered by the calling thread
+        self._delivering: list[int] = []  # the threads that deliver now
         self._is_carried = False
+        self._carrier = 0  # the thread that took the newest delivery
         self._was_idle = True
         self.is_closed = False
 
@@ -115,24 +117,40 @@ class Outbox:
         with self._changed:
             self._was_idle = False
             self._direct.append(queued)
+            self._delivering.append(get_ident())
         try:
             yield
         finally:
             with self._changed:
+                self._delivering.remove(get_ident())
                 self._direct.remove(queued)
                 self._note()
 
     def next(self) -> QueuedDelivery | None:
         """The next delivery for the carrier; on None the carrier stops."""
         with self._changed:
+            self._end_delivery()
+            self._carrier = get_ident()
+            if self._queue:
+                self._delivering.append(self._carrier)
             self._under_way = self._queue.popleft() if self._queue else None
             self._is_carried = self._under_way is not None
             self._note()
             return self._under_way
 
-    def settle(self, timeout_seconds: float, enough: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until nothing is queued, under way or held; False on timeout or once ``enough`` is true."""
+    def hand_over(self) -> None:
+        """End this thread's delivery; another carrier goes on."""
         with self._changed:
+            self._end_delivery()
+
+    def settle(self, timeout_seconds: float, enough: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until nothing is queued, under way or held; False on timeout or once ``enough`` is true.
+
+        A handler that calls from the thread that delivers its webhook does not: it would wait for itself.
+        """
+        with self._changed:
+            if get_ident() in self._delivering:
+                return True
             self._changed.wait_for(lambda: self._is_idle() or enough(), timeout_seconds)
             return self._is_idle()
 
@@ -157,6 +175,11 @@ class Outbox:
             for held in self._holds.values():
                 held.queue.clear()
             self._note()
+
+    def _end_delivery(self) -> None:
+        if self._under_way is not None:
+            self._delivering.remove(self._carrier)
+            self._under_way = None
 
     def _needs_carrier(self) -> bool:
         if self._is_carried or not self._queue:

@@ -1,6 +1,6 @@
 """A project: one merchant integration under test, isolated from all others."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -220,9 +220,23 @@ class Project:
         with epoch.outbox.past_the_queue(queued):
             self.services.deliver(self, epoch, queued)
 
-    def settle(self, timeout_seconds: float = SETTLE_SECONDS) -> bool:
-        """Wait until no webhook is queued or under way; False on timeout."""
-        return not self.services.delivers or self.epoch.outbox.settle(timeout_seconds)
+    def settle(
+        self,
+        timeout_seconds: float = SETTLE_SECONDS,
+        epoch: Epoch | None = None,
+        enough: Callable[[], bool] = lambda: False,
+    ) -> bool:
+        """Deliver what this thread has to, and wait until no webhook is queued or under way.
+
+        False on timeout, or once ``enough`` is true.
+        """
+        if not self.services.delivers:
+            return True
+        monotonic_seconds = self.services.real.monotonic_seconds
+        until_seconds = monotonic_seconds() + timeout_seconds
+        self.services.deliver_left(lambda: enough() or monotonic_seconds() >= until_seconds)
+        outbox = (epoch or self.epoch).outbox
+        return outbox.settle(max(until_seconds - monotonic_seconds(), 0.0), enough)
 
     # Reading
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Protocol
 from payment_sandbox.projects.clock import RealTime
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from payment_sandbox.projects.epoch import Epoch
     from payment_sandbox.projects.outbox import QueuedDelivery
     from payment_sandbox.projects.project import Project
@@ -18,7 +20,11 @@ class Services(Protocol):
     """Whether webhooks are delivered at all; if not, nothing waits for them."""
 
     def carry(self, project: "Project", epoch: "Epoch") -> None:
-        """Deliver the webhooks in the epoch's outbox, one at a time, on another thread."""
+        """Deliver the webhooks in the outbox, one at a time, on another thread or once this one waits."""
+        ...
+
+    def deliver_left(self, is_enough: "Callable[[], bool]") -> None:
+        """Deliver what was left for this thread to deliver, before it waits."""
         ...
 
     def deliver(self, project: "Project", epoch: "Epoch", queued: "QueuedDelivery") -> None:
@@ -52,6 +58,9 @@ class Unattended:
 
     def carry(self, project: "Project", epoch: "Epoch") -> None:
         """Leave it in the outbox."""
+
+    def deliver_left(self, is_enough: "Callable[[], bool]") -> None:
+        """Do nothing."""
 
     def deliver(self, project: "Project", epoch: "Epoch", queued: "QueuedDelivery") -> None:
         """Drop it."""

@@ -1,8 +1,11 @@
 """The threads that POST webhooks: one per project, so that a slow receiver delays no other project."""
 
 import logging
+from collections import deque
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager
+from threading import current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
@@ -15,7 +18,7 @@ from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.serving.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 
@@ -30,9 +33,15 @@ class Courier:
         self._threads = Threads("courier")
         self._send = send
         self._receivers: dict[str, Send] = {}
+        self._here: set[str] = set()  # the projects whose receivers run on the thread that waits for them
+        self._left: dict[int, deque[tuple[Project, Epoch]]] = {}  # by thread that will wait
 
-    def deliver_to(self, project_id: str, receiver: Send | None) -> None:
-        """Deliver a project's webhooks to an application in this process; None: over the network again."""
+    def deliver_to(self, project_id: str, receiver: Send | None, *, here: bool = False) -> None:
+        """Deliver a project's webhooks to an application in this process; None: over the network again.
+
+        With ``here``, the application runs on the thread that waits for the webhooks, if there is one.
+        """
+        (self._here.add if here else self._here.discard)(project_id)
         if receiver is None:
             self._receivers.pop(project_id, None)
         else:
@@ -43,8 +52,37 @@ class Courier:
         return self._receivers.get(project_id)
 
     def carry(self, project: Project, epoch: Epoch) -> None:
-        """Deliver the webhooks in the outbox one by one, on another thread, until it is empty."""
-        self._threads.run(lambda: self._carry(project, epoch))
+        """Deliver the webhooks in the outbox one by one, until it is empty.
+
+        This happens on another thread, or is left for this one if it is about to wait for them.
+        """
+        left = self._left.get(get_ident())
+        if left is not None and project.project_id in self._here:
+            left.append((project, epoch))
+        else:
+            self._threads.run(lambda: self._carry(project, epoch))
+
+    @contextmanager
+    def waiting(self) -> "Iterator[None]":
+        """While inside, this thread will wait for webhooks; what it then leaves is delivered on others."""
+        here = get_ident()
+        outer = self._left.get(here)  # of a call whose webhook's handler makes this one
+        left = self._left[here] = deque()
+        try:
+            yield
+        finally:
+            del self._left[here]
+            for project, epoch in left:
+                self.carry(project, epoch)
+            if outer is not None:
+                self._left[here] = outer
+
+    def deliver_left(self, is_enough: "Callable[[], bool]") -> None:
+        """Deliver what was left for this thread, until there is no more or it is enough."""
+        left = self._left.get(get_ident())
+        while left and not is_enough():
+            project, epoch = left.popleft()
+            self._carry(project, epoch, is_enough)
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
@@ -65,14 +103,20 @@ class Courier:
         """Accept no more work; deliveries in flight are abandoned with the process."""
         self._threads.stop()
 
-    def _carry(self, project: Project, epoch: Epoch) -> None:
+    def _carry(self, project: Project, epoch: Epoch, is_enough: "Callable[[], bool]" = lambda: False) -> None:
         while (queued := epoch.outbox.next()) is not None:
             try:
                 self.deliver(project, epoch, queued)
+            except KeyboardInterrupt:
+                raise
             except BaseException:  # whatever failed, the next one must still be delivered
                 log.exception(
                     "webhook %s of project %s was not delivered", queued.delivery_id, project.project_id
                 )
+            if is_enough():
+                epoch.outbox.hand_over()
+                self._threads.run(lambda: self._carry(project, epoch))
+                return
 
     def _replies(self, project_id: str, request: WebhookRequest, copies: int) -> list[Reply]:
         """Send all copies, on other threads, so that the timeout also covers receivers that answer slowly.
@@ -83,7 +127,9 @@ class Courier:
             return self._send(request, copies)
         receiver = self._receivers.get(project_id)
         if receiver is not None:
-            return [self._posted(request, receiver).wait() for _ in range(copies)]
+            is_here = project_id in self._here and get_ident() in self._left
+            post = _post_here if is_here else self._posted
+            return [post(request, receiver).wait() for _ in range(copies)]
         postings = [self._posted(request, over_the_wire) for _ in range(copies)]
         return [posting.wait() for posting in postings]
 
@@ -91,6 +137,12 @@ class Courier:
         posting = Posting(request, send)
         self._threads.run(posting.run)
         return posting
+
+
+def _post_here(request: WebhookRequest, send: Send) -> "Posting":
+    posting = Posting(request, send)
+    posting.run()
+    return posting
 
 
 class Posting:
@@ -109,6 +161,8 @@ class Posting:
         try:
             body = self._send(self._request, self._answered)
         except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
+            if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+                raise
             if self._status is None:
                 self._answer.set_result(self._reply(error=f"{type(error).__name__}: {error}"[:500]))
                 return
@@ -116,9 +170,12 @@ class Posting:
         self._answer.set_result(self._reply(body.decode(errors="replace")))
 
     def wait(self) -> Reply:
-        """Return the reply, or a timeout error."""
+        """Return the reply, or a timeout error, also for a reply that came too late."""
+        left_seconds = self._begun_seconds + TIMEOUT_SECONDS - monotonic_seconds()
         try:
-            return self._answer.result(self._begun_seconds + TIMEOUT_SECONDS - monotonic_seconds())
+            if left_seconds < 0:
+                raise FutureTimeout
+            return self._answer.result(left_seconds)
         except FutureTimeout:
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
@@ -126,6 +183,8 @@ class Posting:
             return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
 
     def _answered(self, status: int) -> None:
+        if monotonic_seconds() - self._begun_seconds > TIMEOUT_SECONDS:
+            return
         self._status = status
         self._warning = "redirects are not followed" if status in REDIRECTS else None
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, Task, TimerHandle
 from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Final
@@ -90,39 +90,59 @@ class _Acceptor:
             timeout_keep_alive=IDLE_SECONDS,
         )
         self._state = ServerState()
-        self._freed = asyncio.Event()
+        self._begun: dict[Task[object], socket.socket] = {}  # accepted, but not yet connections
+        self._pause: TimerHandle | None = None  # while there is no room
 
-    async def accept(self) -> None:
-        """Accept connections until cancelled."""
-        while True:
-            while len(self._state.connections) >= self._most:
-                self._close_forgotten()
-                await self._wait()
-            try:
-                accepted, _ = await self._loop.sock_accept(self._listening)
-                await self._loop.connect_accepted_socket(self._connection, accepted)
-            except OSError:  # too many open files, or the client has gone already
-                await self._wait()
+    def open(self) -> None:
+        """Begin to accept connections."""
+        self._loop.add_reader(self._listening, self._accept)
 
     async def close(self) -> None:
         """Drop all connections, and everything that still runs for them."""
+        self._loop.remove_reader(self._listening)
         for connection in list(self._state.connections):
             connection.transport.abort()
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        while self._state.connections:  # the transports report their end in the next round
+        while self._state.connections or self._begun:  # their ends are reported in the next round
             await asyncio.sleep(0)
 
-    def _connection(self) -> Connection:
-        return Connection(self._config, self._state, self._loop, self._freed.set)
+    def _accept(self) -> None:
+        """Accept the connections that wait, as long as there is room."""
+        while len(self._state.connections) + len(self._begun) < self._most:
+            try:
+                accepted, _ = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError:  # too many open files
+                break
+            accepted.setblocking(False)
+            task = self._loop.create_task(self._connected(accepted))
+            self._begun[task] = accepted
+            task.add_done_callback(self._begin)
+        self._loop.remove_reader(self._listening)
+        self._close_forgotten()
+        self._pause = self._loop.call_later(FULL_SECONDS, self._resume)
 
-    async def _wait(self) -> None:
-        """Wait until a connection has ended, or may count as forgotten."""
-        self._freed.clear()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._freed.wait(), FULL_SECONDS)
+    async def _connected(self, accepted: socket.socket) -> None:
+        await self._loop.connect_accepted_socket(self._connection, accepted)
+
+    def _begin(self, task: "Task[object]") -> None:
+        accepted = self._begun.pop(task)
+        if task.cancelled() or task.exception() is not None:
+            accepted.close()
+
+    def _resume(self) -> None:
+        """Look again whether there is room."""
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
+            self.open()
+
+    def _connection(self) -> Connection:
+        return Connection(self._config, self._state, self._loop, self._resume)
 
     def _close_forgotten(self) -> None:
         """Close idle connections, longest idle first; if none is idle, new connections wait."""
@@ -136,11 +156,10 @@ class _Acceptor:
 def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
     """Serve until the loop is stopped, then leave nothing open."""
     asyncio.set_event_loop(loop)
-    accepting = loop.create_task(acceptor.accept())
+    acceptor.open()
     try:
         loop.run_forever()
     finally:
-        accepting.cancel()
         loop.run_until_complete(acceptor.close())
         loop.close()
 

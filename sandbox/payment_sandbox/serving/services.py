@@ -1,6 +1,7 @@
 """Services for a server's projects: webhooks, running clocks and garbage collection."""
 
 import gc
+from collections.abc import Callable
 from itertools import count
 from typing import Final
 
@@ -36,8 +37,12 @@ class ServerServices:
         self._freeze_memory = freeze_memory
 
     def carry(self, project: Project, epoch: Epoch) -> None:
-        """Deliver the webhooks in the epoch's outbox on another thread."""
+        """Deliver the webhooks in the epoch's outbox on another thread, or when this one waits."""
         self.courier.carry(project, epoch)
+
+    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
+        """Deliver what was left for this thread."""
+        self.courier.deliver_left(is_enough)
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread."""

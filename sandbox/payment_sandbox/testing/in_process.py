@@ -2,6 +2,7 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from http.client import HTTPMessage
 from io import BytesIO
 from json import dumps, loads
@@ -69,13 +70,14 @@ class InProcess:
         waits = _waits(self._server, project)
         cut: CutOff | None = None
         begun_seconds, answer, is_settled = monotonic_seconds(), None, True
-        try:
-            answer = self._answer(environment(method, url, headers, body))
-        except CutOff as broken:
-            cut = broken
-        taken_seconds = monotonic_seconds() - begun_seconds
-        if project is not None and waits and not project.epoch.is_advancing:
-            is_settled = project.settle(SETTLE_SECONDS)
+        with self._server.services.courier.waiting() if waits else nullcontext():
+            try:
+                answer = self._answer(environment(method, url, headers, body))
+            except CutOff as broken:
+                cut = broken
+            taken_seconds = monotonic_seconds() - begun_seconds
+            if project is not None and waits and not project.epoch.is_advancing:
+                is_settled = project.settle(SETTLE_SECONDS)
         if timeout_seconds is not None and taken_seconds > timeout_seconds:
             raise requests.ReadTimeout(f"no answer within {timeout_seconds:g} seconds")
         if answer is None:
@@ -250,7 +252,9 @@ class Receiver:
 
     def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> bytes:
         """Deliver one webhook; report its status with the first chunk, and truncate its body."""
-        self._begun_seconds[get_ident()] = monotonic_seconds()
+        here = get_ident()
+        outer = self._begun_seconds.get(here)  # of a handler whose call led to this webhook
+        self._begun_seconds[here] = monotonic_seconds()
         try:
             environ = environment("POST", request.url, request.headers.items(), request.body)
             heads: list[Head] = []
@@ -265,19 +269,22 @@ class Receiver:
             answered(_code(heads))
             return body[:BODY_KEPT_BYTES]
         finally:
-            del self._begun_seconds[get_ident()]
+            del self._begun_seconds[here]
+            if outer is not None:
+                self._begun_seconds[here] = outer
 
     def may_have_called(self) -> bool:
         """Whether the calling thread may belong to a webhook handler, which must not wait for webhooks.
 
-        The test's own thread never is. A handler that has timed out no longer counts.
+        The test's own thread does not, unless it runs the handler itself. A handler that has timed out no
+        longer counts.
         """
         here = get_ident()
-        if here == self._tests_thread:
-            return False
-        latest = monotonic_seconds() - TIMEOUT_SECONDS
         begun = self._begun_seconds.copy()
-        return here in begun or any(seconds > latest for seconds in begun.values())
+        if here in begun or here == self._tests_thread:
+            return here in begun
+        latest = monotonic_seconds() - TIMEOUT_SECONDS
+        return any(seconds > latest for seconds in begun.values())
 
 
 def _code(heads: list[Head]) -> int:

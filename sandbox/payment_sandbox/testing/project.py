@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SHOP_URL: Final = "http://shop.test/webhook"
 CLOCK: Final = "frozen"
+WAITING: Final = "waiting"
+OWN: Final = "own"
 
 
 class PaymentSandboxServer:
@@ -108,15 +110,22 @@ class PaymentSandbox:
         """Wait until an order has a status."""
         return self.client.wait(order_id=order_id, status=status, timeout_seconds=timeout_seconds)
 
-    def deliver_to(self, wsgi_app: "WSGIApplication", webhook_url: str = SHOP_URL) -> None:
+    def deliver_to(
+        self, wsgi_app: "WSGIApplication", webhook_url: str = SHOP_URL, *, thread: str = WAITING
+    ) -> None:
         """Deliver webhooks straight into the merchant's own WSGI application, without a socket.
 
         ``webhook_url`` is the application's address; an order's own ``webhook_url`` takes precedence.
+        By default the application runs on the thread whose call led to the webhook, so that it shares the
+        test's database connection; its time limit then applies once it has answered. With ``thread="own"``
+        it runs on another thread and is given up after the time limit.
 
         Raises:
             RuntimeError: the server runs in another process.
-            ValueError: ``webhook_url`` is not an HTTP URL.
+            ValueError: ``webhook_url`` is not an HTTP URL, or ``thread`` is something else.
         """
+        if thread not in (WAITING, OWN):
+            raise ValueError(f"thread is {thread!r}, but must be {WAITING!r} or {OWN!r}")
         project, server = self._project, self.server.in_process
         if project is None or server is None:
             raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
@@ -126,7 +135,8 @@ class PaymentSandbox:
             project.change_settings({"webhook_url": webhook_url})
         except Invalid as invalid:
             raise ValueError(str(invalid)) from None
-        server.services.courier.deliver_to(project.project_id, Receiver(wsgi_app))
+        receiver = Receiver(wsgi_app)
+        server.services.courier.deliver_to(project.project_id, receiver, here=thread == WAITING)
 
     def review(self) -> "list[Finding]":
         """List the mistakes of the integration under test; empty for a correct one."""
