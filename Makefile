@@ -4,7 +4,7 @@ BIN := .venv/bin
 LOWEST := .venv-lowest/bin
 WORKERS ?= auto
 
-.PHONY: help run test lowest check fmt bench rules lock
+.PHONY: help run test lowest check fmt bench profile rules lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ fmt: .venv/develop.stamp  ## Format, and fix what can be fixed automatically
 
 bench: .venv/develop.stamp  ## Run benchmarks, as ratios to a reference measured in the same run
 	$(BIN)/python -m tests.bench
+
+profile: .venv/develop.stamp  ## Show where the time of a read and a creation goes
+	$(BIN)/python -m tests.bench.profile
 
 rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	$(BIN)/python -m tests.rules

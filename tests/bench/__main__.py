@@ -2,11 +2,12 @@
 
 import sys
 
-from tests.bench import clock, http, memory, plugin, projects, startup, state
+from tests.bench import clock, http, keep, memory, peers, plugin, projects, startup, state
 
 ALL = {
     "startup": startup.main,
     "http": http.main,
+    "peers": peers.main,
     "clock": clock.main,
     "memory": memory.main,
     "projects": projects.main,
@@ -14,5 +15,8 @@ ALL = {
     "plugin": plugin.main,
 }
 
-for name in sys.argv[1:] or ALL:
+names = [name for name in sys.argv[1:] if name != "--keep"]
+for name in names or ALL:
     ALL[name]()
+if "--keep" in sys.argv:
+    keep()

@@ -8,7 +8,7 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from payment_sandbox.serving.server import Server
-from tests.bench import paired, report
+from tests.bench import inverse, paired, report
 from tests.bench.bodies import ORDER
 
 PROJECTS = 10_000
@@ -41,8 +41,8 @@ def costs() -> None:
     create = partial(many, client, "/v1/orders/", FIRST[0], ORDER)
     make = partial(many, client, "/control/projects/", FIRST[0], {"clock": "frozen"})
     reset = partial(many, client, "/control/reset/", FIRST[0])
-    report("making a project / creating an order", 1 / paired(make, create, ROUNDS), "<= 3")
-    report("resetting a project / creating an order", 1 / paired(reset, create, ROUNDS), "<= 3")
+    report("making a project / creating an order", inverse(paired(make, create, ROUNDS)), "<= 3")
+    report("resetting a project / creating an order", inverse(paired(reset, create, ROUNDS)), "<= 3")
     server.stop()
 
 

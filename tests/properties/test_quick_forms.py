@@ -8,13 +8,25 @@ from hypothesis import strategies as st
 from marshmallow import ValidationError, fields, pre_load
 
 from payment_sandbox.forms import Cents, Choice, Form, Items, Part, Text, Whole, load, unknown_keys
-from payment_sandbox.forms.fields import Anything, Birthdate, Flag, Moment, NumberOrText, PeriodText, WebUrl
+from payment_sandbox.forms.fields import (
+    Anything,
+    Birthdate,
+    Flag,
+    Moment,
+    Number,
+    NumberOrText,
+    PeriodText,
+    WebUrl,
+)
 from payment_sandbox.forms.quick import quickly
+from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.answers.order import OrderForm, UpdateForm
 from payment_sandbox.web.answers.qr import QrForm
+from payment_sandbox.web.control.forms import ActForm, AdvanceForm, ClockForm, ScanForm
 from payment_sandbox.web.merchant.forms import ByAmountForm, ByLinesForm, NothingForm, RefundForm
 
-FORMS = [OrderForm(), UpdateForm(), QrForm(), ByAmountForm(), ByLinesForm(), NothingForm(), RefundForm()]
+MERCHANT = [OrderForm(), UpdateForm(), QrForm(), ByAmountForm(), ByLinesForm(), NothingForm(), RefundForm()]
+FORMS = [*MERCHANT, ActForm(), ScanForm(), ClockForm(), AdvanceForm(), SettingsForm()]
 SAMPLES: dict[type, st.SearchStrategy[Any]] = {
     PeriodText: st.sampled_from(["PT30M", "P1D", "P1Y2M"]),
     Moment: st.sampled_from(["2027-01-01T00:00:00Z", "2027-01-01"]),
@@ -25,6 +37,7 @@ SAMPLES: dict[type, st.SearchStrategy[Any]] = {
     Whole: st.integers(1, 2000),
     Cents: st.integers(1, 2000),
     Flag: st.booleans(),
+    Number: st.one_of(st.integers(1, 60), st.floats(0.5, 60)),
     Anything: st.dictionaries(st.text(max_size=2), st.text(max_size=2), max_size=2),
 }
 ODD: st.SearchStrategy[Any] = st.one_of(

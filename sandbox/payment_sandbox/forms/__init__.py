@@ -1,6 +1,6 @@
 """Strict parsing of untrusted input: reports all violations at once, each with its path."""
 
-from payment_sandbox.forms.base import Form, Problem, checks, load, read, repairs, unknown_keys
+from payment_sandbox.forms.base import Form, Problem, checks, load, repairs, unknown_keys
 from payment_sandbox.forms.fields import (
     Cents,
     Choice,
@@ -13,6 +13,7 @@ from payment_sandbox.forms.fields import (
     WebUrl,
     Whole,
 )
+from payment_sandbox.forms.quick import read
 
 __all__ = [
     "Cents",

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validates_schema
 
-from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.refusals import Violation
 
 REPAIRS: Final = "repairs"
 CHECKS: Final = "checks"
@@ -46,11 +46,18 @@ def repairs(function: Callable[..., Any]) -> Any:
     return hook
 
 
-def checks(function: Callable[..., Any]) -> Any:
-    """A hook after reading that refuses values which do not fit each other."""
-    hook = validates_schema(skip_on_field_errors=False)(function)
-    hook.hook_kind = CHECKS
-    return hook
+def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
+    """A hook after reading that refuses values which do not fit each other.
+
+    ``although_invalid`` says whether it also runs if a field is invalid; then that field may be missing.
+    """
+
+    def mark(function: Callable[..., Any]) -> Any:
+        hook = validates_schema(skip_on_field_errors=not although_invalid)(function)
+        hook.hook_kind = CHECKS
+        return hook
+
+    return mark
 
 
 def hook_kinds(form: Form) -> dict[str, str]:
@@ -95,19 +102,6 @@ def load(
         valid = error.valid_data if isinstance(error.valid_data, dict) else {}
         return valid, list(_violations(error.messages, ""))[:most]
     return loaded, []
-
-
-def read(form: Form, data: Any) -> dict[str, Any]:
-    """Read an object in which every key must be known.
-
-    Raises:
-        Invalid: lists all violations.
-    """
-    loaded, violations = load(form, data)
-    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
-    if violations:
-        raise Invalid(violations)
-    return loaded
 
 
 def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:

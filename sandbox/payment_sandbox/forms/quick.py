@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from marshmallow import ValidationError, missing, validate
 
-from payment_sandbox.forms.base import CHECKS, REPAIRS, Form, hook_kinds
+from payment_sandbox.forms.base import CHECKS, REPAIRS, Form, hook_kinds, load, unknown_keys
 from payment_sandbox.forms.fields import Anything, Cents, Choice, Flag, Items, Part, Text, Whole
+from payment_sandbox.orders.refusals import Invalid
 
 Reads = Callable[[Any], Any]
 
@@ -27,6 +28,22 @@ def quickly(form: Form, data: Any) -> dict[str, Any] | None:
         loaded: dict[str, Any] = _reader(form)(data)
     except GaveUp:
         return None
+    return loaded
+
+
+def read(form: Form, data: Any) -> dict[str, Any]:
+    """Read an object in which every key must be known.
+
+    Raises:
+        Invalid: lists all violations.
+    """
+    valid = quickly(form, data)
+    if valid is not None:
+        return valid
+    loaded, violations = load(form, data)
+    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
+    if violations:
+        raise Invalid(violations)
     return loaded
 
 

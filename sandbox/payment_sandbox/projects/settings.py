@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final
 
-from marshmallow import ValidationError, validates_schema
+from marshmallow import ValidationError
 
-from payment_sandbox.forms import Choice, Flag, Form, Items, Text, WebUrl, Whole, read
+from payment_sandbox.forms import Choice, Flag, Form, Items, Text, WebUrl, Whole, checks, read
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid
@@ -51,7 +51,7 @@ class SettingsForm(Form):
         about="The same seed and the same requests give the same identifiers; 0 means the server's seed.",
     )
 
-    @validates_schema(skip_on_field_errors=False)
+    @checks(although_invalid=True)
     def aliases_are_new_names(self, data: Mapping[str, Any], **options: Any) -> None:
         """An alias must not be the name of a method."""
         taken = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}

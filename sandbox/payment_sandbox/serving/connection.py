@@ -1,8 +1,6 @@
 """One HTTP connection: uvicorn's, with limits, errors as JSON, and an end that the application can force."""
 
 import logging
-import socket
-import struct
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from http import HTTPStatus
@@ -13,7 +11,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from payment_sandbox.serving.wsgi import CONNECTION, REQUEST_BYTES_MAX, error_bytes
+from payment_sandbox.serving.response import SentResponse
+from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, RESPONSE, error_bytes
 
 HEAD_BYTES_MAX: Final = 16 << 10  # of a request line with its headers
 IDLE_SECONDS: Final = 60
@@ -100,7 +99,6 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a request."""
         super().on_message_begin()
-        cast(dict[str, Any], self.scope)["extensions"] = {CONNECTION: self}
         self._is_in_head = self._is_in_request = True
         self._head_bytes = 0
 
@@ -121,6 +119,7 @@ class Connection(HttpToolsProtocol):
         if self._refused is not None:
             raise self._refused  # ends the parsing
         super().on_headers_complete()
+        cast(dict[str, Any], self.scope)["extensions"] = {RESPONSE: SentResponse(self.cycle)}
 
     def on_message_complete(self) -> None:
         """The whole request has come."""
@@ -147,37 +146,6 @@ class Connection(HttpToolsProtocol):
             return False
         is_sending = self.transport.get_write_buffer_size() > 0
         return not is_sending and self.loop.time() - self.idle_since_seconds >= FORGOTTEN_SECONDS
-
-    def reset(self) -> None:
-        """Break the connection, with a TCP reset; what was not yet sent is lost."""
-        raw: socket.socket | None = self.transport.get_extra_info("socket")
-        if raw is not None:
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.cycle.disconnected = True
-        self.transport.abort()
-
-    def close_when_sent(self) -> None:
-        """Close once what is on its way has been sent, whether the response is complete or not."""
-        if self.cycle is not None:
-            self.cycle.disconnected = True
-        if not self.is_closed:
-            self.transport.close()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a part of the current response has been sent."""
-        return self.cycle.response_started
-
-    @property
-    def ends_streams(self) -> bool:
-        """Whether a response of unknown length has an end mark; for HTTP/1.0 it ends with the connection."""
-        return self.scope["http_version"] != "1.0"
-
-    def expect_stream(self) -> None:
-        """Prepare a response of unknown length."""
-        if not self.ends_streams:
-            self.cycle.chunked_encoding = False
-            self.cycle.expected_content_length = 1 << 62
 
     @property
     def _is_answering(self) -> bool:

@@ -10,12 +10,12 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.serving.connection import Connection
 from payment_sandbox.serving.realtime import wall_now
+from payment_sandbox.serving.response import SentResponse
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.wsgi import (
-    CONNECTION,
     REQUEST_BYTES_MAX,
+    RESPONSE,
     Answer,
     CutOff,
     Head,
@@ -63,21 +63,21 @@ class Gateway:
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
-        connection: Connection = scope["extensions"][CONNECTION]
+        response: SentResponse = scope["extensions"][RESPONSE]
         body = await _body(receive)
         if body is None:
             return
         if len(body) > REQUEST_BYTES_MAX:
             await _send(send, error(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes"))
-            connection.close_when_sent()
+            response.close_when_sent()
             return
         answer = None if self._always_on_threads or len(body) > LOOP_BYTES_MAX else self._at_once(scope, body)
         if answer is None:
-            answer = await self._on_thread(scope, body, send, connection)
+            answer = await self._on_thread(scope, body, send, response)
         if answer is None:
             return
         try:
-            await _sent(answer, send, connection)
+            await _sent(answer, send, response)
         finally:
             answer.close()
 
@@ -91,7 +91,7 @@ class Gateway:
             return None
 
     async def _on_thread(
-        self, scope: Mapping[str, Any], body: bytes, send: Send, connection: Connection
+        self, scope: Mapping[str, Any], body: bytes, send: Send, response: SentResponse
     ) -> Answer | None:
         """The response to a request that may wait; None if it has been sent piece by piece."""
         done: Future[Answer | None] = self._loop.create_future()
@@ -100,7 +100,7 @@ class Gateway:
             run = Run(self._application, environment(scope, body))
             answer = run.whole() if run.head is None or run.head.has_length else None
             if answer is None:
-                self._stream(run, send, connection)
+                self._stream(run, send, response)
             with suppress(RuntimeError):  # the loop has stopped
                 self._loop.call_soon_threadsafe(_settle, done, answer)
 
@@ -108,13 +108,13 @@ class Gateway:
             return error(503, f"{WAITING_MAX} calls wait already; try again when some have ended", retry=True)
         return await done
 
-    def _stream(self, run: Run, send: Send, connection: Connection) -> None:
+    def _stream(self, run: Run, send: Send, response: SentResponse) -> None:
         """Send a response of unknown length from a thread, until it ends or nobody reads it."""
-        end = connection.close_when_sent
+        end = response.close_when_sent
         try:
-            self._send_pieces(run, send, connection)
+            self._send_pieces(run, send, response)
         except CutOff:
-            end = end if connection.has_begun else connection.reset
+            end = end if response.has_begun else response.reset
         except LoopClosed:
             return
         except Exception:
@@ -124,15 +124,15 @@ class Gateway:
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(end)
 
-    def _send_pieces(self, run: Run, send: Send, connection: Connection) -> None:
+    def _send_pieces(self, run: Run, send: Send, response: SentResponse) -> None:
         assert run.head is not None, "a response without a head is an error, and whole"
         for piece in chain(run.pieces, [None]):
-            if not connection.has_begun:
-                self._loop.call_soon_threadsafe(connection.expect_stream)
+            if not response.has_begun:
+                self._loop.call_soon_threadsafe(response.expect_stream)
                 self._awaited(send, _start(run.head))
-            if piece is not None or connection.ends_streams:
+            if piece is not None or response.ends_streams:
                 self._awaited(send, _part(piece or b"", is_last=piece is None))
-            if connection.is_closed:
+            if response.is_closed:
                 return
 
     def _awaited(self, send: Send, message: Mapping[str, Any]) -> None:
@@ -171,13 +171,13 @@ async def _body(receive: Receive) -> bytes | None:
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-async def _sent(answer: Answer, send: Send, connection: Connection) -> None:
+async def _sent(answer: Answer, send: Send, response: SentResponse) -> None:
     if answer.is_cut and not answer.body:
-        connection.reset()
+        response.reset()
         return
     await _send(send, answer)
     if answer.is_cut:
-        connection.close_when_sent()
+        response.close_when_sent()
 
 
 async def _send(send: Send, answer: Answer) -> None:

@@ -150,7 +150,7 @@ class _Acceptor:
         forgotten = [connection for connection in found if connection.is_forgotten()]
         forgotten.sort(key=lambda connection: connection.idle_since_seconds or 0.0)
         for connection in forgotten[: len(forgotten) // 2 + 1]:
-            connection.close_when_sent()
+            connection.transport.close()
 
 
 def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
-CONNECTION: Final = "payment_sandbox.connection"  # the key among an ASGI scope's extensions
+RESPONSE: Final = "payment_sandbox.response"  # the key among an ASGI scope's extensions
 CUT_OFF: Final = "sandbox.cut_off"
 
 Headers = list[tuple[str, str]]

@@ -129,7 +129,7 @@ class PaymentSandbox:
         project, server = self._project, self.server.in_process
         if project is None or server is None:
             raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
-        from payment_sandbox.testing.in_process import Receiver
+        from payment_sandbox.testing.merchant_app import Receiver
 
         try:
             project.change_settings({"webhook_url": webhook_url})

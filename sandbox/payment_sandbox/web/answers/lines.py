@@ -81,7 +81,7 @@ LINE: Final[Table[OrderLine]] = Table(
 )
 
 
-@checks
+@checks(although_invalid=True)
 def sign_fits_type(self: Any, data: Mapping[str, Any], **options: Any) -> None:
     """Allow negative amounts only for types that lower the total."""
     if data.get("amount", 0) < 0 and data.get("type") not in NEGATIVE_LINE_TYPES:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import ValidationError, validate, validates_schema
+from marshmallow import ValidationError, validate
 
-from payment_sandbox.forms import Cents, Choice, Form, Moment, PeriodText, Problem, Text, Whole
+from payment_sandbox.forms import Cents, Choice, Form, Moment, PeriodText, Problem, Text, Whole, checks
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
@@ -31,7 +31,7 @@ class ActForm(Form):
     amount = Cents(about="For the bank's credit action: cents; by default the full missing amount.")
     reason = Text(about="The reason for a failure or decline.")
 
-    @validates_schema(skip_on_field_errors=True)
+    @checks(although_invalid=False)
     def actor_can(self, data: Mapping[str, Any], **options: Any) -> None:
         """Check that the actor has this action."""
         actions = ACTIONS[data["actor"]]
@@ -57,7 +57,7 @@ class ClockForm(Form):
     )
     now = Moment(about="The new time; it can only move forward.")
 
-    @validates_schema(skip_on_field_errors=True)
+    @checks(although_invalid=False)
     def something(self, data: Mapping[str, Any], **options: Any) -> None:
         """Refuse an empty change, and a rate for a frozen clock."""
         if not data:
@@ -79,7 +79,7 @@ class AdvanceForm(Form):
         about="Stop after this many real seconds; 60 by default.",
     )
 
-    @validates_schema(skip_on_field_errors=True)
+    @checks(although_invalid=False)
     def one_aim(self, data: Mapping[str, Any], **options: Any) -> None:
         """Require exactly one target."""
         aims = ("by", "to", "until")
