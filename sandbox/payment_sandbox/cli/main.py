@@ -3,7 +3,6 @@
 import gc
 import json
 import os
-import re
 import secrets
 import signal
 import sys
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from payment_sandbox.cli.remote import COMMANDS, scenario_names
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.version import __version__
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
 
 PROGRAM = "payment-sandbox"
-HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
+HOST_NAME = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

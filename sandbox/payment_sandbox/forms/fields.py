@@ -1,6 +1,5 @@
 """The field types of requests; each error message says what is expected."""
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -9,6 +8,7 @@ from urllib.parse import urlsplit
 from marshmallow import ValidationError, fields, validate
 
 from payment_sandbox.forms.base import Problem, did_you_mean, nearest_word
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.kernel.periods import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 
@@ -31,6 +31,20 @@ class Told:
         super().__init__(*parts, **options)
 
 
+class Matches(validate.Validator):
+    """The whole text matches a pattern."""
+
+    def __init__(self, pattern: str, error: str) -> None:
+        self._pattern = Pattern(pattern)
+        self._error = error
+
+    def __call__(self, value: str) -> str:
+        """Refuse any other text."""
+        if self._pattern.fullmatch(value) is None:
+            raise ValidationError(self._error)
+        return value
+
+
 class Text(Told, fields.String):
     """A string; ``pattern`` restricts it, ``expected`` describes the pattern in words."""
 
@@ -41,9 +55,7 @@ class Text(Told, fields.String):
             options = _described(options, pattern=f"^(?:{pattern})$")
         super().__init__(**options)
         if pattern is not None:
-            self.validators.append(
-                validate.Regexp(re.compile(rf"(?:{pattern})\Z"), error=f"must be {expected}")
-            )
+            self.validators.append(Matches(pattern, f"must be {expected}"))
 
 
 class NumberOrText(Text):

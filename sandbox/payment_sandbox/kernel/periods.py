@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from payment_sandbox.kernel.patterns import Pattern
+
 LAST_MOMENT: Final = datetime.max.replace(tzinfo=UTC)
 DIGITS_MAX: Final = 9  # per number: more than any period that fits the calendar
 
 _whole = rf"(?:(\d{{1,{DIGITS_MAX}}})%s)?"
 _number = rf"(?:(\d{{1,{DIGITS_MAX}}}(?:[.,]\d{{1,6}})?)%s)?"
-_SPELLING: Final = re.compile(
+_SPELLING: Final = Pattern(
     "P"
     + "".join(_whole % unit for unit in "YM")
     + "".join(_number % unit for unit in "WD")
@@ -20,7 +22,7 @@ _SPELLING: Final = re.compile(
     + ")?",
     re.ASCII,
 )
-_FRACTION: Final = re.compile(r"[.,]\d+[A-Z].")  # before another number: only the last may have a fraction
+_FRACTION: Final = Pattern(r"[.,]\d+[A-Z].")  # before another number: only the last may have a fraction
 
 
 class PeriodError(ValueError):

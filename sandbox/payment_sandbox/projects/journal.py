@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.scenarios.model import Decision
 
 ENTRIES_MAX: Final = 10_000
 BODY_KEPT_BYTES: Final = 16_384
 
-_CVC: Final = re.compile(rb'("cvc"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\]?|[^\s,}\]]+)')
-_CARD_NUMBER: Final = re.compile(
+_CVC: Final = Pattern(rb'("cvc"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\]?|[^\s,}\]]+)')
+_CARD_NUMBER: Final = Pattern(
     rb"(?<![\w-])[2-6](?:\d{12,18}|\d{3}(?:[ -]\d{4}){2}[ -]\d{1,7}|\d{3}[ -]\d{6}[ -]\d{5})(?![\w-])"
 )
 

@@ -13,7 +13,7 @@ from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.pacer import Pacer
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 
-ORDERS_PER_FREEZE: Final = 1000
+ORDERS_PER_FREEZE: Final = 250
 
 REAL_TIME: Final = RealTime(wall_now, monotonic_seconds)
 

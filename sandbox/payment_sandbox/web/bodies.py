@@ -1,13 +1,13 @@
 """Strict parsing of request bodies: ambiguous JSON is refused."""
 
 import json
-import re
 from collections.abc import Mapping
 from math import isinf
 from typing import Any, Final
 
 from flask import request
 
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.errors import RequestRefused
@@ -16,7 +16,7 @@ BODY_BYTES_MAX: Final = 1 << 20  # SET-09
 NESTING_MAX: Final = 100
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
-_UNPAIRED: Final = re.compile("[\ud800-\udfff\x00]")
+_UNPAIRED: Final = Pattern("[\ud800-\udfff\x00]")
 
 
 def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:

@@ -107,7 +107,7 @@ def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str
 
 
 def _answer(facts: Facts, summary: str, example: Any) -> dict[str, Any]:
-    schema: Any = facts.answers or {}
+    schema: Any = facts.shape or {}
     if facts.is_list:
         schema = {"type": "array", "items": schema}
     content = {"schema": schema} if example is None else {"schema": schema, "example": example}

@@ -8,6 +8,7 @@ from flask import Blueprint, Flask, Response, current_app, request
 from marshmallow import Schema
 
 from payment_sandbox.forms import Form
+from payment_sandbox.web.answers.later import Later
 
 JSON: Final = "application/json"
 HTML: Final = "text/html"
@@ -25,7 +26,7 @@ class Facts:
     on threads.
     """
 
-    answers: type[Schema] | None = None
+    answers: type[Schema] | Later | None = None
     is_list: bool = False
     status: int = 200
     reads: type[Form] | None = None
@@ -37,6 +38,11 @@ class Facts:
     rules: Mapping[str, str] = field(default_factory=dict)
     media_type: str = JSON
     waits: bool = False
+
+    @property
+    def shape(self) -> type[Schema] | None:
+        """The shape of a successful response, or of its items."""
+        return self.answers.shape if isinstance(self.answers, Later) else self.answers
 
 
 class RouteWithoutFacts(Exception):

@@ -5,12 +5,12 @@ from flask import Response
 from payment_sandbox.forms import read
 from payment_sandbox.operations import clock as clocks
 from payment_sandbox.operations.advance import Limits, agenda
-from payment_sandbox.web.answers import control_shapes as shapes
 from payment_sandbox.web.answers.control import (
     advance_record,
     clock_record,
     stopped_record,
 )
+from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.bodies import json_body
@@ -22,7 +22,7 @@ CLOCK = ClockForm()
 ADVANCE = AdvanceForm()
 
 
-@route(control, "GET", "/clock/", answers=shapes.ClockShape)
+@route(control, "GET", "/clock/", answers=Later("ClockShape"))
 def get_clock() -> Response:
     """Get the clock."""
     return json_answer(clock_record(project()))
@@ -33,7 +33,7 @@ def get_clock() -> Response:
     "PATCH",
     "/clock/",
     reads=ClockForm,
-    answers=shapes.MovedClockShape,
+    answers=Later("MovedClockShape"),
     errors=(*BODY_ERRORS, 409),
     example={"mode": "running", "rate": 3600},
     waits=True,
@@ -49,7 +49,7 @@ def patch_clock() -> Response:
     "POST",
     "/clock/advance/",
     reads=AdvanceForm,
-    answers=shapes.AdvanceShape,
+    answers=Later("AdvanceShape"),
     errors=(*BODY_ERRORS, 409),
     example={"by": "PT30M"},
     waits=True,
@@ -62,7 +62,7 @@ def post_advance() -> Response:
     return json_answer(advance_record(clocks.advance_clock(project(), aim, limits)))
 
 
-@route(control, "GET", "/agenda/", answers=shapes.AgendaShape, waits=True)
+@route(control, "GET", "/agenda/", answers=Later("AgendaShape"), waits=True)
 def get_agenda() -> Response:
     """List the scheduled events, and those that failed (CTL-17)."""
     return list_answer(agenda(project().epoch))

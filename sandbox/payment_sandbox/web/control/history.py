@@ -6,8 +6,8 @@ from flask import Response, request
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.operations.redeliver_webhook import redeliver
-from payment_sandbox.web.answers import control_shapes as shapes
 from payment_sandbox.web.answers.control import delivery_record
+from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.control import history_filters
@@ -20,7 +20,7 @@ from payment_sandbox.web.routes import route
     control,
     "GET",
     "/webhooks/",
-    answers=shapes.WebhooksShape,
+    answers=Later("WebhooksShape"),
     query=WebhooksQuery,
     errors=(400, 401),
     waits=True,
@@ -35,7 +35,7 @@ def get_webhooks() -> Response:
     control,
     "POST",
     "/webhooks/<delivery_id>/redeliver/",
-    answers=shapes.DeliveryShape,
+    answers=Later("DeliveryShape"),
     errors=(401, 404),
     waits=True,
 )
@@ -48,7 +48,7 @@ def post_redelivery(delivery_id: str) -> Response:
     control,
     "GET",
     "/journal/",
-    answers=shapes.JournalShape,
+    answers=Later("JournalShape"),
     query=JournalQuery,
     errors=(400, 401),
     waits=True,
@@ -61,7 +61,7 @@ def get_journal() -> Response:
     return list_answer(items, dropped, **history_filters.besides(project(), request.args.get("order_id")))
 
 
-@route(control, "GET", "/fidelity/", answers=shapes.FidelityShape, waits=True)
+@route(control, "GET", "/fidelity/", answers=Later("FidelityShape"), waits=True)
 def get_fidelity() -> Response:
     """List every rule with the tests that prove it, and every assumption (SET-70)."""
     shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]

@@ -12,7 +12,7 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.web.after import hold_webhooks
-from payment_sandbox.web.answers import control_shapes as shapes
+from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.order import ORDER
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.auth import project, registry
@@ -69,14 +69,14 @@ def delete_scenario() -> Response:
     return json_answer(project().epoch.state.scenario.document)
 
 
-@route(control, "GET", "/scenarios/", answers=shapes.ScenariosShape)
+@route(control, "GET", "/scenarios/", answers=Later("ScenariosShape"))
 def get_scenarios() -> Response:
     """List the scenarios that can be chosen by name (CTL-18)."""
     known = registry().catalogue.scenarios.values()
     return list_answer([{"name": found.name, "description": found.description} for found in known])
 
 
-@route(control, "GET", "/scenarios/schema/", answers=shapes.JsonSchemaShape, waits=True)
+@route(control, "GET", "/scenarios/schema/", answers=Later("JsonSchemaShape"), waits=True)
 def get_scenario_schema() -> Response:
     """Get the JSON Schema of scenario files, for editors."""
     return json_answer(file_schema())

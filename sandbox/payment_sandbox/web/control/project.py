@@ -4,8 +4,8 @@ from flask import Response
 
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
-from payment_sandbox.web.answers import control_shapes as shapes
 from payment_sandbox.web.answers.control import project_record
+from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import json_body
@@ -16,7 +16,7 @@ from payment_sandbox.web.routes import route
 STATE_BYTES_MAX = 256 << 20
 
 
-@route(control, "GET", "/project/", answers=shapes.ProjectShape)
+@route(control, "GET", "/project/", answers=Later("ProjectShape"))
 def get_project() -> Response:
     """Get the project."""
     return json_answer(project_record(project()))
@@ -27,7 +27,7 @@ def get_project() -> Response:
     "PATCH",
     "/project/",
     reads=SettingsForm,
-    answers=shapes.ProjectShape,
+    answers=Later("ProjectShape"),
     errors=BODY_ERRORS,
     example={"mode": "live"},
 )
@@ -37,21 +37,21 @@ def patch_project() -> Response:
     return json_answer(project_record(project()))
 
 
-@route(control, "DELETE", "/project/", answers=shapes.DeletedShape)
+@route(control, "DELETE", "/project/", answers=Later("DeletedShape"))
 def delete_project() -> Response:
     """Delete the project; its API key stops working."""
     registry().delete(project())
     return json_answer({"deleted": project().project_id})
 
 
-@route(control, "POST", "/reset/", answers=shapes.ProjectShape)
+@route(control, "POST", "/reset/", answers=Later("ProjectShape"))
 def post_reset() -> Response:
     """Reset the project to its initial state (CTL-09)."""
     project().reset()
     return json_answer(project_record(project()))
 
 
-@route(control, "GET", "/state/", answers=shapes.SnapshotShape, waits=True)
+@route(control, "GET", "/state/", answers=Later("SnapshotShape"), waits=True)
 def get_state() -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
     return json_answer(snapshot.snapshot_of(project()))
@@ -62,7 +62,7 @@ def get_state() -> Response:
     "PUT",
     "/state/",
     reads=StateForm,
-    answers=shapes.ProjectShape,
+    answers=Later("ProjectShape"),
     errors=(*BODY_ERRORS, 409),
     waits=True,
 )

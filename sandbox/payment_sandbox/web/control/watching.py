@@ -10,7 +10,7 @@ from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.control_shapes import WaitedShape
+from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import project, select_project
 from payment_sandbox.web.control.forms import WaitQuery
@@ -32,7 +32,7 @@ watching.before_request(refuse_unknown)
     watching,
     "GET",
     "/wait/",
-    answers=WaitedShape,
+    answers=Later("WaitedShape"),
     query=WaitQuery,
     errors=(400, 401, 404, 408),
     waits=True,

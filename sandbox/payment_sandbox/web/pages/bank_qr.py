@@ -1,13 +1,13 @@
 """The page behind a bank QR code, for scanners other than banking apps."""
 
 import hmac
-import re
 from decimal import Decimal
 from secrets import token_urlsafe
 from typing import Final
 
 from flask import Response, render_template, request, url_for
 
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents
@@ -25,7 +25,7 @@ from payment_sandbox.web.pages.payer_page import TOKEN, PayerPage, chosen_langua
 from payment_sandbox.web.pages.qr_image import qr_png
 from payment_sandbox.web.routes import route
 
-TYPED: Final = re.compile(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
+TYPED: Final = Pattern(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
 BAD_REQUEST: Final = 400
 QR: Final = "/qr/<project_id>/<qr_id>"
 

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.cards import CARDS, FRICTIONLESS, Card
 
 BY_NUMBER: Final = {card.number: card for card in CARDS.values()}
-NUMBER: Final = re.compile(r"[0-9]{12,19}")
-EXPIRY: Final = re.compile(r"([0-9]{1,2})\s*/?\s*(?:20)?([0-9]{2})")
-CVC: Final = re.compile(r"[0-9]{3}")
+NUMBER: Final = Pattern(r"[0-9]{12,19}")
+EXPIRY: Final = Pattern(r"([0-9]{1,2})\s*/?\s*(?:20)?([0-9]{2})")
+CVC: Final = Pattern(r"[0-9]{3}")
 CENTURY: Final = 2000
 OFFERED: Final = tuple(
     CARDS[name]

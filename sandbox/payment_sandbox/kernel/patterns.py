@@ -1,0 +1,34 @@
+"""Regular expressions that are compiled when they are first used, so that starting up stays fast."""
+
+import re
+from functools import cached_property
+from typing import Any, AnyStr, Generic
+
+
+class Pattern(Generic[AnyStr]):
+    """A regular expression; it has the methods of a compiled one that the sandbox uses."""
+
+    def __init__(self, pattern: AnyStr, flags: int = 0) -> None:
+        self.pattern: AnyStr = pattern
+        self._flags = flags
+
+    @cached_property
+    def compiled(self) -> re.Pattern[AnyStr]:
+        """The compiled expression."""
+        return re.compile(self.pattern, self._flags)
+
+    def search(self, text: AnyStr) -> re.Match[AnyStr] | None:
+        """The first place in the text that matches."""
+        return self.compiled.search(text)
+
+    def match(self, text: AnyStr) -> re.Match[AnyStr] | None:
+        """A match at the text's beginning."""
+        return self.compiled.match(text)
+
+    def fullmatch(self, text: AnyStr) -> re.Match[AnyStr] | None:
+        """A match of the whole text."""
+        return self.compiled.fullmatch(text)
+
+    def sub(self, replacement: Any, text: AnyStr) -> AnyStr:
+        """The text with all matches replaced."""
+        return self.compiled.sub(replacement, text)
