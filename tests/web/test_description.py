@@ -110,3 +110,20 @@ def test_a_route_without_facts_does_not_start() -> None:
     app.add_url_rule("/more/", view_func=lambda: "more")
     with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):
         require_facts(app)
+
+
+def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:
+    """In examples, too: mock servers and generators try to resolve whatever looks like a reference."""
+    document = sandbox.get("/openapi.json").json()
+
+    def references(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            yield from (value for key, value in node.items() if key == "$ref")
+        for inner in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            yield from references(inner)
+
+    for reference in set(references(document)):
+        found = document
+        for key in reference.removeprefix("#/").split("/"):
+            assert key in found, reference
+            found = found[key]

@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from marshmallow import ValidationError, fields, validate
 
+from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.base import Problem, did_you_mean, nearest_word
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.kernel.periods import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 
-URL_LENGTH_MAX: Final = 2048
 SECONDS_MAX: Final = 60
 COMMON: Final = {"required": "is required", "null": "must not be null"}
 
@@ -269,30 +268,6 @@ class WebUrl(Text):
         if problem:
             raise ValidationError(f"must be a web address such as https://shop.example/paid: {problem}")
         return text
-
-
-def url_problem(text: str) -> str | None:
-    """Why a text is not an http or https address; None when it is one."""
-    if len(text) > URL_LENGTH_MAX:
-        return f"it is longer than {URL_LENGTH_MAX} characters"
-    if not text.isprintable() or " " in text or "\\" in text:
-        return "it contains a space, a backslash or a control character"
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError as error:
-        return str(error)
-    if parts.scheme not in ("http", "https"):
-        return "its scheme is not http or https"
-    if not parts.hostname:
-        return "it has no host"
-    if "@" in parts.netloc:
-        return "it contains credentials"
-    try:
-        parts.hostname.encode("idna")
-    except UnicodeError:
-        return "its host is not a valid host name"
-    return None
 
 
 def without_nulls(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from payment_sandbox.forms.fields import url_problem
+from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.kernel.periods import Period, PeriodError
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.actions import ACTIONS, Action

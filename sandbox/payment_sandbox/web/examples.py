@@ -140,7 +140,7 @@ def _control(shop: Shop) -> None:
 
 
 def _short(data: Any) -> Any:
-    """The data with long lists shortened."""
+    """The data with long lists shortened, and without references, which tools would try to resolve."""
     if isinstance(data, dict):
-        return {key: _short(value) for key, value in data.items()}
+        return {key: _short(value) for key, value in data.items() if key != "$ref"}
     return [_short(item) for item in data[:SHOWN_MOST]] if isinstance(data, list) else data
