@@ -1,16 +1,16 @@
 """A form reads one JSON object and reports what is wrong as violations with paths."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validates_schema
 
-from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Violation
 
 REPAIRS: Final = "repairs"
 CHECKS: Final = "checks"
 OTHER: Final = "other"
-VIOLATIONS_MAX = 100  # a body with a million wrong items still gets a short answer
 
 
 class Problem(str):
@@ -100,7 +100,7 @@ def load(
         loaded: dict[str, Any] = form.load(data)
     except ValidationError as error:
         valid = error.valid_data if isinstance(error.valid_data, dict) else {}
-        return valid, list(_violations(error.messages, ""))[:most]
+        return valid, list(islice(_violations(error.messages, ""), most))
     return loaded, []
 
 

@@ -11,6 +11,7 @@ from payment_sandbox.forms.base import Problem, did_you_mean, nearest_word
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.kernel.periods import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
+from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
 SECONDS_MAX: Final = 60
 COMMON: Final = {"required": "is required", "null": "must not be null"}
@@ -169,7 +170,7 @@ class Items(Told, fields.List):  # type: ignore[type-arg] # List is not generic 
         errors: dict[Any, Any] = {}
         items: list[Any] = []
         try:
-            items = super()._deserialize(value, attr, data, **options)
+            items = super()._deserialize(self._examined(value), attr, data, **options)
         except ValidationError as error:
             if not isinstance(error.messages, dict):
                 raise
@@ -179,6 +180,12 @@ class Items(Told, fields.List):  # type: ignore[type-arg] # List is not generic 
         if errors:
             raise ValidationError(errors, valid_data=items)
         return items
+
+    def _examined(self, value: Any) -> Any:
+        """The items to read: of a list that is too long in any case, only so many."""
+        if self.most is None or not isinstance(value, list):
+            return value
+        return value[: self.most + VIOLATIONS_MAX]
 
     def _bounds(self) -> str:
         least = f"at least {self.least}" if self.least else ""

@@ -7,13 +7,14 @@ property tests.
 
 from collections.abc import Callable
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 from marshmallow import ValidationError, missing, validate
 
 from payment_sandbox.forms.base import CHECKS, REPAIRS, Form, hook_kinds, load, unknown_keys
 from payment_sandbox.forms.fields import Anything, Cents, Choice, Flag, Items, Part, Text, Whole
-from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid
 
 Reads = Callable[[Any], Any]
 
@@ -41,7 +42,8 @@ def read(form: Form, data: Any) -> dict[str, Any]:
     if valid is not None:
         return valid
     loaded, violations = load(form, data)
-    violations += [unknown.violation() for unknown in unknown_keys(form, data)]
+    left = VIOLATIONS_MAX - len(violations)
+    violations += [unknown.violation() for unknown in islice(unknown_keys(form, data), left)]
     if violations:
         raise Invalid(violations)
     return loaded

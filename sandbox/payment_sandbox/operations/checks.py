@@ -1,12 +1,13 @@
 """Checks that a well-formed order is payable: by this merchant, with what its method needs."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common.base import AttemptDraft, Method, Terms
 from payment_sandbox.operations.attempts import available, is_usable, why_unavailable
-from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.orders.refusals import VIOLATIONS_MAX, WORD_LENGTH_MAX, Violation
 from payment_sandbox.projects.settings import Settings
 
 NEEDS: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
@@ -17,7 +18,7 @@ def check_order(
 ) -> list[Violation]:
     """Check an order, skipping the parts in which its form ``found`` violations."""
     violations: list[Violation] = []
-    for index, asked in enumerate(data.get("transactions", ())):
+    for index, asked in enumerate(data.get("transactions", ())[:VIOLATIONS_MAX]):
         violations += _check_transaction(f"transactions[{index}]", asked, data, found, settings, terms)
     if "payment_methods" in data and not _is_wrong("payment_methods", found):
         violations += _check_allow_list(data["payment_methods"], data, found, settings)
@@ -73,21 +74,17 @@ def _missing(method: Method, data: Mapping[str, Any]) -> list[str]:
 def _check_allow_list(
     names: Sequence[str], data: Mapping[str, Any], found: Sequence[Violation], settings: Settings
 ) -> list[Violation]:
-    unknown = [
-        Violation(
-            f"payment_methods[{index}]",
-            f"{name!r} is not a payment method",
-            _usable(data, found, settings, available(settings)),
-        )
-        for index, name in enumerate(names)
-        if settings.method(name) is None
+    usable = _usable(data, found, settings, available(settings))
+    unknown = ((index, name) for index, name in enumerate(names) if settings.method(name) is None)
+    violations = [
+        Violation(f"payment_methods[{index}]", f"{name[:WORD_LENGTH_MAX]!r} is not a payment method", usable)
+        for index, name in islice(unknown, VIOLATIONS_MAX)
     ]
-    if unknown:
-        return unknown
-    if _usable(data, found, settings, names):
+    if violations:
+        return violations
+    if _usable(data, found, settings, list(dict.fromkeys(names))):
         return []
     problem = "none of these methods can pay this order"
-    usable = _usable(data, found, settings, available(settings))
     return [Violation("payment_methods", problem, usable, rule="GEN-04")]
 
 

@@ -1,10 +1,12 @@
 """Order lines, and the quantities of them in a request."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
-from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.refusals import ALLOWED_MAX, VIOLATIONS_MAX, WORD_LENGTH_MAX, Invalid, Violation
 
 LINE_TYPES: Final = (
     "physical",
@@ -66,15 +68,20 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
     Raises:
         Invalid: lists every unknown id with its path, and the known ids.
     """
-    known = sorted({line.merchant_order_line_id for line in lines if line.merchant_order_line_id is not None})
+    known = {line.merchant_order_line_id for line in lines if line.merchant_order_line_id is not None}
+    unknown = (
+        (position, item.merchant_order_line_id)
+        for position, item in enumerate(asked)
+        if item.merchant_order_line_id not in known
+    )
+    shown = sorted(known)[:ALLOWED_MAX]
     violations = [
         Violation(
             f"order_lines[{position}].merchant_order_line_id",
-            f"no line of this order has the id {item.merchant_order_line_id!r}",
-            known,
+            f"no line of this order has the id {line_id[:WORD_LENGTH_MAX]!r}",
+            shown,
         )
-        for position, item in enumerate(asked)
-        if item.merchant_order_line_id not in known
+        for position, line_id in islice(unknown, VIOLATIONS_MAX)
     ]
     if violations:
         raise Invalid(violations)
@@ -90,18 +97,24 @@ def allocate(
     Returns:
         The quantities by line index, and a message for each line with too little left.
     """
+    with_id: dict[str | None, deque[int]] = {}  # the lines with something left, first to last
+    for index, line in enumerate(lines):
+        if left.get(index, 0) > 0:
+            with_id.setdefault(line.merchant_order_line_id, deque()).append(index)
     available = dict(left)
     taken: dict[int, int] = {}
     short: list[str] = []
     for item in asked:
         wanted = item.quantity
-        for index, line in enumerate(lines):
-            if line.merchant_order_line_id != item.merchant_order_line_id or not wanted:
-                continue
-            part = min(wanted, available.get(index, 0))
-            available[index] = available.get(index, 0) - part
+        indexes = with_id.get(item.merchant_order_line_id, deque())
+        while wanted and indexes:
+            index = indexes[0]
+            part = min(wanted, available[index])
+            available[index] -= part
             taken[index] = taken.get(index, 0) + part
             wanted -= part
+            if not available[index]:
+                indexes.popleft()
         if wanted:
             short.append(
                 f"line {item.merchant_order_line_id!r}: {item.quantity} requested, "

@@ -1,7 +1,11 @@
 """Refusals: one exception class per reason."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+VIOLATIONS_MAX: Final = 100  # a body with a million errors still gets a short answer, in little time
+ALLOWED_MAX: Final = 100
+WORD_LENGTH_MAX: Final = 100  # of a wrong word that a message repeats
 
 
 class Violation(NamedTuple):

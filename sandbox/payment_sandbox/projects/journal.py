@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -72,7 +72,7 @@ class Journal:
     def __init__(self) -> None:
         self.entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
         self.dropped = 0
-        self.decisions: dict[str, Decision] = {}  # by transaction
+        self.decisions: OrderedDict[str, Decision] = OrderedDict()  # by transaction
         self.returns: deque[ReturnVisit] = deque(maxlen=ENTRIES_MAX)
         self.statuses: deque[StatusReached] = deque(maxlen=ENTRIES_MAX)
         self.failures: deque[Failure] = deque(maxlen=ENTRIES_MAX)
@@ -81,7 +81,7 @@ class Journal:
         """Store the scenario's decisions on attempts, up to the same limit as entries."""
         self.decisions.update(decisions)
         while len(self.decisions) > ENTRIES_MAX:
-            del self.decisions[next(iter(self.decisions))]
+            self.decisions.popitem(last=False)
 
     def add(self, entry: JournalEntry) -> None:
         """Add an entry; a full journal drops its oldest."""

@@ -105,10 +105,18 @@ def parse(body: bytes) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise RequestRefused(400, f"the body holds the key {twice[:100]!r} twice in one object")
+        raise RequestRefused(400, f"the body holds the key {_twice(pairs)[:100]!r} twice in one object")
     return mapping
+
+
+def _twice(pairs: list[tuple[str, Any]]) -> str:
+    """The first key that comes again."""
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            return key
+        seen.add(key)
+    raise AssertionError("there is one")
 
 
 def _constant(name: str) -> Any:

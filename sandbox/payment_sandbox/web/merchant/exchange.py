@@ -16,6 +16,7 @@ from payment_sandbox.web.merchant.faults import strike_after, strike_before
 from payment_sandbox.web.merchant.reading import name_ignored
 
 REFUSED: Final = 400
+PATH_KEPT_MAX: Final = 1000
 
 
 def begin() -> Response | None:
@@ -58,8 +59,8 @@ def _keep(project: Project, response: Response, here: Exchange) -> None:
         JournalEntry(
             at=project.now(),
             method=request.method,
-            path=request.path,
-            query=request.query_string.decode(errors="replace"),
+            path=request.path[:PATH_KEPT_MAX],
+            query=request.query_string[:PATH_KEPT_MAX].decode(errors="replace"),
             status=status,
             request=_request_body(here),
             response=answer[:BODY_KEPT_BYTES],
@@ -68,7 +69,7 @@ def _keep(project: Project, response: Response, here: Exchange) -> None:
             fault=dict(here.fault) or None,
             real_at=here.real_at or project.services.real.wall_now(),
             transaction_id=here.transaction_id,
-            order_id=here.order_id or (request.view_args or {}).get("order_id"),
+            order_id=here.order_id or (request.view_args or {}).get("order_id", "")[:PATH_KEPT_MAX] or None,
         )
     )
     if project.events.watchers:

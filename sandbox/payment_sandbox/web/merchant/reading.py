@@ -1,6 +1,7 @@
 """Reading merchant requests: unknown keys are ignored and named, or refused by project setting."""
 
 from collections.abc import Container, Sequence
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -8,7 +9,7 @@ from flask import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.quick import quickly
-from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.carried import exchange
@@ -30,7 +31,8 @@ def read_partly(
     if valid is not None:
         return valid, []
     data, violations = load(form, body)
-    unknown = [found for found in unknown_keys(form, body) if found.path not in also_known]
+    others = (found for found in unknown_keys(form, body) if found.path not in also_known)
+    unknown = list(islice(others, VIOLATIONS_MAX))
     if project.settings.unknown_fields == "reject":
         violations += [found.violation() for found in unknown]
     else:

@@ -1,0 +1,145 @@
+"""One request, however long, takes little time and gets a short answer."""
+
+import gc
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import walk_packages
+from time import perf_counter
+from typing import Any
+
+import pytest
+import requests
+
+import payment_sandbox
+from payment_sandbox.kernel.patterns import Pattern
+from tests.support.driver import Sandbox, card, violations
+
+JSON = {"Content-Type": "application/json"}
+AT_ONCE_SECONDS = 1.5  # what took seconds to minutes, also on a slow machine
+ANSWER_BYTES_MAX = 1 << 17
+LENGTH = 40_000
+
+
+def patterns() -> Iterator[Pattern[Any]]:
+    """Every pattern of the package."""
+    for module in walk_packages(payment_sandbox.__path__, "payment_sandbox."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    yield from (found for found in gc.get_objects() if isinstance(found, Pattern))
+
+
+def test_patterns_take_time_that_grows_with_the_text_only() -> None:
+    """Blanks, digits, quotes, brackets and words, over and over, with an end that does not fit."""
+    pieces = [
+        " ",
+        "1",
+        "4",
+        "1 ",
+        "1-",
+        '"',
+        '\\"',
+        "[",
+        '"cvc"',
+        '"cvc":"',
+        '"cvc" ',
+        "P1",
+        "a",
+        "a.",
+        "[.,",
+    ]
+    found = list(patterns())
+    assert len(found) > 8
+    for pattern in found:
+        for piece in pieces:
+            text: Any = (piece * LENGTH)[:LENGTH] + "!"
+            hostile = text.encode() if isinstance(pattern.pattern, bytes) else text
+            begun = perf_counter()
+            pattern.search(hostile)
+            pattern.fullmatch(hostile)
+            pattern.sub("" if isinstance(hostile, str) else b"", hostile)
+            assert perf_counter() - begun < AT_ONCE_SECONDS, (pattern.pattern, piece)
+
+
+def timed(answer: requests.Response) -> requests.Response:
+    """Expect an answer that came soon and is short."""
+    assert answer.elapsed.total_seconds() < AT_ONCE_SECONDS
+    assert len(answer.content) < ANSWER_BYTES_MAX
+    return answer
+
+
+@pytest.mark.parametrize("field", ["number", "expiry", "cvc", "holder"])
+def test_a_form_field_may_be_long(sandbox: Sandbox, field: str) -> None:
+    """Anybody can send it, without a key."""
+    order = sandbox.place(card())
+    url = f"http://{order['transactions'][0]['payment_url']}"
+    page = requests.get(url, timeout=5).text
+    token = page.partition('name="token" value="')[2].partition('"')[0]
+    fields = {"action": "pay", "token": token, "number": "4", "expiry": "1", field: "1" + " " * LENGTH + "x"}
+    timed(requests.post(url, data=fields, timeout=60))
+    assert sandbox.read(order)["status"] == "processing"
+
+
+def test_a_header_may_be_long(sandbox: Sandbox) -> None:
+    """Up to the limit of the headers; the library's own pattern takes quadratic time."""
+    for header in ("Accept", "Accept-Language", "If-None-Match", "Cookie", "Authorization", "Content-Type"):
+        timed(requests.get(f"{sandbox.url}/health/", headers={header: "a" + " " * 15_000 + "b"}, timeout=60))
+        refused = requests.get(f"{sandbox.url}/health/", headers={header: "a" + " " * 100_000}, timeout=60)
+        assert timed(refused).status_code == 431
+
+
+def test_a_key_that_comes_twice_is_found_soon(sandbox: Sandbox) -> None:
+    """Among forty thousand."""
+    pairs = ", ".join(f'"{number}": 1' for number in [*range(LENGTH), LENGTH - 1])
+    answer = requests.post(f"{sandbox.url}/control/projects/", data=f"{{{pairs}}}", headers=JSON, timeout=60)
+    assert timed(answer).status_code == 400
+    assert f"'{LENGTH - 1}' twice" in answer.json()["error"]["value"]
+
+
+def lines(count: int) -> list[dict[str, Any]]:
+    """As many lines of one item each."""
+    return [{"merchant_order_line_id": str(number), "amount": 1, "quantity": 1} for number in range(count)]
+
+
+def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> None:
+    """Each in time that grows with their number only; wrong ones repeat few of the right ones."""
+    count = 8000
+    order = sandbox.pay(sandbox.place(card(capture_mode="manual"), amount=count, order_lines=lines(count)))
+    path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
+    wrong = [{"merchant_order_line_id": f"x{number}", "quantity": 1} for number in range(count)]
+    answer = sandbox.post(f"{path}/captures/orderlines/", {"order_lines": wrong})
+    assert timed(answer).status_code == 400
+    assert len(answer.json()["error"]["violations"]) == 100
+    right = [{"merchant_order_line_id": str(number), "quantity": 1} for number in range(count)]
+    for call, part in (("captures", right[: count // 2]), ("voids", right[count // 2 :])):
+        begun = perf_counter()
+        assert sandbox.post(f"{path}/{call}/orderlines/", {"order_lines": part}).status_code < 300
+        assert perf_counter() - begun < AT_ONCE_SECONDS
+    begun = perf_counter()
+    refunded = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"order_lines": right[: count // 2]})
+    assert refunded.status_code == 201
+    assert perf_counter() - begun < AT_ONCE_SECONDS
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"transactions": [{"payment_method": 1}] * 60_000},
+        {"transactions": [{"payment_method": "x"}] * 40_000},
+        {"payment_methods": ["x"] * 90_000},
+        {f"unknown{number}": 1 for number in range(20_000)},
+    ],
+    ids=["wrong transactions", "unknown methods", "unknown in the list", "unknown keys"],
+)
+def test_violations_are_counted_before_the_work(sandbox: Sandbox, body: dict[str, Any]) -> None:
+    """The hundredth is the last."""
+    timed(sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 1, **body}))
+    found = sandbox.patch("/control/project/", {f"unknown{number}": 1 for number in range(20_000)})
+    assert len(violations(timed(found))) == 100
+
+
+def test_the_journal_keeps_a_part_of_what_is_long(sandbox: Sandbox) -> None:
+    """Of paths and queries."""
+    sandbox.get(f"/v1/orders/{'x' * 8000}/?{'y' * 4000}")
+    (entry,) = sandbox.get("/control/journal/").json()["items"]
+    assert len(json.dumps({**entry, "response": None})) < 4000
