@@ -139,6 +139,17 @@ def test_a_body_that_is_not_json_by_its_type_is_refused(sandbox: Sandbox, kind: 
     assert (kind or "nothing") in error["value"]
 
 
+@pytest.mark.rule("SET-09")
+@pytest.mark.parametrize("coding", ["gzip", "br", "GZIP, identity"])
+def test_a_compressed_body_is_refused(sandbox: Sandbox, coding: str) -> None:
+    """The service reads none; the sentence says what to leave out."""
+    headers = {"Content-Type": "application/json", "Content-Encoding": coding}
+    error = refused(sandbox.post("/v1/orders/", data=GOOD, headers=headers), 415, "UnsupportedMediaType")
+    assert "without Content-Encoding" in error["value"]
+    plain = {"Content-Type": "application/json", "Content-Encoding": "identity"}
+    assert sandbox.post("/v1/orders/", data=GOOD, headers=plain).status_code == 201
+
+
 @pytest.mark.rule("END-01")
 def test_answers_are_json(sandbox: Sandbox) -> None:
     """Success and refusal alike."""

@@ -115,7 +115,7 @@ def allocate(
             wanted -= part
             if not available[index]:
                 indexes.popleft()
-        if wanted:
+        if wanted and len(short) < VIOLATIONS_MAX:
             short.append(
                 f"line {item.merchant_order_line_id!r}: {item.quantity} requested, "
                 f"{item.quantity - wanted} left"

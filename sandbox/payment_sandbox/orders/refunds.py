@@ -88,7 +88,8 @@ def plan_refund(
 
 def _total_cents(order: Order, asked: Sequence[LineQuantity]) -> Cents:
     """The total of the requested lines, however much is left of them."""
-    everything = {index: sum(item.quantity for item in asked) for index in range(len(order.order_lines))}
+    asked_in_all = sum(item.quantity for item in asked)
+    everything = dict.fromkeys(range(len(order.order_lines)), asked_in_all)
     quantities, _ = allocate(order.order_lines, everything, asked)
     return quantities_total_cents(order.order_lines, quantities)
 

@@ -14,6 +14,7 @@ from payment_sandbox.web.errors import RequestRefused
 
 BODY_BYTES_MAX: Final = 1 << 20  # SET-09
 NESTING_MAX: Final = 100
+PLAIN: Final = "identity"
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 _UNPAIRED: Final = Pattern("[\ud800-\udfff\x00]")
@@ -70,11 +71,16 @@ def raw_body(bytes_max: int = BODY_BYTES_MAX) -> bytes:
     """The request's body, unparsed.
 
     Raises:
-        RequestRefused: 413 if it is larger than ``bytes_max``.
+        RequestRefused: 413 if it is larger than ``bytes_max``, 415 if it is compressed.
     """
     request = exchange().request
     if (request.content_length or 0) > bytes_max:
         raise RequestRefused(413, f"the body is over {bytes_max} bytes ({bytes_max >> 20} MiB)")
+    coding = request.environ.get("HTTP_CONTENT_ENCODING", PLAIN)
+    if coding.strip().lower() not in ("", PLAIN):
+        raise RequestRefused(
+            415, f"the body is encoded with {coding[:40]!r}; send it without Content-Encoding"
+        )
     return request.get_data()
 
 

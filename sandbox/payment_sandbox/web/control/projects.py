@@ -36,8 +36,9 @@ projects.before_request(refuse_strangers)
 def require_control_token() -> None:
     """Require the control token if one is set."""
     token = application().control_token
-    sent = request.headers.get("Authorization", "")
-    if token is not None and not compare_digest(sent.encode(), f"Bearer {token}".encode()):
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    is_bearer = scheme.lower() == "bearer"  # schemes have no case
+    if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
 
