@@ -97,27 +97,37 @@ def allocate(
     Returns:
         The quantities by line index, and a message for each line with too little left.
     """
-    with_id: dict[str | None, deque[int]] = {}  # the lines with something left, first to last
-    for index, line in enumerate(lines):
-        if left.get(index, 0) > 0:
-            with_id.setdefault(line.merchant_order_line_id, deque()).append(index)
+    with_id = _with_something_left(lines, left)
     available = dict(left)
     taken: dict[int, int] = {}
     short: list[str] = []
     for item in asked:
-        wanted = item.quantity
-        indexes = with_id.get(item.merchant_order_line_id, deque())
-        while wanted and indexes:
-            index = indexes[0]
-            part = min(wanted, available[index])
-            available[index] -= part
-            taken[index] = taken.get(index, 0) + part
-            wanted -= part
-            if not available[index]:
-                indexes.popleft()
-        if wanted and len(short) < VIOLATIONS_MAX:
+        missing = _take(item.quantity, with_id.get(item.merchant_order_line_id, deque()), available, taken)
+        if missing and len(short) < VIOLATIONS_MAX:
             short.append(
                 f"line {item.merchant_order_line_id!r}: {item.quantity} requested, "
-                f"{item.quantity - wanted} left"
+                f"{item.quantity - missing} left"
             )
     return tuple((index, quantity) for index, quantity in taken.items() if quantity), short
+
+
+def _with_something_left(lines: Sequence[OrderLine], left: dict[int, int]) -> dict[str | None, deque[int]]:
+    """The indexes of the lines with something left, first to last, by the lines' ids."""
+    with_id: dict[str | None, deque[int]] = {}
+    for index, line in enumerate(lines):
+        if left.get(index, 0) > 0:
+            with_id.setdefault(line.merchant_order_line_id, deque()).append(index)
+    return with_id
+
+
+def _take(wanted: int, indexes: deque[int], available: dict[int, int], taken: dict[int, int]) -> int:
+    """Take a quantity from these lines, in their order; returns how much is missing."""
+    while wanted and indexes:
+        index = indexes[0]
+        part = min(wanted, available[index])
+        available[index] -= part
+        taken[index] = taken.get(index, 0) + part
+        wanted -= part
+        if not available[index]:
+            indexes.popleft()
+    return wanted
