@@ -147,6 +147,8 @@ RAW = [
     (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
     (b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
     (b"NONSENSE\r\n\r\n", 400),
+    (b"CONNECT shop.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n", 400),
     (b"GET /\r\nbroken header\r\n\r\n", 400),
     (b"GET / HTTP/1.1\r\nHost: x\r\nX: ".ljust(1 << 18, b"y"), 431),
     (b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),

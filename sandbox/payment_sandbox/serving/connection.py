@@ -90,6 +90,8 @@ class Connection(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except HttpParserUpgrade as offer:
+            if self.parser.get_method() == b"CONNECT":
+                raise HttpParserError("this is no proxy") from None
             without = [pair for pair in self.headers if pair[0] not in (b"upgrade", b"connection")]
             head = [b"%s %s HTTP/1.1" % (self.parser.get_method(), self.url)]
             head += [b"%s: %s" % pair for pair in without]

@@ -78,6 +78,9 @@ class Gateway:
             return
         try:
             await _sent(answer, send, response)
+        except Exception:  # such as a header that HTTP does not allow
+            log.exception("a response could not be sent")
+            response.close_when_sent()
         finally:
             answer.close()
 

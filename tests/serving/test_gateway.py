@@ -1,0 +1,107 @@
+"""What runs on the event loop, what on threads, and what a server says for an application that fails."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from payment_sandbox.serving import gateway
+from payment_sandbox.serving.http import HttpServer
+from payment_sandbox.web.event_loop import ON_EVENT_LOOP, MayWait
+
+Start = Callable[..., Any]
+WAITING = 2
+
+
+class App:
+    """An application that says where it runs, and waits at some paths until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.waiting = threading.Semaphore(0)
+
+    def __call__(self, environ: dict[str, Any], start_response: Start) -> list[bytes]:
+        """Answer by path."""
+        path = environ["PATH_INFO"]
+        if path in ("/thread", "/wait"):
+            if ON_EVENT_LOOP in environ:
+                raise MayWait
+            if path == "/wait":
+                self.waiting.release()
+                self.let_go.wait(10)
+        if path == "/crash":
+            raise ValueError("nobody expected this")
+        if path == "/header":
+            start_response("200 OK", [("Content-Length", "0"), ("X", "a\nb")])
+            return []
+        body = threading.current_thread().name.encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+
+@pytest.fixture
+def app() -> App:
+    """A fresh one."""
+    return App()
+
+
+@pytest.fixture
+def url(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A server with room for few calls that wait."""
+    monkeypatch.setattr(gateway, "WAITING_MAX", WAITING)
+    server = HttpServer("127.0.0.1", 0)
+    server.start(app)
+    yield server.url
+    app.let_go.set()
+    server.stop()
+
+
+def test_what_may_wait_runs_on_a_thread_and_the_rest_on_the_loop(url: str) -> None:
+    """And a large body, which takes long to read, on a thread, too."""
+    assert requests.get(f"{url}/", timeout=5).text == "server"
+    assert requests.get(f"{url}/thread", timeout=5).text == "request"
+    assert requests.post(f"{url}/", data=b"x" * (gateway.LOOP_BYTES_MAX + 1), timeout=5).text == "request"
+
+
+def test_an_application_that_always_waits_never_runs_on_the_loop() -> None:
+    """With a state file, every call does."""
+    server = HttpServer("127.0.0.1", 0)
+    server.start(App(), always_on_threads=True)
+    assert requests.get(f"{server.url}/", timeout=5).text == "request"
+    server.stop()
+
+
+def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: App, url: str) -> None:
+    """And those that do not wait are answered all the same."""
+    calls = [threading.Thread(target=requests.get, args=(f"{url}/wait",)) for _ in range(WAITING)]
+    for call in calls:
+        call.start()
+        assert app.waiting.acquire(timeout=5)
+    refused = requests.get(f"{url}/wait", timeout=5)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    error = refused.json()["error"]
+    assert (error["type"], "calls wait already" in error["value"]) == ("ServiceUnavailable", True)
+    assert requests.get(f"{url}/", timeout=5).text == "server"
+    app.let_go.set()
+    for call in calls:
+        call.join(5)
+    assert requests.get(f"{url}/thread", timeout=5).status_code == 200
+
+
+def test_an_application_that_fails_is_a_500_in_the_usual_shape(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the reason in the log."""
+    answer = requests.get(f"{url}/crash", timeout=5)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "InternalServerError")
+    assert "nobody expected this" in caplog.text
+
+
+def test_a_header_that_http_does_not_allow_is_in_the_log(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The connection is closed, and the server goes on."""
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"{url}/header", timeout=5)
+    assert "could not be sent" in caplog.text
+    assert requests.get(f"{url}/", timeout=5).status_code == 200
