@@ -9,6 +9,7 @@ import requests
 
 from payment_sandbox.serving import gateway
 from payment_sandbox.serving.http import HttpServer
+from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.event_loop import ON_EVENT_LOOP, MayWait
 
 Start = Callable[..., Any]
@@ -105,3 +106,20 @@ def test_a_header_that_http_does_not_allow_is_in_the_log(url: str, caplog: pytes
         requests.get(f"{url}/header", timeout=5)
     assert "could not be sent" in caplog.text
     assert requests.get(f"{url}/", timeout=5).status_code == 200
+
+
+def test_a_thread_whose_job_failed_takes_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever was raised; and it counts no longer as busy."""
+    threads, done = Threads("worker", most=1), threading.Event()
+    for failure in (ValueError("no"), SystemExit(3)):
+
+        def fail(failure: BaseException = failure) -> None:
+            raise failure
+
+        while not threads.run(fail):
+            threading.Event().wait(0.001)
+    while not threads.run(done.set):
+        threading.Event().wait(0.001)
+    assert done.wait(5)
+    assert caplog.text.count("a job of a worker thread failed") == 2
+    threads.stop()

@@ -21,10 +21,6 @@ class Pattern(Generic[AnyStr]):
         """The first place in the text that matches."""
         return self.compiled.search(text)
 
-    def match(self, text: AnyStr) -> re.Match[AnyStr] | None:
-        """A match at the text's beginning."""
-        return self.compiled.match(text)
-
     def fullmatch(self, text: AnyStr) -> re.Match[AnyStr] | None:
         """A match of the whole text."""
         return self.compiled.fullmatch(text)

@@ -74,18 +74,18 @@ def _missing(method: Method, data: Mapping[str, Any]) -> list[str]:
 def _check_allow_list(
     names: Sequence[str], data: Mapping[str, Any], found: Sequence[Violation], settings: Settings
 ) -> list[Violation]:
-    usable = _usable(data, found, settings, available(settings))
-    unknown = ((index, name) for index, name in enumerate(names) if settings.method(name) is None)
-    violations = [
-        Violation(f"payment_methods[{index}]", f"{name[:WORD_LENGTH_MAX]!r} is not a payment method", usable)
-        for index, name in islice(unknown, VIOLATIONS_MAX)
-    ]
-    if violations:
-        return violations
-    if _usable(data, found, settings, list(dict.fromkeys(names))):
+    wrong = ((index, name) for index, name in enumerate(names) if settings.method(name) is None)
+    unknown = list(islice(wrong, VIOLATIONS_MAX))
+    if not unknown and _usable(data, found, settings, list(dict.fromkeys(names))):
         return []
-    problem = "none of these methods can pay this order"
-    return [Violation("payment_methods", problem, usable, rule="GEN-04")]
+    usable = _usable(data, found, settings, available(settings))
+    if not unknown:
+        problem = "none of these methods can pay this order"
+        return [Violation("payment_methods", problem, usable, rule="GEN-04")]
+    return [
+        Violation(f"payment_methods[{index}]", f"{name[:WORD_LENGTH_MAX]!r} is not a payment method", usable)
+        for index, name in unknown
+    ]
 
 
 def _usable(

@@ -1,5 +1,6 @@
 """Threads that leave signals to the main thread, started on demand."""
 
+import logging
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from payment_sandbox.projects.locks import THREADS, ranked_lock
 IDLE_THREADS_MAX: Final = 16
 
 Job = Callable[[], None]
+
+log = logging.getLogger(__name__)
 
 
 def start(thread: Thread) -> None:
@@ -81,10 +84,10 @@ class Threads:
         while (job := inbox.get()) is not None:
             try:
                 job()
-            finally:
-                del job  # it references a project, which may be deleted before the next job
-                is_kept = self._keep(inbox)
-            if not is_kept:
+            except BaseException:
+                log.exception("a job of a %s thread failed", self._name)
+            del job  # it references a project, which may be deleted before the next job
+            if not self._keep(inbox):
                 return
 
     def _keep(self, inbox: "SimpleQueue[Job | None]") -> bool:

@@ -10,6 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from payment_sandbox.web.carried import CUT_OFF
 from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
 RESPONSE: Final = "payment_sandbox.response"  # the key among an ASGI scope's extensions
-CUT_OFF: Final = "sandbox.cut_off"
 
 Headers = list[tuple[str, str]]
 
@@ -115,7 +115,7 @@ def environment(scope: Mapping[str, Any], body: bytes) -> dict[str, Any]:
         "wsgi.input_terminated": True,
     }
     for name, value in scope["headers"]:
-        variable = _variable(name)
+        variable = variable_of(name.decode("latin-1"))
         if variable is None:
             continue
         text = value.decode("latin-1")
@@ -128,11 +128,11 @@ def environment(scope: Mapping[str, Any], body: bytes) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _variable(header: bytes) -> str | None:
+def variable_of(header: str) -> str | None:
     """The WSGI variable of a header; None if it does not apply, or could be taken for another one."""
-    if b"_" in header or header == b"transfer-encoding":  # the body is whole
+    name = header.upper().replace("-", "_")
+    if "_" in header or name == "TRANSFER_ENCODING":  # a body is passed on whole
         return None
-    name = header.decode("latin-1").upper().replace("-", "_")
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
 
 

@@ -18,6 +18,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.testing.merchant_app import Receiver
 from payment_sandbox.testing.wsgi import Head, Pairs, environment, opened
+from payment_sandbox.web.carried import CUT_OFF
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -83,7 +84,7 @@ class InProcess:
     def _answer(self, environ: dict[str, Any]) -> Answer:
         heads: list[Head] = []
         found: list[bytes] = []
-        with opened(self._server.app, {**environ, "sandbox.cut_off": _cut_off}, heads.append) as pieces:
+        with opened(self._server.app, {**environ, CUT_OFF: _cut_off}, heads.append) as pieces:
             try:
                 found.extend(pieces)
             except CutOff as cut:

@@ -7,11 +7,11 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+from payment_sandbox.serving.wsgi import variable_of
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-NO_PREFIX: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
-OF_THE_WIRE: Final = "TRANSFER_ENCODING"  # here every body arrives whole
 URL_SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
 
 Pairs = Iterable[tuple[str, str]]
@@ -81,8 +81,8 @@ def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str,
         "wsgi.run_once": False,
     }
     for name, value in headers:
-        key = name.upper().replace("-", "_")
-        if "_" not in name and key != OF_THE_WIRE:  # as servers do: a-b and a_b must not be confused
+        variable = variable_of(name)
+        if variable is not None:
             value.encode("latin-1")
-            environ[key if key in NO_PREFIX else f"HTTP_{key}"] = value
+            environ[variable] = value
     return {**environ, "CONTENT_LENGTH": str(len(body))}

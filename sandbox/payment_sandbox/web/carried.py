@@ -16,6 +16,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 
 KEY: Final = "payment_sandbox"
+CUT_OFF: Final = "sandbox.cut_off"
+"""The key in a WSGI environment of what cuts the connection; the server or the test puts it there."""
 
 
 @dataclass(slots=True)

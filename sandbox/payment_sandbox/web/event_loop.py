@@ -31,10 +31,9 @@ def leave_event_loop() -> None:
 
 def leave_if_route_waits() -> None:
     """Leave the event loop if the route's facts say that it may wait."""
-    if ON_EVENT_LOOP in exchange().request.environ:
-        facts = current_facts()
-        if facts is not None and facts.waits:
-            raise MayWait
+    facts = current_facts()
+    if facts is not None and facts.waits:
+        leave_event_loop()
 
 
 def catch_up_on_thread(project: Project) -> None:

@@ -68,6 +68,7 @@ def test_a_payer_may_change_the_amount_within_its_bounds(
 @pytest.mark.parametrize(
     "typed",
     [
+        "20" + " " * 60 + "x",
         "4.99",
         "20.01",
         "0",

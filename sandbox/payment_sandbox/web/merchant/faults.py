@@ -7,7 +7,7 @@ from typing import Any, Final
 from flask import Response, request
 
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.carried import CUT_OFF, exchange
 from payment_sandbox.web.errors import RequestRefused, refused_answer
 from payment_sandbox.web.event_loop import leave_event_loop
 
@@ -56,7 +56,7 @@ def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | N
         _pass_real_time(fault["hang"])
     if "hang" in fault or fault.get("reset"):
         exchange().is_cut, exchange().cut_status = True, status
-        return Response(_cut_off(request.environ["sandbox.cut_off"]))
+        return Response(_cut_off(request.environ[CUT_OFF]))
     return None
 
 
@@ -72,7 +72,7 @@ def _cut_off(cut_off: Callable[[], None]) -> Iterator[bytes]:
 def _truncated(response: Response) -> Response:
     """Announce the full length, but send only half of the body."""
     body = response.get_data()
-    cut_off = request.environ["sandbox.cut_off"]
+    cut_off = request.environ[CUT_OFF]
 
     def half() -> Iterator[bytes]:
         yield body[: len(body) // 2]

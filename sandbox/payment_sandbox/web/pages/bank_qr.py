@@ -26,7 +26,7 @@ from payment_sandbox.web.pages.qr_image import qr_png
 from payment_sandbox.web.routes import route
 
 TYPED: Final = Pattern(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
-AMOUNT_LENGTH_MAX: Final = 40
+SHOWN_LENGTH_MAX: Final = 40
 BAD_REQUEST: Final = 400
 QR: Final = "/qr/<project_id>/<qr_id>"
 
@@ -80,7 +80,7 @@ def _typed_cents(asked: QrRequest) -> Cents | None:
     Raises:
         ValueError: not an amount; thousands separators are not accepted.
     """
-    typed = request.form.get("amount", "")[:AMOUNT_LENGTH_MAX].strip()
+    typed = request.form.get("amount", "").strip()
     if not asked.amount_changeable or not typed:
         return None
     found = TYPED.fullmatch(typed)
@@ -113,7 +113,7 @@ def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Resp
         languages=language.NAMES,
         asked=asked,
         amount=speaks.amount(asked.amount_cents) if asked.amount_cents is not None else None,
-        typed=request.form.get("amount", _plain(asked.amount_cents, speaks))[:AMOUNT_LENGTH_MAX],
+        typed=request.form.get("amount", _plain(asked.amount_cents, speaks))[:SHOWN_LENGTH_MAX],
         notice="notice_stale" if request.args.get("notice") == "stale" else None,
         bounds=_bounds(asked, speaks),
         issuers=ISSUERS,
