@@ -194,10 +194,10 @@ class Items(Told, fields.List):  # type: ignore[type-arg] # List is not generic 
 
 
 class OneOrMany(Items):
-    """A list of at least one item; a single item may be given without a list."""
+    """A list of 1 to 100 items; a single item may be given without a list."""
 
     def __init__(self, inner: Any, **options: Any) -> None:
-        super().__init__(inner, least=1, **options)
+        super().__init__(inner, least=1, most=100, **options)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
         listed = value if isinstance(value, list | dict) else [value]

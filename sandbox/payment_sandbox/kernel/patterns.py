@@ -2,7 +2,7 @@
 
 import re
 from functools import cached_property
-from typing import Any, AnyStr, Generic
+from typing import Any, AnyStr, Final, Generic
 
 
 class Pattern(Generic[AnyStr]):
@@ -28,3 +28,7 @@ class Pattern(Generic[AnyStr]):
     def sub(self, replacement: Any, text: AnyStr) -> AnyStr:
         """The text with all matches replaced."""
         return self.compiled.sub(replacement, text)
+
+
+NOT_TEXT: Final = Pattern("[\ud800-\udfff\x00]")
+"""Lone surrogates and NUL: JSON and YAML can escape them, but they are refused everywhere."""

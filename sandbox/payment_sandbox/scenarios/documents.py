@@ -1,14 +1,23 @@
-"""YAML parsing that keeps the line and column of every part."""
+"""YAML parsing that knows the line and column of every part."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from datetime import date
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.kernel.patterns import NOT_TEXT
 from payment_sandbox.orders.refusals import Invalid, Violation
 
-NODES_MAX: Final = 100_000
-TEXT_BYTES_MAX: Final = 1 << 20
+TEXT_LENGTH_MAX: Final = 1 << 18
+NODES_MAX: Final = 20_000  # each time that an alias repeats a part, its nodes count again
+DEPTH_MAX: Final = 50
+KEY_LENGTH_MAX: Final = 1_000
+PROBLEM_LENGTH_MAX: Final = 300  # messages of the parser repeat what they found
+ALIASES_MAX: Final = 1_000
+
+_TAG: Final = "tag:yaml.org,2002:"
+_CONSTRUCTED: Final = ("int", "float", "bool", "null")
+_AS_WRITTEN: Final = ("str", "timestamp", "merge", "value")
 
 
 class Place(NamedTuple):
@@ -18,17 +27,41 @@ class Place(NamedTuple):
     column: int
 
 
-class Document(NamedTuple):
-    """Plain data, with the line and column of every path."""
+class Document:
+    """Plain data, and the line and column of its parts."""
 
-    data: Any
-    places: Mapping[str, Place]
+    def __init__(self, data: Any, root: Any = None, *, has_places: bool = True) -> None:
+        """Hold the data; ``root`` is the YAML node that it was made of. JSON has no places."""
+        self.data = data
+        self._root = root
+        self._has_places = has_places
+        self._children: dict[int, dict[str, tuple[Place, Any]]] = {}
 
     def place_of(self, path: str) -> Place:
         """The place of a path; for a missing one, the place of its parent."""
-        while path and path not in self.places:
-            path = path[: max(path.rfind("."), path.rfind("["), 0)]
-        return self.places.get(path, Place(1, 1))
+        place, node, rest = Place(1, 1), self._root, path
+        while rest and node is not None:
+            children = self._children_of(node)
+            step = next((end for end in _ends(rest) if rest[:end] in children), None)
+            if step is None:
+                break
+            place, node = children[rest[:step]]
+            rest = rest[step:].removeprefix(".")
+        return place
+
+    def _children_of(self, node: Any) -> dict[str, tuple[Place, Any]]:
+        """The keys or indexes of a node, as they stand in a path, with place and node."""
+        found = self._children.get(id(node))
+        if found is None:
+            if node.id == "mapping":
+                pairs = [(key.value, key, value) for key, value in node.value if _kind(key) != "merge"]
+            elif node.id == "sequence":
+                pairs = [(f"[{index}]", item, item) for index, item in enumerate(node.value)]
+            else:
+                pairs = []
+            found = {name: (_place(marked.start_mark), inner) for name, marked, inner in pairs}
+            self._children[id(node)] = found
+        return found
 
     def placed(self, found: Iterable[Violation], file: str | None) -> list[Violation]:
         """The violations with file, line and column, in the order of the text."""
@@ -41,7 +74,7 @@ class Document(NamedTuple):
         try:
             yield
         except Invalid as invalid:
-            if not self.places:
+            if not self._has_places:
                 raise
             raise Invalid(self.placed(invalid.violations, file)) from None
 
@@ -52,58 +85,145 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
     Raises:
         Invalid: says what is wrong, with line and column.
     """
-    from ruamel.yaml import YAML  # imported here for a faster startup
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # imported here for a faster startup
 
-    yaml = YAML(typ="rt", pure=True)
-    yaml.version = (1, 2)
     try:
-        if len(text) > TEXT_BYTES_MAX:
-            raise YAMLError(f"it is longer than {TEXT_BYTES_MAX} characters")
-        places: dict[str, Place] = {"": Place(1, 1)}
-        return Document(_plain(yaml.load(text), "", places), places)
+        if len(text) > TEXT_LENGTH_MAX:
+            raise YAMLError(f"it is longer than {TEXT_LENGTH_MAX} characters")
+        return _parsed(text)
     except MarkedYAMLError as error:
-        mark = error.problem_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark is not None else (1, 1)
-        problem = f"is not valid YAML: {error.problem or error.context}"
-        raise Invalid([Violation("", problem, file=file, line=line, column=column)]) from None
-    except (YAMLError, ValueError, RecursionError) as error:
-        problem = f"is not valid YAML: {error or 'it is nested too deeply'}"
-        raise Invalid([Violation("", problem, file=file, line=1, column=1)]) from None
+        place = _place(error.problem_mark) if error.problem_mark is not None else Place(1, 1)
+        found = str(error.problem or error.context)[:PROBLEM_LENGTH_MAX]
+        problem = f"is not valid YAML: {found}"
+        raise Invalid([Violation("", problem, file=file, **place._asdict())]) from None
+    except YAMLError as error:
+        raise Invalid(
+            [Violation("", f"is not valid YAML: {error}", file=file, **Place(1, 1)._asdict())]
+        ) from None
 
 
-def _plain(node: Any, path: str, places: dict[str, Place]) -> Any:
-    """The plain data of a node; records the place of every key and item."""
-    if len(places) > NODES_MAX:
-        raise ValueError(f"it has more than {NODES_MAX} parts")
-    if isinstance(node, dict):
-        paths = {key: f"{path}.{key}" if path else str(key) for key in node}
-        _note(paths, node.lc.key, places)  # type: ignore[attr-defined]
-        return {str(key): _plain(value, paths[key], places) for key, value in node.items()}
-    if isinstance(node, list):
-        paths = {index: f"{path}[{index}]" for index in range(len(node))}
-        _note(paths, node.lc.item, places)  # type: ignore[attr-defined]
-        return [_plain(item, paths[index], places) for index, item in enumerate(node)]
-    return _scalar(node)
+def _parsed(text: str) -> Document:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.composer import Composer
+    from ruamel.yaml.error import MarkedYAMLError
+    from ruamel.yaml.events import AliasEvent
+
+    def refuse(problem: str, node: Any) -> Any:
+        raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+
+    class Bounded(Composer):
+        """Refuses what is too large while it is read."""
+
+        nodes = aliases = levels = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            event = self.parser.peek_event()
+            self.nodes += 1
+            self.aliases += isinstance(event, AliasEvent)
+            self.levels += 1
+            if self.nodes > NODES_MAX:
+                refuse(f"it has more than {NODES_MAX} parts", event)
+            if self.aliases > ALIASES_MAX:
+                refuse(f"it has more than {ALIASES_MAX} aliases", event)
+            if self.levels > DEPTH_MAX:
+                refuse(f"it is nested deeper than {DEPTH_MAX} levels", event)
+            node = super().compose_node(parent, index)
+            self.levels -= 1
+            return node
+
+    yaml = YAML(typ="safe", pure=True)
+    yaml.version = (1, 2)
+    yaml.Composer = Bounded
+    root = yaml.compose(text)
+    reader = _Reader(yaml.constructor, refuse)
+    return Document(reader.plain(root) if root is not None else None, root)
 
 
-def _note(paths: Mapping[Any, str], mark_of: Callable[[Any], Any], places: dict[str, Place]) -> None:
-    """Record the places of keys or items; those merged in from elsewhere have none."""
-    for key, path in paths.items():
-        with suppress(KeyError):
-            mark = mark_of(key)
-            if mark is not None:
-                places[path] = Place(mark[0] + 1, mark[1] + 1)
+class _Reader:
+    """Makes plain data of nodes."""
+
+    def __init__(self, constructor: Any, refuse: Any) -> None:
+        self._constructor = constructor
+        self._refuse = refuse
+        self._nodes = self._levels = 0
+
+    def plain(self, node: Any) -> Any:
+        """The plain data of a node."""
+        self._nodes += 1
+        self._levels += 1
+        if self._nodes > NODES_MAX:
+            self._refuse(f"with its aliases, it has more than {NODES_MAX} parts", node)
+        if self._levels > DEPTH_MAX:
+            self._refuse(f"with its aliases, it is nested deeper than {DEPTH_MAX} levels", node)
+        kind = _kind(node)
+        if node.id == "mapping" and kind == "map":
+            data: Any = self._mapping(node)
+        elif node.id == "sequence" and kind == "seq":
+            data = [self.plain(item) for item in node.value]
+        elif node.id == "scalar":
+            data = self._scalar(node, kind)
+        else:
+            data = self._refuse(f"the tag {node.tag} is not supported here", node)
+        self._levels -= 1
+        return data
+
+    def _mapping(self, node: Any) -> dict[str, Any]:
+        own: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        for key, value in node.value:
+            if _kind(key) == "merge":
+                merged = self._merged(value) | merged
+            elif (name := self._key(key)) in own:
+                self._refuse(f"found duplicate key {name[:100]!r}", key)
+            else:
+                own[name] = self.plain(value)
+        return own | {name: value for name, value in merged.items() if name not in own}
+
+    def _merged(self, node: Any) -> dict[str, Any]:
+        """What is merged in; of several mappings, the first takes precedence."""
+        merged: dict[str, Any] = {}
+        for source in node.value if node.id == "sequence" else [node]:
+            if source.id != "mapping":
+                self._refuse("only mappings can be merged in with <<", source)
+            merged = self.plain(source) | merged
+        return merged
+
+    def _key(self, node: Any) -> str:
+        if node.id != "scalar":
+            self._refuse("a key must be plain text", node)
+        if len(node.value) > KEY_LENGTH_MAX:
+            self._refuse(f"a key has more than {KEY_LENGTH_MAX} characters", node)
+        return self._text(node)
+
+    def _text(self, node: Any) -> str:
+        if NOT_TEXT.search(node.value):
+            self._refuse("it contains a lone surrogate or a NUL character", node)
+        return str(node.value)
+
+    def _scalar(self, node: Any, kind: str) -> Any:
+        if kind in _AS_WRITTEN:
+            return self._text(node)
+        if kind not in _CONSTRUCTED:
+            self._refuse(f"the tag {node.tag} is not supported", node)
+        try:
+            value = self._constructor.construct_object(node)
+        except (ValueError, KeyError):  # more digits than Python converts, or a tag that does not fit
+            return self._refuse(f"{node.value[:40]!r} is not a valid {kind}", node)
+        if isinstance(value, float) and not isfinite(value):
+            self._refuse(f"{node.value[:40]!r} is not a finite number", node)
+        return value
 
 
-def _scalar(node: Any) -> Any:
-    if isinstance(node, bool) or node is None:
-        return node
-    if type(node).__name__ == "ScalarBoolean":  # a boolean with an anchor, which is an int subclass
-        return bool(node)
-    for kind in (int, float, str):
-        if isinstance(node, kind):
-            return kind(node)
-    if isinstance(node, date):
-        return node.isoformat()
-    raise ValueError(f"it contains a value of type {type(node).__name__}, which is not supported")
+def _kind(node: Any) -> str:
+    return str(node.tag).removeprefix(_TAG)
+
+
+def _place(mark: Any) -> Place:
+    return Place(mark.line + 1, mark.column + 1)
+
+
+def _ends(path: str) -> Iterator[int]:
+    """Where the first step of a path may end, the longest first: keys may contain dots and brackets."""
+    for end in range(min(len(path), KEY_LENGTH_MAX), 0, -1):
+        if end == len(path) or path[end] in ".[":
+            yield end

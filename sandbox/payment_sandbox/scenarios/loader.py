@@ -1,6 +1,7 @@
 """Loads a scenario from a document, or reports all its errors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.model import AmountRange, FaultRule, Rule, Scenario, WebhookRule, When
 
 FORM: Final = ScenarioForm()
+VIOLATIONS_MAX: Final = 1_000  # of a kind; people read a file once, so more than of a request
 
 CheckSettings = Callable[[Mapping[str, Any]], object]
 """Refuses unknown settings; passed in, because this package must not import ``projects``."""
@@ -29,12 +31,12 @@ def load_scenario(
     If ``file_name`` is given, the scenario must have that name.
 
     Raises:
-        Invalid: lists all errors of any kind (SCN-01).
+        Invalid: lists all errors (SCN-01), up to a thousand of each kind.
     """
-    data, violations = load(FORM, document, most=None)
-    violations += [unknown.violation() for unknown in unknown_keys(FORM, document)]
+    data, violations = load(FORM, document, most=VIOLATIONS_MAX)
+    violations += [key.violation() for key in islice(unknown_keys(FORM, document), VIOLATIONS_MAX)]
     if isinstance(document, dict):
-        violations += _wrong_words(document, methods)
+        violations += islice(_wrong_words(document, methods), VIOLATIONS_MAX)
         violations += _wrong_settings(document.get("settings"), check_settings)
         if file_name is not None and data.get("name", file_name) != file_name:
             violations.append(Violation("name", f"must be the file's name, {file_name!r}"))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from flask import request
 
-from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.kernel.patterns import NOT_TEXT
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.errors import RequestRefused
@@ -16,8 +16,6 @@ BODY_BYTES_MAX: Final = 1 << 20  # SET-09
 NESTING_MAX: Final = 100
 PLAIN: Final = "identity"
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
-
-_UNPAIRED: Final = Pattern("[\ud800-\udfff\x00]")
 
 
 def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
@@ -49,7 +47,7 @@ def document_body() -> Document:
         Invalid: not valid YAML; names the line and column.
     """
     if request.mimetype not in YAML_TYPES:
-        return Document(json_body(), {})
+        return Document(json_body(), has_places=False)
     try:
         return parse_yaml(raw_body().decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -154,7 +152,7 @@ def _depth(data: Any) -> int:
 def _refuse_unpaired(data: Any) -> None:
     """Refuse lone surrogates and NUL, which only escapes can produce."""
     if isinstance(data, str):
-        if _UNPAIRED.search(data):
+        if NOT_TEXT.search(data):
             raise RequestRefused(400, "the body holds a lone surrogate or a NUL character")
     elif isinstance(data, Mapping):
         for key, value in data.items():
