@@ -8,7 +8,8 @@ from threading import Event, Thread
 import pytest
 
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.advance import advance, agenda
+from payment_sandbox.operations.advance import advance
+from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.clock import advance_clock, catch_up
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action

@@ -6,14 +6,15 @@ from threading import Thread
 import pytest
 
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.advance import agenda
+from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.statuses import Trigger
+from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
+from payment_sandbox.projects.outbox import Outbox
 from payment_sandbox.projects.project import Project
 from tests.support.projects import made_project, made_registry
 
@@ -61,16 +62,16 @@ def test_a_held_outbox_waits_for_its_release() -> None:
     """Another thread's webhooks are sent meanwhile."""
     outbox = Outbox(Events())
     key = outbox.hold()
-    outbox.put(QueuedDelivery("held"))
-    other = Thread(target=lambda: outbox.put(QueuedDelivery("free")))
+    outbox.put(QueuedDelivery("held", "an order"))
+    other = Thread(target=lambda: outbox.put(QueuedDelivery("free", "an order")))
     other.start()
     other.join()
-    assert outbox.next() == QueuedDelivery("free")
+    assert outbox.next() == QueuedDelivery("free", "an order")
     assert outbox.next() is None
     assert not outbox.is_idle
     outbox.release(key)
     outbox.release(key)
-    assert outbox.next() == QueuedDelivery("held")
+    assert outbox.next() == QueuedDelivery("held", "an order")
     assert not outbox.is_idle, "it is under way"
     assert outbox.next() is None
     assert outbox.is_idle

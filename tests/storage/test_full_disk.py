@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.operations.advance import agenda
+from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.storage.sqlite import StateFile

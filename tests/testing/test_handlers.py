@@ -265,9 +265,22 @@ def test_processes_of_a_handler_hear_signals(payment_sandbox: PaymentSandbox) ->
 def test_a_shop_that_never_rests_gets_its_answer(
     payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handler that makes an order for each webhook: the call answers, and says what is under way."""
-    monkeypatch.setattr(in_process, "SETTLE_SECONDS", 0.2)
+    """A handler that makes an order for each webhook: the call waits for some of them only."""
     payment_sandbox.deliver_to(shop_that(lambda order_id: payment_sandbox.act(place(payment_sandbox)) and ""))
     answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
     assert answer.status_code == 201
+    assert "Sandbox-Warnings" not in answer.headers
+    payment_sandbox.deliver_to(shop_that(lambda order_id: ""))
+
+
+def test_a_shop_that_answers_late_is_told(
+    payment_sandbox: PaymentSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call answers before its webhook, and says what is under way."""
+    monkeypatch.setattr(in_process, "SETTLE_SECONDS", 0.2)
+    answered = threading.Event()
+    payment_sandbox.deliver_to(shop_that(lambda order_id: answered.wait(3) and ""), thread="own")
+    answer = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=PENDING)
+    assert answer.status_code == 201
     assert answer.headers["Sandbox-Warnings"].startswith("webhooks are still unanswered after 0.2 seconds: ")
+    answered.set()

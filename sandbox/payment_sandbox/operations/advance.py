@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.periods import LAST_MOMENT
 from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.operations.agenda import applies, event, next_due, tidy
 from payment_sandbox.operations.due import meaning_of
 from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit
-from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch, SetAside
+from payment_sandbox.projects.epoch import Epoch, SetAside
 from payment_sandbox.projects.journal import Failure
 from payment_sandbox.projects.project import Project, ProjectReset
 
@@ -24,6 +25,9 @@ UNDER_WAY_SHOWN_MAX: Final = 100
 
 Aim = Callable[[datetime], datetime]
 """Computes an advance's target time from its start time."""
+
+Orders = frozenset[str]
+"""Identifiers of orders."""
 
 log = logging.getLogger(__name__)
 
@@ -37,41 +41,13 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True)
 class Advance:
-    """The result of an advance; if a limit stopped it, also the webhooks still in flight."""
+    """The result of an advance, with the webhooks still in flight: other clients may cause more."""
 
     begun: datetime
     ended: datetime
     events: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
     under_way: list[dict[str, Any]] = field(default_factory=list)
-
-
-def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
-    """Format an agenda entry for a response; ``failed`` says why it was set aside."""
-    shown: dict[str, Any] = {
-        "at": timestamp(due.at),
-        "kind": due.item.kind,
-        "order_id": due.item.order_id,
-        "label": due.item.label,
-    }
-    return shown if error is None else {**shown, "failed": error}
-
-
-def agenda(epoch: Epoch) -> list[dict[str, Any]]:
-    """List what failed when it was due, then what is scheduled, in the order it would run (CTL-17)."""
-    failed = sorted(epoch.set_aside.values(), key=lambda aside: aside.due[:2])
-    due = [due for due in epoch.timeline if _applies(epoch, due)]
-    return [*(event(aside.due, aside.error) for aside in failed), *map(event, due)]
-
-
-def is_something_due(epoch: Epoch) -> bool:
-    """Whether something is due now or overdue, or an advance is running."""
-    return epoch.is_advancing or _next_due(epoch, epoch.now()) is not None
-
-
-def needs_tidying(epoch: Epoch) -> bool:
-    """Whether obsolete entries may fill half of the agenda."""
-    return len(epoch.timeline) >= epoch.tidy_at
 
 
 def advance(
@@ -93,14 +69,15 @@ def advance(
         is_settled = walk.settle()
         if next_only:
             until = walk.next_at()
-        while is_settled and walk.step(until):
-            is_settled = walk.settle()
+        while is_settled and (orders := walk.step(until)) is not None:
+            is_settled = walk.settle(orders)
+        is_settled = is_settled and walk.settle(frozenset())
         result.stopped = not is_settled or walk.is_ended(until)
         if until is not None and not result.stopped:
             with project.exclusively(epoch):
                 epoch.timeline.move_to(until)
         result.events, result.ended = list(walk.log), epoch.timeline.now
-        result.under_way = _under_way(epoch) if result.stopped else []
+        result.under_way = _under_way(epoch)
     return result
 
 
@@ -110,9 +87,9 @@ def run_due(project: Project) -> None:
     It runs event by event and never holds the clock, so it cannot cause ``ClockBusy``.
     """
     epoch = project.epoch
-    _tidy(project, epoch)
+    tidy(project, epoch)
     steps = 0
-    while steps < EVENTS_MAX and not epoch.is_advancing and _step(project, epoch, None):
+    while steps < EVENTS_MAX and not epoch.is_advancing and _step(project, epoch, None) is not None:
         steps += 1
     if steps:
         project.events.publish("due", steps=steps)
@@ -129,23 +106,24 @@ class _Walk:
         self._events_max = events_max
         self._until_seconds = until_seconds
 
-    def step(self, until: datetime | None) -> bool:
-        """Run the next event up to ``until``; False if there is none or a limit is reached."""
+    def step(self, until: datetime | None) -> Orders | None:
+        """Run the next event up to ``until``; None if there is none or a limit is reached."""
         if self.is_over_limit(until):
-            return False
-        if _step(self._project, self._epoch, until or LAST_MOMENT):
-            return True
-        return until is None and self._release_swapped()
+            return None
+        orders = _step(self._project, self._epoch, until or LAST_MOMENT)
+        return self._release_swapped() if orders is None and until is None else orders
 
-    def settle(self) -> bool:
-        """Wait for the webhooks in flight; False if a limit is reached first."""
+    def settle(self, orders: Orders | None = None) -> bool:
+        """Wait for the webhooks of these orders, or for all in flight; False if a limit is reached first."""
         left_seconds = self._until_seconds - self._project.services.real.monotonic_seconds()
-        return self._project.settle(left_seconds, self._epoch, lambda: len(self.log) >= self._events_max)
+        return self._project.settle(
+            left_seconds, self._epoch, lambda: len(self.log) >= self._events_max, orders
+        )
 
     def is_over_limit(self, until: datetime | None) -> bool:
         """Whether a limit is reached while something is still due."""
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
-        return (is_late or len(self.log) >= self._events_max) and _next_due(self._epoch, until) is not None
+        return (is_late or len(self.log) >= self._events_max) and next_due(self._epoch, until) is not None
 
     def is_ended(self, until: datetime | None) -> bool:
         """Whether it stopped early: by a limit, or because the project was reset."""
@@ -153,16 +131,16 @@ class _Walk:
 
     def next_at(self) -> datetime:
         """Return the time of the next event, or now if there is none."""
-        due, now = _next_due(self._epoch), self._epoch.timeline.now
+        due, now = next_due(self._epoch), self._epoch.timeline.now
         return now if due is None else max(due.at, now)
 
-    def _release_swapped(self) -> bool:
+    def _release_swapped(self) -> Orders | None:
         """Release webhooks that wait for another one: idle means that none is left waiting."""
         try:
             with self._project.edit(self._epoch) as edit:
-                return edit.release_swapped()
+                return _orders_to_tell(edit) if edit.release_swapped() else None
         except ProjectReset:
-            return False
+            return None
 
 
 def _under_way(epoch: Epoch) -> list[dict[str, Any]]:
@@ -175,24 +153,6 @@ def _under_way(epoch: Epoch) -> list[dict[str, Any]]:
     ]
 
 
-def _next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
-    """The first event up to ``until`` (None: ever) that still applies."""
-    for due in epoch.timeline.first():
-        if until is not None and due.at > until:
-            return None
-        if _applies(epoch, due):
-            return due
-    return None
-
-
-def _applies(epoch: Epoch, due: Due[Command]) -> bool:
-    return meaning_of(due.item).applies(epoch, due.item, due.at)
-
-
-def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
-    return meaning_of(due.item).is_over(epoch, due.item, due.at)
-
-
 @contextmanager
 def _advancing(project: Project) -> Iterator[Epoch]:
     """Hold the clock; if the project is reset meanwhile, the rest of this advance changes nothing."""
@@ -200,7 +160,7 @@ def _advancing(project: Project) -> Iterator[Epoch]:
     if not epoch.advance_lock.acquire(blocking=False):
         raise ClockBusy("another advance of this project's clock is running; wait for its response")
     try:
-        _tidy(project, epoch)
+        tidy(project, epoch)
         with project.exclusively(epoch):
             epoch.timeline.move_to(epoch.now())
             epoch.advance_log = []
@@ -225,22 +185,32 @@ def _let_go(project: Project, epoch: Epoch) -> None:
         epoch.advance_log = None
 
 
-def _step(project: Project, epoch: Epoch, until: datetime | None) -> bool:
-    """Run the next event at its own time, up to ``until`` (None: up to now). False if there is none."""
+def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | None:
+    """Run the next event at its own time, up to ``until`` (None: up to now).
+
+    Returns:
+        The orders whose webhooks it sent; None if there is no event.
+    """
     due: Due[Command] | None = None
+    orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now) as edit:
             due = _take(edit, epoch.now() if until is None else until)
             if due is not None:
                 meaning_of(due.item).run(edit, due.item)
+        orders = _orders_to_tell(edit)
     except ProjectReset:
-        return False
+        return None
     except Exception as error:
         if due is None:
             raise
         with suppress(ProjectReset):
             _set_aside(project, epoch, due, error)
-    return due is not None
+    return orders if due is not None else None
+
+
+def _orders_to_tell(edit: Edit) -> Orders:
+    return frozenset(queued.order_id for queued in edit.to_send)
 
 
 def _take(edit: Edit, until: datetime) -> Due[Command] | None:
@@ -249,7 +219,7 @@ def _take(edit: Edit, until: datetime) -> Due[Command] | None:
         if due.at > until:
             return None
         edit.finished.append(due.sequence)
-        if _applies(edit.epoch, due):
+        if applies(edit.epoch, due):
             edit.now = max(due.at, edit.epoch.timeline.now)
             if not isinstance(due.item, AttemptDelivery):  # a delivery attempt logs itself, with its response
                 edit.log.append(event(due))
@@ -272,15 +242,3 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))
     project.events.publish("failed", **event(due, problem))
-
-
-def _tidy(project: Project, epoch: Epoch) -> None:
-    """Remove obsolete entries once they may fill half of the agenda: orders often end before their events."""
-    if not needs_tidying(epoch):
-        return
-    with project.exclusively(epoch):
-        over = [due.sequence for due in epoch.timeline if _is_over(epoch, due)]
-        epoch.timeline.remove(over)
-        if epoch.store.is_durable:
-            epoch.finished += over
-        epoch.tidy_at = max(TIDY_AT_LEAST, 2 * len(epoch.timeline))

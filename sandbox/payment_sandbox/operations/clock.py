@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from payment_sandbox.kernel.periods import Period
-from payment_sandbox.operations.advance import Advance, Aim, Limits, advance, needs_tidying, run_due
+from payment_sandbox.operations.advance import Advance, Aim, Limits, advance, run_due
+from payment_sandbox.operations.agenda import needs_tidying
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.project import Project

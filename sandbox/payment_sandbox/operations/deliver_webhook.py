@@ -18,9 +18,9 @@ from payment_sandbox.orders.webhooks import (
     Reply,
     WebhookRequest,
 )
+from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.version import __version__
 

@@ -2,7 +2,7 @@
 
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.project import Project
 
 
@@ -15,9 +15,10 @@ def redeliver(project: Project, delivery_id: str) -> Delivery:
         Unknown: the project has no such delivery.
     """
     epoch = project.epoch
-    if epoch.store.delivery(delivery_id) is None:
+    delivery = epoch.store.delivery(delivery_id)
+    if delivery is None:
         raise Unknown(f"there is no webhook {delivery_id!r} in this project")
-    project.deliver_now(epoch, QueuedDelivery(delivery_id, forced=True))
+    project.deliver_now(epoch, QueuedDelivery(delivery_id, delivery.order_id, forced=True))
     delivery = epoch.store.delivery(delivery_id)
     if delivery is None:
         raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer ones")

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from payment_sandbox.operations.advance import is_something_due
+from payment_sandbox.operations.agenda import is_something_due
 from payment_sandbox.orders.refusals import Refusal, Unknown
 from payment_sandbox.projects.project import Project
 

@@ -20,9 +20,9 @@ from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger,
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.vault import Credential
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.journal import StatusReached
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.model import Decision, Subject
@@ -157,8 +157,10 @@ class Edit:
         self._deliveries[delivery.id] = delivery
 
     def send(self, delivery_id: str) -> None:
-        """Send a webhook now."""
-        self.to_send.append(QueuedDelivery(delivery_id))
+        """Send a webhook now, if it was not dropped to make room for newer ones."""
+        delivery = self.delivery(delivery_id)
+        if delivery is not None:
+            self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id))
 
     def release_swapped(self) -> bool:
         """Send the webhooks that waited for another one to go first; True if there were any."""

@@ -1,21 +1,15 @@
 """The queue of webhooks to send now: first in, first out, one at a time."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from threading import Condition, get_ident
 from typing import NamedTuple
 
+from payment_sandbox.projects.delivery_queue import Awaited, DeliveryQueue, QueuedDelivery
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.locks import OUTBOX, ranked_lock
-
-
-class QueuedDelivery(NamedTuple):
-    """A delivery to attempt; ``forced`` if it was requested manually."""
-
-    delivery_id: str
-    forced: bool = False
 
 
 class Released(NamedTuple):
@@ -32,8 +26,13 @@ class _Hold:
 
     def __init__(self, thread: int) -> None:
         self.thread = thread  # the one that the request runs on
-        self.queue: deque[QueuedDelivery] = deque()
+        self.queue: deque[int] = deque()  # numbers
         self.wakes = False
+
+    def taken(self) -> Iterator[int]:
+        """Take what is held back."""
+        while self.queue:
+            yield self.queue.popleft()
 
 
 class Outbox:
@@ -46,12 +45,11 @@ class Outbox:
     def __init__(self, events: Events) -> None:
         self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
         self._events = events
-        self._queue: deque[QueuedDelivery] = deque()
+        self._queue = DeliveryQueue()
         self._holds: dict[int, _Hold] = {}  # by key
         self._holding: dict[int, _Hold] = {}  # the newest of each thread
         self._keys = count(1)
-        self._under_way: QueuedDelivery | None = None
-        self._direct: list[QueuedDelivery] = []  # delivered by the calling thread
+        self._under_way: int | None = None
         self._delivering: list[int] = []  # the threads that deliver now
         self._is_carried = False
         self._carrier = 0  # the thread that took the newest delivery
@@ -64,11 +62,12 @@ class Outbox:
             if self.is_closed:
                 return False
             self._was_idle = False
+            number = self._queue.admit(queued)
             held = self._holding.get(get_ident())
             if held is not None:
-                held.queue.append(queued)
+                held.queue.append(number)
                 return False
-            self._queue.append(queued)
+            self._queue.append([number])
             return self._needs_carrier()
 
     def hold(self) -> int:
@@ -79,8 +78,7 @@ class Outbox:
             # Holds do not nest: anything still held belongs to a response that is not yet sent to its end.
             left = self._holding.get(held.thread)
             if left is not None:
-                self._queue.extend(left.queue)
-                left.queue.clear()
+                self._queue.append(left.taken())
             self._holds[key] = self._holding[held.thread] = held
         return key
 
@@ -100,30 +98,42 @@ class Outbox:
                 return Released(needs_carrier=False, wakes=False)
             if self._holding.get(held.thread) is held:
                 del self._holding[held.thread]
-            self._queue.extend(held.queue)
+            self._queue.append(held.taken())
             needs_carrier = self._needs_carrier()
             self._note()
         return Released(needs_carrier, held.wakes)
-
-    def take_held(self, key: int) -> QueuedDelivery | None:
-        """The next delivery held back under ``key``, to be delivered outside the queue."""
-        with self._changed:
-            held = self._holds.get(key)
-            return held.queue.popleft() if held is not None and held.queue else None
 
     @contextmanager
     def past_the_queue(self, queued: QueuedDelivery) -> Iterator[None]:
         """Count a delivery made by the caller as under way."""
         with self._changed:
             self._was_idle = False
-            self._direct.append(queued)
+            number = self._queue.admit(queued)
+        with self._delivered_here(number):
+            yield
+
+    @contextmanager
+    def taking_held(self, key: int) -> Iterator[QueuedDelivery | None]:
+        """Take the next delivery held back under ``key``; the caller makes it, outside the queue."""
+        with self._changed:
+            held = self._holds.get(key)
+            number = held.queue.popleft() if held is not None and held.queue else None
+        if number is None:
+            yield None
+            return
+        with self._delivered_here(number):
+            yield self._queue.pending[number]
+
+    @contextmanager
+    def _delivered_here(self, number: int) -> Iterator[None]:
+        with self._changed:
             self._delivering.append(get_ident())
         try:
             yield
         finally:
             with self._changed:
                 self._delivering.remove(get_ident())
-                self._direct.remove(queued)
+                self._queue.finish(number)
                 self._note()
 
     def next(self) -> QueuedDelivery | None:
@@ -131,28 +141,46 @@ class Outbox:
         with self._changed:
             self._end_delivery()
             self._carrier = get_ident()
-            if self._queue:
+            self._under_way = number = self._queue.take()
+            self._is_carried = number is not None
+            if number is not None:
                 self._delivering.append(self._carrier)
-            self._under_way = self._queue.popleft() if self._queue else None
-            self._is_carried = self._under_way is not None
             self._note()
-            return self._under_way
+            return self._queue.pending[number] if number is not None else None
 
     def hand_over(self) -> None:
         """End this thread's delivery; another carrier goes on."""
         with self._changed:
             self._end_delivery()
 
-    def settle(self, timeout_seconds: float, enough: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until nothing is queued, under way or held; False on timeout or once ``enough`` is true.
+    @contextmanager
+    def awaiting(self, orders: Iterable[str] | None = None) -> Iterator[Awaited]:
+        """Await the deliveries of these orders, which then go first; None: of all with one pending now."""
+        with self._changed:
+            awaited = self._queue.begin_waiting(orders)
+        try:
+            yield awaited
+        finally:
+            with self._changed:
+                self._queue.end_waiting(awaited)
+
+    def settle(
+        self, awaited: Awaited, timeout_seconds: float, enough: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Wait for the awaited deliveries; False on timeout or once ``enough`` is true.
 
         A handler that calls from the thread that delivers its webhook does not: it would wait for itself.
         """
         with self._changed:
             if get_ident() in self._delivering:
                 return True
-            self._changed.wait_for(lambda: self._is_idle() or enough(), timeout_seconds)
-            return self._is_idle()
+            self._changed.wait_for(lambda: self._is_settled(awaited) or enough(), timeout_seconds)
+            return self._is_settled(awaited)
+
+    def is_settled(self, awaited: Awaited) -> bool:
+        """Whether the awaited deliveries are finished."""
+        with self._changed:
+            return self._is_settled(awaited)
 
     @property
     def is_idle(self) -> bool:
@@ -163,22 +191,21 @@ class Outbox:
     def pending(self) -> list[str]:
         """The deliveries that are queued, under way or held, oldest first."""
         with self._changed:
-            held = [queued for held in self._holds.values() for queued in held.queue]
-            under_way = [*self._direct, *([self._under_way] if self._under_way is not None else [])]
-            return [queued.delivery_id for queued in (*under_way, *self._queue, *held)]
+            return [queued.delivery_id for queued in self._queue.pending.values()]
 
     def close(self) -> None:
         """Drop queued and held deliveries and accept no more; those under way finish."""
         with self._changed:
             self.is_closed = True
-            self._queue.clear()
             for held in self._holds.values():
-                held.queue.clear()
+                self._queue.append(held.taken())
+            self._queue.clear()
             self._note()
 
     def _end_delivery(self) -> None:
         if self._under_way is not None:
             self._delivering.remove(self._carrier)
+            self._queue.finish(self._under_way)
             self._under_way = None
 
     def _needs_carrier(self) -> bool:
@@ -188,8 +215,10 @@ class Outbox:
         return True
 
     def _is_idle(self) -> bool:
-        held = any(hold.queue for hold in self._holds.values())
-        return self.is_closed or not (self._is_carried or self._queue or self._direct or held)
+        return self.is_closed or not (self._is_carried or self._queue.pending)
+
+    def _is_settled(self, awaited: Awaited) -> bool:
+        return awaited.is_over or self._is_idle()
 
     def _note(self) -> None:
         """Wake waiting threads; publish an event if the outbox has become idle."""

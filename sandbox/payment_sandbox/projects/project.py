@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.clock import Clock, ClockStart
+from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.edit import Edit, Published
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, Storage
@@ -211,8 +211,12 @@ class Project:
 
         It must not wait for the carrier: the carrier's receiver may be waiting for this very request.
         """
-        while (queued := epoch.outbox.take_held(key)) is not None:
-            self.deliver_now(epoch, queued)
+        is_left = True
+        while is_left:
+            with epoch.outbox.taking_held(key) as queued:
+                is_left = queued is not None
+                if queued is not None:
+                    self.services.deliver(self, epoch, queued)
         self.release(epoch, key)
 
     def deliver_now(self, epoch: Epoch, queued: QueuedDelivery) -> None:
@@ -225,18 +229,25 @@ class Project:
         timeout_seconds: float = SETTLE_SECONDS,
         epoch: Epoch | None = None,
         enough: Callable[[], bool] = lambda: False,
+        orders: Iterable[str] | None = None,
     ) -> bool:
-        """Deliver what this thread has to, and wait until no webhook is queued or under way.
+        """Deliver what this thread has to, and wait until the webhooks of these orders are answered.
 
-        False on timeout, or once ``enough`` is true.
+        Without orders, it waits for all webhooks that are queued or under way when it is called. False on
+        timeout, or once ``enough`` is true.
         """
         if not self.services.delivers:
             return True
         monotonic_seconds = self.services.real.monotonic_seconds
         until_seconds = monotonic_seconds() + timeout_seconds
-        self.services.deliver_left(lambda: enough() or monotonic_seconds() >= until_seconds)
         outbox = (epoch or self.epoch).outbox
-        return outbox.settle(max(until_seconds - monotonic_seconds(), 0.0), enough)
+
+        def is_enough() -> bool:
+            return enough() or monotonic_seconds() >= until_seconds or outbox.is_settled(awaited)
+
+        with outbox.awaiting(orders) as awaited:
+            self.services.deliver_left(is_enough)
+            return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), enough)
 
     # Reading
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Reply, Send, WebhookRequest
+from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import direct_session

@@ -6,8 +6,8 @@ from itertools import count
 from typing import Final
 
 from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.pacer import Pacer

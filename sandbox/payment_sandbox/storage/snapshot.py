@@ -9,9 +9,9 @@ from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.clock import RUNNING
+from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.store import ChangeSet
@@ -97,7 +97,7 @@ def send_owed(project: Project) -> None:
     later |= set(epoch.state.swapped)
     for delivery in epoch.store.deliveries():
         if delivery.state is DeliveryState.PENDING and delivery.id not in later:
-            project.put(epoch, QueuedDelivery(delivery.id))
+            project.put(epoch, QueuedDelivery(delivery.id, delivery.order_id))
     project.services.wake(project)
 
 

@@ -1,10 +1,14 @@
 """Every advance ends: a shop that never comes to rest gets an answer that says what is under way."""
 
+from threading import Event, Thread
+from time import perf_counter
 from typing import Any
 
 import pytest
 import requests
 
+from payment_sandbox.operations.advance import TIMEOUT_SECONDS
+from payment_sandbox.projects.delivery_queue import FURTHER_MAX
 from tests.support.driver import Sandbox, by, card, violations
 from tests.support.shop import Received, Shop
 
@@ -22,22 +26,68 @@ def restless(watched: Sandbox, shop: Shop) -> Sandbox:
     return watched
 
 
-@pytest.mark.parametrize("limit", [{"max_events": 10}, {"timeout": 0.5}])
-def test_a_shop_that_never_rests_stops_an_advance(
-    restless: Sandbox, shop: Shop, limit: dict[str, Any]
-) -> None:
-    """By the number of events or by real time; the answer says what is under way, and the clock is free."""
+def test_a_shop_that_never_rests_holds_up_no_advance(restless: Sandbox, shop: Shop) -> None:
+    """It waits for what was in flight and a little more, and says what is still under way."""
     restless.place(by("bank-transfer"))
-    for _ in range(2):
-        answer = restless.post("/control/clock/advance/", {"by": "PT1H", **limit})
-        assert answer.status_code == 200, answer.text
-        stopped = answer.json()
-        assert stopped["stopped"] is True
-        (under_way, *_) = stopped["under_way"]
-        assert under_way.keys() == {"delivery_id", "order_id", "url"}
-        assert under_way["url"] == shop.url
+    begun = perf_counter()
+    first = restless.post("/control/clock/advance/", {"by": "PT1H"}).json()
+    second = restless.post("/control/clock/advance/", {"by": "PT1H"}).json()
+    assert perf_counter() - begun < TIMEOUT_SECONDS / 3
+    assert "stopped" not in first
+    assert len(first["events"]) > FURTHER_MAX
+    assert second["from"] >= first["to"]
+    assert first["under_way"][0].keys() == {"delivery_id", "order_id", "url"}
+    assert first["under_way"][0]["url"] == shop.url
     shop.answer = lambda received: 200
-    rest = restless.post("/control/clock/advance/", {"by": "PT1H"}).json()
+    restless.settle()
+    assert restless.post("/control/clock/advance/", {"by": "PT1H"}).json().keys() == {"from", "to", "events"}
+
+
+def test_an_advance_ends_beside_traffic(watched: Sandbox, shop: Shop) -> None:
+    """While orders are created faster than their webhooks can be sent; its own webhooks go first."""
+    paid = watched.pay(watched.place(card(capture_mode="manual")))
+    watched.settle()
+    is_over, goes_on = Event(), Event()
+
+    def slow(received: Received) -> int:
+        goes_on.wait(0.02)
+        return 200
+
+    shop.answer = slow
+
+    def create() -> None:
+        while not is_over.is_set():
+            watched.place(by("bank-transfer"))
+
+    clients = [Thread(target=create) for _ in range(2)]
+    for client in clients:
+        client.start()
+    try:
+        answer = watched.post("/control/clock/advance/", {"by": "P8D", "timeout": 30})
+        assert watched.read(paid)["status"] == "expired"
+    finally:
+        is_over.set()
+        for client in clients:
+            client.join()
+        goes_on.set()
+    assert "stopped" not in answer.json()
+    assert answer.json()["under_way"]
+    told = [found.body["order_id"] for found in shop.received]
+    assert told.count(paid["id"]) == 3, "processing, completed, expired"
+
+
+@pytest.mark.parametrize("limit", [{"max_events": 1}, {"timeout": 0.3}])
+def test_an_advance_stops_at_a_limit(watched: Sandbox, shop: Shop, limit: dict[str, Any]) -> None:
+    """By the number of events or by real time; the answer says what is under way, and the clock is free."""
+    answered = Event()
+    shop.answer = lambda received: 200 if answered.wait(3) else 500
+    for _ in range(3):
+        watched.place(by("bank-transfer"))
+    stopped = watched.post("/control/clock/advance/", {"by": "P400D", **limit}).json()
+    assert stopped["stopped"] is True
+    assert stopped["under_way"][0]["url"] == shop.url
+    answered.set()
+    rest = watched.post("/control/clock/advance/", {"by": "P400D"}).json()
     assert "stopped" not in rest
     assert rest["to"] > stopped["to"]
 

@@ -33,8 +33,9 @@ def advance_record(advance: Advance) -> dict[str, Any]:
 
 
 def stopped_record(advance: Advance) -> dict[str, Any]:
-    """Whether a limit stopped an advance, and the webhooks then unanswered; empty if it was not stopped."""
-    return {"stopped": True, "under_way": advance.under_way} if advance.stopped else {}
+    """Whether a limit stopped an advance, and the webhooks then unanswered; mostly empty."""
+    under_way = {"under_way": advance.under_way} if advance.stopped or advance.under_way else {}
+    return {"stopped": True, **under_way} if advance.stopped else under_way
 
 
 def project_record(project: Project) -> dict[str, Any]:

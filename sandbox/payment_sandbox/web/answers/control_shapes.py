@@ -86,7 +86,10 @@ AdvanceShape: Final = Schema.from_dict(
         "to": always(moment("Where the clock is now.")),
         "events": always(fields.List(fields.Nested(HappenedShape))),
         "stopped": fields.Boolean(metadata={"enum": [True], "description": "By a limit; advance again."}),
-        "under_way": fields.List(fields.Nested(UnderWayShape)),
+        "under_way": fields.List(
+            fields.Nested(UnderWayShape),
+            metadata={"description": "Webhooks not answered yet, if there are any."},
+        ),
     },
     name="AdvanceShape",
 )

@@ -4,7 +4,8 @@ from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.operations import clock as clocks
-from payment_sandbox.operations.advance import Limits, agenda
+from payment_sandbox.operations.advance import Limits
+from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.web.answers.control import (
     advance_record,
     clock_record,

@@ -1,0 +1,70 @@
+"""A project's agenda: what is due when, and which entries are obsolete."""
+
+from datetime import datetime
+from typing import Any
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.operations.due import meaning_of
+from payment_sandbox.orders.commands import Command
+from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
+from payment_sandbox.projects.project import Project
+
+
+def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
+    """Format an agenda entry for a response; ``failed`` says why it was set aside."""
+    shown: dict[str, Any] = {
+        "at": timestamp(due.at),
+        "kind": due.item.kind,
+        "order_id": due.item.order_id,
+        "label": due.item.label,
+    }
+    return shown if error is None else {**shown, "failed": error}
+
+
+def agenda(epoch: Epoch) -> list[dict[str, Any]]:
+    """List what failed when it was due, then what is scheduled, in the order it would run (CTL-17)."""
+    failed = sorted(epoch.set_aside.values(), key=lambda aside: aside.due[:2])
+    due = [due for due in epoch.timeline if applies(epoch, due)]
+    return [*(event(aside.due, aside.error) for aside in failed), *map(event, due)]
+
+
+def is_something_due(epoch: Epoch) -> bool:
+    """Whether something is due now or overdue, or an advance is running."""
+    return epoch.is_advancing or next_due(epoch, epoch.now()) is not None
+
+
+def needs_tidying(epoch: Epoch) -> bool:
+    """Whether obsolete entries may fill half of the agenda."""
+    return len(epoch.timeline) >= epoch.tidy_at
+
+
+def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
+    """The first event up to ``until`` (None: ever) that still applies."""
+    for due in epoch.timeline.first():
+        if until is not None and due.at > until:
+            return None
+        if applies(epoch, due):
+            return due
+    return None
+
+
+def applies(epoch: Epoch, due: Due[Command]) -> bool:
+    """Whether an entry is still to be run."""
+    return meaning_of(due.item).applies(epoch, due.item, due.at)
+
+
+def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
+    return meaning_of(due.item).is_over(epoch, due.item, due.at)
+
+
+def tidy(project: Project, epoch: Epoch) -> None:
+    """Remove obsolete entries once they may fill half of the agenda: orders often end before their events."""
+    if not needs_tidying(epoch):
+        return
+    with project.exclusively(epoch):
+        over = [due.sequence for due in epoch.timeline if _is_over(epoch, due)]
+        epoch.timeline.remove(over)
+        if epoch.store.is_durable:
+            epoch.finished += over
+        epoch.tidy_at = max(TIDY_AT_LEAST, 2 * len(epoch.timeline))
