@@ -2,15 +2,21 @@
 
 import resource
 import socket
+import subprocess
+import sys
+import threading
+from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from http.client import HTTPResponse
+from time import perf_counter
 
 import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.serving import connection, gateway
 from payment_sandbox.serving import http as http_server
 from payment_sandbox.serving.server import Server
 
@@ -34,9 +40,9 @@ def connected(to: Server, kept: ExitStack) -> socket.socket:
     return opened
 
 
-def status_from(connection: socket.socket) -> int:
+def status_from(opened: socket.socket) -> int:
     """The status of an answer, which is read to its end."""
-    answer = HTTPResponse(connection)
+    answer = HTTPResponse(opened)
     answer.begin()
     answer.read()
     return answer.status
@@ -49,8 +55,10 @@ def test_forgotten_connections_make_room(narrow: Server) -> None:
             connected(narrow, kept)
 
 
-def test_what_is_under_way_is_not_cut_off(narrow: Server) -> None:
-    """Neither a stream nor a request of which a part has come makes room for others."""
+def test_what_is_under_way_is_not_cut_off(narrow: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a stream nor a request of which a part has just come makes room for others."""
+    monkeypatch.setattr(connection, "HALF_OPEN_SECONDS", 60.0)
+    monkeypatch.setattr(connection, "HEAD_SECONDS_MAX", 60.0)
     client = SandboxClient(narrow.url, FIRST_API_KEY)
     with ExitStack() as kept, requests.Session() as watching:
         stream = kept.enter_context(
@@ -68,8 +76,10 @@ def test_what_is_under_way_is_not_cut_off(narrow: Server) -> None:
     client.close()
 
 
-def test_newcomers_wait_while_all_are_in_use(narrow: Server) -> None:
+def test_newcomers_wait_while_all_are_in_use(narrow: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is turned away, and nobody's request is cut off."""
+    monkeypatch.setattr(connection, "HALF_OPEN_SECONDS", 60.0)
+    monkeypatch.setattr(connection, "HEAD_SECONDS_MAX", 60.0)
     with ExitStack() as kept:
         halves: list[socket.socket] = []
         while len(halves) < LIMIT:
@@ -93,3 +103,73 @@ def test_the_limit_is_what_the_system_allows(monkeypatch: pytest.MonkeyPatch) ->
     with Server() as started, ExitStack() as kept:
         for _ in range(2 * LIMIT):
             connected(started, kept)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /health/ HTTP/1.1\r\nHost: ", HEALTH + b"Content-Length: 9\r\n\r\n1234"]
+)
+def test_half_open_connections_starve_nobody(narrow: Server, sent: bytes) -> None:
+    """Twice as many as there is room for, which send nothing more, and never close."""
+    with ExitStack() as kept:
+        for _ in range(2 * LIMIT):
+            half = kept.enter_context(socket.create_connection(("127.0.0.1", narrow.port), timeout=5))
+            half.sendall(sent)
+        assert requests.get(f"{narrow.url}/health/", timeout=10).status_code == 200
+
+
+def test_a_head_in_drops_starves_nobody(narrow: Server) -> None:
+    """Neither do clients that send a byte of a request line now and then."""
+    with ExitStack() as kept:
+        halves = [
+            kept.enter_context(socket.create_connection(("127.0.0.1", narrow.port), timeout=5))
+            for _ in range(LIMIT)
+        ]
+        for half in halves:
+            half.sendall(b"GET /")
+        answered = threading.Event()
+
+        def drip() -> None:
+            while not answered.wait(0.2):
+                for half in halves:
+                    with suppress(OSError):
+                        half.sendall(b"X")
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            assert requests.get(f"{narrow.url}/health/", timeout=10).status_code == 200
+        finally:
+            answered.set()
+            dripping.join()
+
+
+def test_who_does_not_read_starves_nobody(narrow: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A response that is not read makes room after a while, and so does an event stream."""
+    monkeypatch.setattr(connection, "UNREAD_SECONDS_MAX", 0.5)
+    monkeypatch.setattr(gateway, "SEND_SECONDS_MAX", 0.5)
+    client = SandboxClient(narrow.url, FIRST_API_KEY)
+    key = b64encode(f"{FIRST_API_KEY}:".encode())
+    with ExitStack() as kept:
+        for path in ("/openapi.json", "/control/events/"):
+            asked = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key.decode()}\r\n\r\n"
+            for _ in range(LIMIT // 2):
+                deaf = kept.enter_context(socket.socket())
+                deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+                deaf.connect(("127.0.0.1", narrow.port))
+                deaf.sendall(asked.encode() * (40 if "openapi" in path else 1))
+        begun = perf_counter()
+        while perf_counter() - begun < 1:
+            client.change_settings(name="x" * 200)
+        assert requests.get(f"{narrow.url}/health/", timeout=10).status_code == 200
+    client.close()
+
+
+def test_the_limit_of_open_files_is_raised_to_what_the_system_allows() -> None:
+    """When the sandbox is served as a program of its own, not in somebody's process."""
+    limited = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 2048));"
+    raised = "from payment_sandbox.serving.http import raise_open_files_limit as r; r();"
+    show = "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
+    made = subprocess.run(
+        [sys.executable, "-c", limited + raised + show], capture_output=True, text=True, check=True
+    )
+    assert made.stdout.strip() == "(2048, 2048)"

@@ -100,10 +100,11 @@ def serve(
 
 def _start(host: str, port: int, **options: Any) -> "Server":
     gc.disable()  # until everything is loaded: collecting takes time and would find nothing
-    from payment_sandbox.serving.http import PortTaken  # here, so that --help is fast
+    from payment_sandbox.serving.http import PortTaken, raise_open_files_limit  # here, so that --help is fast
     from payment_sandbox.serving.server import Server
     from payment_sandbox.storage.format import StateRefused
 
+    raise_open_files_limit()
     try:
         server = Server(host, port, freeze_memory=True, **options)
     except (PortTaken, StateRefused) as refused:

@@ -16,7 +16,10 @@ from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, RESPONSE, error_byte
 
 HEAD_BYTES_MAX: Final = 16 << 10  # of a request line with its headers
 IDLE_SECONDS: Final = 60
-FORGOTTEN_SECONDS: Final = 1.0
+FORGOTTEN_SECONDS: Final = 1.0  # without a request
+HALF_OPEN_SECONDS: Final = 2.0  # without a byte in the middle of a request
+HEAD_SECONDS_MAX: Final = 5.0  # for a request line and headers that come in drops
+UNREAD_SECONDS_MAX: Final = 10.0  # for a response that the client does not read
 REFUSAL_SECONDS: Final = 1.0  # closing with unread data would destroy the response
 
 # The gateway logs what fails; uvicorn's own loggers may belong to a server of the merchant's.
@@ -53,7 +56,8 @@ class Connection(HttpToolsProtocol):
         self._is_in_head = False
         self._is_in_request = False
         self._refused: Refused | None = None
-        self.idle_since_seconds: float | None = None  # None until the first response
+        self._unsent_bytes = 0  # when it was last looked at
+        self._begun_seconds = self.quiet_since_seconds = loop.time()
 
     # What the parser and the transport report
 
@@ -73,6 +77,7 @@ class Connection(HttpToolsProtocol):
         if self._refused is not None:
             return
         self._cancel_timer()
+        self.quiet_since_seconds = self.loop.time()
         try:
             self._feed(data)
         except HttpParserError:
@@ -102,6 +107,7 @@ class Connection(HttpToolsProtocol):
         """Begin a request."""
         super().on_message_begin()
         self._is_in_head = self._is_in_request = True
+        self._begun_seconds = self.loop.time()
         self._head_bytes = 0
 
     def on_headers_complete(self) -> None:
@@ -132,7 +138,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Note when the response was sent."""
-        self.idle_since_seconds = self.loop.time()
+        self.quiet_since_seconds = self.loop.time()
         super().on_response_complete()
 
     # What the server and the application ask for
@@ -143,11 +149,16 @@ class Connection(HttpToolsProtocol):
         return self.transport is None or self.transport.is_closing()
 
     def is_forgotten(self) -> bool:
-        """Whether the connection has been idle in both directions for a while."""
-        if self._is_in_request or self._is_answering or self.idle_since_seconds is None:
+        """Whether nothing has happened for a while, and no request waits for its response."""
+        if self._is_answering:
             return False
+        now = self.loop.time()
+        quiet_seconds = now - self.quiet_since_seconds
+        if self._is_in_request:
+            is_slow = self._is_in_head and now - self._begun_seconds >= HEAD_SECONDS_MAX
+            return is_slow or quiet_seconds >= HALF_OPEN_SECONDS
         is_sending = self.transport.get_write_buffer_size() > 0
-        return not is_sending and self.loop.time() - self.idle_since_seconds >= FORGOTTEN_SECONDS
+        return quiet_seconds >= (UNREAD_SECONDS_MAX if is_sending else FORGOTTEN_SECONDS)
 
     @property
     def _is_answering(self) -> bool:
@@ -165,6 +176,16 @@ class Connection(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that was idle for too long, also if the client does not read what was sent."""
+        unsent_bytes = self.transport.get_write_buffer_size()
+        if 0 < unsent_bytes != self._unsent_bytes:  # the client is slow, but reads
+            self._unsent_bytes = unsent_bytes
+            self._cancel_timer()
+            self._limit_idleness()
+        else:
+            self.transport.abort()
 
     def _refuse(self, refused: Refused) -> None:
         """Send an error and close: at once if the client does the same, else when it had time to read it."""

@@ -1,7 +1,7 @@
 """Calls the WSGI application: on the event loop if the request cannot wait, else on a thread."""
 
 import logging
-from asyncio import AbstractEventLoop, Future
+from asyncio import AbstractEventLoop, Future, timeout
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future as ThreadFuture
 from contextlib import suppress
@@ -10,11 +10,12 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.serving.realtime import wall_now
+from payment_sandbox.serving.bodies import Bodies, Body, Receive, refusal
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.serving.response import SentResponse
 from payment_sandbox.serving.threads import Threads
+from payment_sandbox.serving.turns import Turns
 from payment_sandbox.serving.wsgi import (
-    REQUEST_BYTES_MAX,
     RESPONSE,
     Answer,
     CutOff,
@@ -23,7 +24,7 @@ from payment_sandbox.serving.wsgi import (
     environment,
     error,
 )
-from payment_sandbox.web.event_loop import ON_EVENT_LOOP, MayWait
+from payment_sandbox.web.event_loop import BEGIN_WAITING, ON_EVENT_LOOP, MayWait
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 LOOP_BYTES_MAX: Final = 1 << 16  # reading a larger body takes long, so it happens on a thread
 WAITING_MAX: Final = 512
 LOOK_AGAIN_SECONDS: Final = 1.0
+SEND_SECONDS_MAX: Final = 30.0  # for a piece of a response that the client does not read
 
-Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,10 @@ class LoopClosed(Exception):
     """The server has stopped."""
 
 
+class NotRead(Exception):
+    """The client has not read a response for a while."""
+
+
 class Gateway:
     """An ASGI application that serves a WSGI application.
 
@@ -50,12 +55,19 @@ class Gateway:
     """
 
     def __init__(
-        self, application: "WSGIApplication", loop: AbstractEventLoop, *, always_on_threads: bool = False
+        self,
+        application: "WSGIApplication",
+        loop: AbstractEventLoop,
+        *,
+        always_on_threads: bool = False,
+        waiting_max: int = WAITING_MAX,
     ) -> None:
         self._application = application
         self._loop = loop
         self._always_on_threads = always_on_threads
-        self._threads = Threads("request", WAITING_MAX)
+        self._threads = Threads("request")
+        self._turns = Turns(loop, waiting_max)
+        self._bodies = Bodies()
 
     def stop(self) -> None:
         """Start no more threads; those that still run end with the process."""
@@ -64,29 +76,41 @@ class Gateway:
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
         response: SentResponse = scope["extensions"][RESPONSE]
-        body = await _body(receive)
+        path = scope["path"]
+        body = await self._bodies.receive(path, receive)
         if body is None:
             return
-        if len(body) > REQUEST_BYTES_MAX:
-            await _send(send, error(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes"))
+        try:
+            await self._answer(scope, body, send, response)
+        finally:
+            self._bodies.done(path, body)
+
+    async def _answer(self, scope: Mapping[str, Any], body: Body, send: Send, response: SentResponse) -> None:
+        refused = refusal(scope["path"], body)
+        if refused is not None:
+            await _send(send, refused)
             response.close_when_sent()
             return
-        answer = None if self._always_on_threads or len(body) > LOOP_BYTES_MAX else self._at_once(scope, body)
+        is_slow = self._always_on_threads or body.length > LOOP_BYTES_MAX
+        answer = None if is_slow else self._at_once(scope, body)
         if answer is None:
             answer = await self._on_thread(scope, body, send, response)
         if answer is None:
             return
         try:
-            await _sent(answer, send, response)
+            async with timeout(SEND_SECONDS_MAX if response.is_held_up else None):
+                await _sent(answer, send, response)
+        except TimeoutError:
+            response.reset()
         except Exception:  # such as a header that HTTP does not allow
             log.exception("a response could not be sent")
             response.close_when_sent()
         finally:
             answer.close()
 
-    def _at_once(self, scope: Mapping[str, Any], body: bytes) -> Answer | None:
+    def _at_once(self, scope: Mapping[str, Any], body: Body) -> Answer | None:
         """The response to a request that does not wait, made here on the event loop."""
-        environ = environment(scope, body)
+        environ = environment(scope, *body)
         environ[ON_EVENT_LOOP] = True
         try:
             return Run(self._application, environ).whole()
@@ -94,21 +118,27 @@ class Gateway:
             return None
 
     async def _on_thread(
-        self, scope: Mapping[str, Any], body: bytes, send: Send, response: SentResponse
+        self, scope: Mapping[str, Any], body: Body, send: Send, response: SentResponse
     ) -> Answer | None:
-        """The response to a request that may wait; None if it has been sent piece by piece."""
+        """The response to a request that takes long or waits; None if it has been sent piece by piece."""
         done: Future[Answer | None] = self._loop.create_future()
+        turn = await self._turns.next()
 
         def job() -> None:
-            run = Run(self._application, environment(scope, body))
-            answer = run.whole() if run.head is None or run.head.has_length else None
-            if answer is None:
-                self._stream(run, send, response)
+            answer: Answer | None = error(500, "the sandbox failed; see its log")
+            try:
+                run = Run(self._application, {**environment(scope, *body), BEGIN_WAITING: turn.begin_waiting})
+                answer = run.whole() if run.head is None or run.head.has_length else None
+                if answer is None:
+                    self._stream(run, send, response)
+            except BaseException:  # even SystemExit ends this request only
+                log.exception("a request could not be answered")
+            finally:
+                turn.end()
             with suppress(RuntimeError):  # the loop has stopped
                 self._loop.call_soon_threadsafe(_settle, done, answer)
 
-        if not self._threads.run(job):
-            return error(503, f"{WAITING_MAX} calls wait already; try again when some have ended", retry=True)
+        self._threads.run(job)
         return await done
 
     def _stream(self, run: Run, send: Send, response: SentResponse) -> None:
@@ -118,6 +148,8 @@ class Gateway:
             self._send_pieces(run, send, response)
         except CutOff:
             end = end if response.has_begun else response.reset
+        except NotRead:
+            end = response.reset
         except LoopClosed:
             return
         except Exception:
@@ -142,6 +174,7 @@ class Gateway:
         """Have the loop send a message, and wait until it has.
 
         Raises:
+            NotRead: the client does not read it.
             LoopClosed: the server has stopped.
         """
         sent: ThreadFuture[None] = ThreadFuture()
@@ -154,24 +187,14 @@ class Gateway:
             self._loop.call_soon_threadsafe(begin)
         except RuntimeError as error:
             raise LoopClosed from error
+        until_seconds = monotonic_seconds() + SEND_SECONDS_MAX
         while not sent.done():
             with suppress(TimeoutError):
                 sent.result(LOOK_AGAIN_SECONDS)
             if self._loop.is_closed():
                 raise LoopClosed
-
-
-async def _body(receive: Receive) -> bytes | None:
-    """A request's body, a little more than allowed at most; None if the client has gone."""
-    pieces, length = [], 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        pieces.append(message["body"])
-        length += len(message["body"])
-        if not message["more_body"] or length > REQUEST_BYTES_MAX:
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            if not sent.done() and monotonic_seconds() > until_seconds:
+                raise NotRead
 
 
 async def _sent(answer: Answer, send: Send, response: SentResponse) -> None:

@@ -11,14 +11,15 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from payment_sandbox.serving.connection import IDLE_SECONDS, Connection
-from payment_sandbox.serving.gateway import Gateway
+from payment_sandbox.serving.gateway import WAITING_MAX, Gateway
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-CONNECTIONS_MAX: Final = 1000
+CONNECTIONS_MAX: Final = 4000
+OPEN_FILES_WANTED: Final = 16_384
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
 FULL_SECONDS: Final = 0.1  # how often a full server looks for connections to close
@@ -56,8 +57,14 @@ class HttpServer:
     def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
         """Serve on a background thread; see ``Gateway`` for ``always_on_threads``."""
         loop = self._loop = RealTimeLoop()
-        self._gateway = Gateway(application, loop, always_on_threads=always_on_threads)
-        acceptor = _Acceptor(self._socket, self._gateway, loop)
+        most = _connections_max()
+        self._gateway = Gateway(
+            application,
+            loop,
+            always_on_threads=always_on_threads,
+            waiting_max=min(WAITING_MAX, most // 2),  # the others stay free for calls that do not wait
+        )
+        acceptor = _Acceptor(self._socket, self._gateway, loop, most)
         self._thread = Thread(target=_run, args=(loop, acceptor), name="server", daemon=True)
         start(self._thread)
 
@@ -74,10 +81,12 @@ class HttpServer:
 class _Acceptor:
     """Accepts connections as long as there is room, and makes room by closing forgotten ones."""
 
-    def __init__(self, listening: socket.socket, gateway: Gateway, loop: AbstractEventLoop) -> None:
+    def __init__(
+        self, listening: socket.socket, gateway: Gateway, loop: AbstractEventLoop, most: int
+    ) -> None:
         self._listening = listening
         self._loop = loop
-        self._most = _connections_max()
+        self._most = most
         self._config = Config(
             gateway,
             http="httptools",
@@ -145,12 +154,12 @@ class _Acceptor:
         return Connection(self._config, self._state, self._loop, self._resume)
 
     def _close_forgotten(self) -> None:
-        """Close idle connections, longest idle first; if none is idle, new connections wait."""
+        """Close connections that nothing happens on, the oldest first; if there is none, new ones wait."""
         found = [item for item in self._state.connections if isinstance(item, Connection)]
         forgotten = [connection for connection in found if connection.is_forgotten()]
-        forgotten.sort(key=lambda connection: connection.idle_since_seconds or 0.0)
+        forgotten.sort(key=lambda connection: connection.quiet_since_seconds)
         for connection in forgotten[: len(forgotten) // 2 + 1]:
-            connection.transport.close()
+            connection.transport.abort()  # nothing is on its way, or it is not read
 
 
 def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
@@ -166,6 +175,21 @@ def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
 
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def raise_open_files_limit() -> None:
+    """Let this process open as many files as the system lets it, up to what a server can use."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return
+    wanted = OPEN_FILES_WANTED if hard == resource.RLIM_INFINITY else min(OPEN_FILES_WANTED, hard)
+    if wanted > soft:
+        with suppress(ValueError, OSError):  # some systems refuse what they have said they allow
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _connections_max() -> int:

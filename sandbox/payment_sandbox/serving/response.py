@@ -20,6 +20,11 @@ class SentResponse:
         return self._cycle.transport.is_closing()
 
     @property
+    def is_held_up(self) -> bool:
+        """Whether the client has not read what was sent before."""
+        return self._cycle.flow.write_paused
+
+    @property
     def has_begun(self) -> bool:
         """Whether a part of the response has been sent."""
         return self._cycle.response_started

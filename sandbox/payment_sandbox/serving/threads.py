@@ -48,21 +48,17 @@ def unmasked() -> Iterator[None]:
 class Threads:
     """Daemon threads started on demand, with a few kept for reuse; a stuck one blocks no other job."""
 
-    def __init__(self, name: str, most: int | None = None) -> None:
-        """``most`` limits how many jobs run at once."""
+    def __init__(self, name: str) -> None:
         self._name = name
-        self._most = most
         self._lock = ranked_lock(THREADS)
         self._idle: list[SimpleQueue[Job | None]] = []
-        self._busy = 0
         self._stopped = False
 
     def run(self, job: Job) -> bool:
-        """Run a job on an idle thread, or on a new one; False if too many run already, or after ``stop``."""
+        """Run a job on an idle thread, or on a new one; False after ``stop``."""
         with self._lock:
-            if self._stopped or self._busy == self._most:
+            if self._stopped:
                 return False
-            self._busy += 1
             inbox = self._idle.pop() if self._idle else None
         if inbox is not None:
             inbox.put(job)
@@ -93,7 +89,6 @@ class Threads:
     def _keep(self, inbox: "SimpleQueue[Job | None]") -> bool:
         """Keep an idle thread for the next job, unless there are enough."""
         with self._lock:
-            self._busy -= 1
             if self._stopped or len(self._idle) >= IDLE_THREADS_MAX:
                 return False
             self._idle.append(inbox)

@@ -92,8 +92,8 @@ class Run:
         return failed.body
 
 
-def environment(scope: Mapping[str, Any], body: bytes) -> dict[str, Any]:
-    """A request's WSGI environment."""
+def environment(scope: Mapping[str, Any], body: bytes, length: int) -> dict[str, Any]:
+    """A request's WSGI environment; ``length`` is that of the whole body, if only a part was kept."""
     server, client = scope["server"] or ("", None), scope["client"] or ("", 0)
     environ: dict[str, Any] = {
         "REQUEST_METHOD": scope["method"],
@@ -122,8 +122,8 @@ def environment(scope: Mapping[str, Any], body: bytes) -> dict[str, Any]:
         if variable in environ:
             text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
         environ[variable] = text
-    if body or "CONTENT_LENGTH" in environ:
-        environ["CONTENT_LENGTH"] = str(len(body))  # also of a body that came in chunks
+    if length or "CONTENT_LENGTH" in environ:
+        environ["CONTENT_LENGTH"] = str(length)  # also of a body that came in chunks
     return environ
 
 

@@ -4,7 +4,7 @@ from flask import Response
 
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.carried import exchange
-from payment_sandbox.web.event_loop import leave_event_loop
+from payment_sandbox.web.event_loop import begin_waiting
 
 BEFORE_RESPONSE = "before_response"
 
@@ -13,7 +13,7 @@ def hold_webhooks() -> None:
     """Hold back this request's webhooks until its response is sent (SET-59); to be called before an edit."""
     owner = project()
     if owner.settings.webhook_timing == BEFORE_RESPONSE:
-        leave_event_loop()
+        begin_waiting()
     exchange().held = owner, owner.epoch, owner.epoch.outbox.hold()
 
 

@@ -16,7 +16,7 @@ from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.projects import health, projects
 from payment_sandbox.web.control.watching import watching
 from payment_sandbox.web.docs.views import docs
-from payment_sandbox.web.event_loop import leave_if_route_waits
+from payment_sandbox.web.event_loop import leave_if_route_is_slow
 from payment_sandbox.web.guard import known_hosts
 from payment_sandbox.web.lazy_routes import LazyRoute
 from payment_sandbox.web.merchant import authorizations, orders  # noqa: F401 (they add their routes)
@@ -94,7 +94,7 @@ def make_app(
     Application(registry, public_url, control_token, hosts, make_app).attach(app)
     errors.install(app, keep_unrouted)
     app.before_request(open_exchange)
-    app.before_request(leave_if_route_waits)
+    app.before_request(leave_if_route_is_slow)
     app.teardown_request(close_exchange)
     app.register_blueprint(api)
     app.register_blueprint(control)
@@ -111,7 +111,7 @@ def make_app(
 description = Blueprint("description", __name__)
 
 
-@route(description, "GET", "/openapi.json", answers=OpenApiShape, errors=(), waits=True)
+@route(description, "GET", "/openapi.json", answers=OpenApiShape, errors=(), slow=True)
 def get_openapi() -> Response:
     """Get the OpenAPI 3.1 description of both APIs."""
     from payment_sandbox.web.openapi import described  # imported late: faster startup

@@ -22,8 +22,8 @@ class Facts:
 
     ``answers`` is the shape of a successful response, or of its items if ``is_list``. ``reads`` and ``query``
     are the forms of the body and the query. ``rules`` maps the path of a field to the rule that a wrong value
-    breaks. ``waits`` marks calls that may wait, for example for a webhook receiver, or take long: they run
-    on threads.
+    breaks. ``slow`` marks calls that take long, ``waits`` those that may wait, for example for a webhook
+    receiver: both run on threads.
     """
 
     answers: type[Schema] | Later | None = None
@@ -37,6 +37,7 @@ class Facts:
     example: Any = None
     rules: Mapping[str, str] = field(default_factory=dict)
     media_type: str = JSON
+    slow: bool = False
     waits: bool = False
 
     @property

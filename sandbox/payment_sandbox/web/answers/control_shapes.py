@@ -86,10 +86,7 @@ AdvanceShape: Final = Schema.from_dict(
         "to": always(moment("Where the clock is now.")),
         "events": always(fields.List(fields.Nested(HappenedShape))),
         "stopped": fields.Boolean(metadata={"enum": [True], "description": "By a limit; advance again."}),
-        "under_way": fields.List(
-            fields.Nested(UnderWayShape),
-            metadata={"description": "Webhooks not answered yet, if there are any."},
-        ),
+        "under_way": fields.List(fields.Nested(UnderWayShape), metadata={"description": "If there are any."}),
     },
     name="AdvanceShape",
 )

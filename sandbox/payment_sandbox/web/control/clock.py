@@ -63,7 +63,7 @@ def post_advance() -> Response:
     return json_answer(advance_record(clocks.advance_clock(project(), aim, limits)))
 
 
-@route(control, "GET", "/agenda/", answers=Later("AgendaShape"), waits=True)
+@route(control, "GET", "/agenda/", answers=Later("AgendaShape"), slow=True)
 def get_agenda() -> Response:
     """List the scheduled events, and those that failed (CTL-17)."""
     return list_answer(agenda(project().epoch))

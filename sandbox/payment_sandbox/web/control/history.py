@@ -23,7 +23,7 @@ from payment_sandbox.web.routes import route
     answers=Later("WebhooksShape"),
     query=WebhooksQuery,
     errors=(400, 401),
-    waits=True,
+    slow=True,
 )
 def get_webhooks() -> Response:
     """List webhooks with their delivery attempts (CTL-21)."""
@@ -51,7 +51,7 @@ def post_redelivery(delivery_id: str) -> Response:
     answers=Later("JournalShape"),
     query=JournalQuery,
     errors=(400, 401),
-    waits=True,
+    slow=True,
 )
 def get_journal() -> Response:
     """List the requests to the merchant API."""
@@ -61,7 +61,7 @@ def get_journal() -> Response:
     return list_answer(items, dropped, **history_filters.besides(project(), request.args.get("order_id")))
 
 
-@route(control, "GET", "/fidelity/", answers=Later("FidelityShape"), waits=True)
+@route(control, "GET", "/fidelity/", answers=Later("FidelityShape"), slow=True)
 def get_fidelity() -> Response:
     """List every rule with the tests that prove it, and every assumption (SET-70)."""
     shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]

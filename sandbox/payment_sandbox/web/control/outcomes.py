@@ -54,7 +54,7 @@ def get_scenario() -> Response:
     answers=ScenarioForm,
     errors=BODY_ERRORS,
     example=SCENARIO_EXAMPLE,
-    waits=True,
+    slow=True,
 )
 def put_scenario() -> Response:
     """Activate a scenario, by name or from the body (CTL-19)."""
@@ -76,7 +76,7 @@ def get_scenarios() -> Response:
     return list_answer([{"name": found.name, "description": found.description} for found in known])
 
 
-@route(control, "GET", "/scenarios/schema/", answers=Later("JsonSchemaShape"), waits=True)
+@route(control, "GET", "/scenarios/schema/", answers=Later("JsonSchemaShape"), slow=True)
 def get_scenario_schema() -> Response:
     """Get the JSON Schema of scenario files, for editors."""
     return json_answer(file_schema())

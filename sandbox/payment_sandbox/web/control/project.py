@@ -8,12 +8,10 @@ from payment_sandbox.web.answers.control import project_record
 from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import project, registry
-from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.bodies import STATE_BYTES_MAX, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import StateForm
 from payment_sandbox.web.routes import route
-
-STATE_BYTES_MAX = 256 << 20
 
 
 @route(control, "GET", "/project/", answers=Later("ProjectShape"))
@@ -51,7 +49,7 @@ def post_reset() -> Response:
     return json_answer(project_record(project()))
 
 
-@route(control, "GET", "/state/", answers=Later("SnapshotShape"), waits=True)
+@route(control, "GET", "/state/", answers=Later("SnapshotShape"), slow=True)
 def get_state() -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
     return json_answer(snapshot.snapshot_of(project()))
@@ -64,7 +62,7 @@ def get_state() -> Response:
     reads=StateForm,
     answers=Later("ProjectShape"),
     errors=(*BODY_ERRORS, 409),
-    waits=True,
+    slow=True,
 )
 def put_state() -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""

@@ -33,7 +33,7 @@ def secure(response: Response) -> Response:
     return response
 
 
-@route(docs, "GET", "/", media_type="text/html", errors=(404,), waits=True)
+@route(docs, "GET", "/", media_type="text/html", errors=(404,), slow=True)
 def get_root() -> Response:
     """Show browsers the quick start; other clients get a 404."""
     if not is_browser():
@@ -41,13 +41,13 @@ def get_root() -> Response:
     return get_page(FIRST)
 
 
-@route(docs, "GET", "/docs/", media_type="text/html", errors=(), waits=True)
+@route(docs, "GET", "/docs/", media_type="text/html", errors=(), slow=True)
 def get_first_page() -> Response:
     """Show the quick start."""
     return get_page(FIRST)
 
 
-@route(docs, "GET", "/docs/<name>/", media_type="text/html", errors=(404,), waits=True)
+@route(docs, "GET", "/docs/<name>/", media_type="text/html", errors=(404,), slow=True)
 def get_page(name: str) -> Response:
     """Show a page of the documentation."""
     if name not in NAMES:

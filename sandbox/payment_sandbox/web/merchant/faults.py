@@ -9,7 +9,7 @@ from flask import Response, request
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import CUT_OFF, exchange
 from payment_sandbox.web.errors import RequestRefused, refused_answer
-from payment_sandbox.web.event_loop import leave_event_loop
+from payment_sandbox.web.event_loop import begin_waiting
 
 RATE_LIMITED: Final = 429
 AFTER: Final = "after"
@@ -20,7 +20,7 @@ def strike_before(project: Project) -> Response | None:
     state = project.epoch.state
     if not state.faults.faults and not state.scenario_faults.faults:
         return None
-    leave_event_loop()
+    begin_waiting()
     with project.edit() as edit:
         own, faults = edit.state.faults.strike(request.method, request.path, edit.now)
         scenario, scenario_faults = edit.state.scenario_faults.strike(request.method, request.path, edit.now)

@@ -175,7 +175,7 @@ def get_currencies() -> Response:
     errors=BODY_ERRORS,
     example={"amount": 1295, "description": "Coffee", "size": 300},
     rules=QR.rules(),
-    waits=True,
+    slow=True,
 )
 def post_qr() -> Response:
     """Create a bank QR request."""

@@ -1,0 +1,71 @@
+"""What is kept of the bodies that clients send."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import requests
+
+from payment_sandbox.serving import bodies
+from payment_sandbox.serving.bodies import Bodies, refusal
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_PATH
+from tests.support.driver import Sandbox
+
+PIECE = b"x" * (1 << 16)
+
+
+def sent(*pieces: bytes, is_gone: bool = False) -> Callable[[], Awaitable[Any]]:
+    """A client that sends these pieces, and then perhaps goes."""
+    left = list(pieces)
+
+    async def receive() -> Any:
+        if not left:
+            return {"type": "http.disconnect"}
+        piece = left.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(left) or is_gone}
+
+    return receive
+
+
+def test_a_body_over_its_limit_is_read_and_dropped() -> None:
+    """Only a snapshot may be larger than a mebibyte, and it is kept whole."""
+    pieces = [PIECE] * 40
+    dropped = asyncio.run(Bodies().receive("/v1/orders/", sent(*pieces)))
+    kept = asyncio.run(Bodies().receive(STATE_PATH, sent(*pieces)))
+    assert dropped is not None
+    assert kept is not None
+    assert (len(dropped.data), dropped.length) == (BODY_BYTES_MAX, 40 * len(PIECE))
+    assert (len(kept.data), kept.is_whole) == (40 * len(PIECE), True)
+
+
+def test_snapshots_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is being received counts until it was used, or until its client has gone."""
+    monkeypatch.setattr(bodies, "SNAPSHOTS_BYTES_MAX", 2 * len(PIECE))
+    received = Bodies()
+
+    def received_as(*pieces: bytes, **how: Any) -> Any:
+        return asyncio.run(received.receive(STATE_PATH, sent(*pieces, **how)))
+
+    first = received_as(PIECE)
+    assert received_as(PIECE, is_gone=True) is None
+    second = received_as(PIECE, PIECE)
+    refused = refusal(STATE_PATH, second)
+    assert refused is not None
+    assert refused.head is not None
+    assert refused.head.status == 503
+    received.done(STATE_PATH, second)
+    received.done(STATE_PATH, first)
+    third = received_as(PIECE, PIECE)
+    assert refusal(STATE_PATH, third) is None
+
+
+def test_a_client_that_sends_too_much_reads_why(sandbox: Sandbox) -> None:
+    """Although the body is dropped, it is read to its end; the connection can be used again."""
+    with requests.Session() as http:
+        http.auth = (sandbox.key, "")
+        for body in (b"[" * (8 << 20), iter([b"[" * (1 << 20)] * 8)):
+            answer = http.post(f"{sandbox.url}/v1/orders/", data=body, timeout=10)
+            assert answer.status_code == 413
+            assert "over 1048576 bytes" in answer.json()["error"]["value"]
+        assert http.get(f"{sandbox.url}/v1/orders/nothing/", timeout=10).status_code == 404
