@@ -1,7 +1,7 @@
 """Numbered events of a project, for watchers and waiting requests."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition
 from typing import Any, Final, NamedTuple
@@ -27,6 +27,7 @@ class Events:
         self._newest: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
         self.is_ended = False
+        self._listeners: list[Callable[[], None]] = []
         self.watchers = 0  # events that are costly to build are published only if there are any
 
     @contextmanager
@@ -45,13 +46,23 @@ class Events:
         with self._changed:
             self.number += 1
             self._newest.append(Event(self.number, kind, data))
-            self._changed.notify_all()
+            self._wake()
 
     def end(self) -> None:
         """End the events and wake all waiting threads: the project is deleted, or the server stops."""
         with self._changed:
             self.is_ended = True
-            self._changed.notify_all()
+            self._wake()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Have ``listener`` called when there is something new; it must return at once."""
+        with self._changed:
+            self._listeners.append(listener)
+
+    def ignore(self, listener: Callable[[], None]) -> None:
+        """Have ``listener`` called no longer."""
+        with self._changed:
+            self._listeners.remove(listener)
 
     def wait_beyond(self, number: int, timeout_seconds: float) -> bool:
         """Wait for an event after ``number``; False on timeout or when the events have ended."""
@@ -62,4 +73,10 @@ class Events:
     def beyond(self, number: int) -> list[Event]:
         """The stored events after ``number``."""
         with self._changed:
-            return [event for event in self._newest if event.number > number]
+            count = min(self.number - number, len(self._newest))
+            return [self._newest[-index] for index in range(count, 0, -1)]
+
+    def _wake(self) -> None:
+        self._changed.notify_all()
+        for listener in self._listeners:
+            listener()

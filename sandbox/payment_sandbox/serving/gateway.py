@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from payment_sandbox.serving.bodies import Bodies, Body, Receive, refusal
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.serving.response import SentResponse
+from payment_sandbox.serving.streams import SEND_SECONDS_MAX, Watchers
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.turns import Turns
 from payment_sandbox.serving.wsgi import (
@@ -24,7 +25,8 @@ from payment_sandbox.serving.wsgi import (
     environment,
     error,
 )
-from payment_sandbox.web.event_loop import BEGIN_WAITING, ON_EVENT_LOOP, MayWait
+from payment_sandbox.web.event_loop import BEGIN_WAITING, ON_EVENT_LOOP, TOO_MANY_WAIT, MayWait
+from payment_sandbox.web.event_stream import EVENTS_PATH, STREAM, EventStream
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 LOOP_BYTES_MAX: Final = 1 << 16  # reading a larger body takes long, so it happens on a thread
 WAITING_MAX: Final = 512
 LOOK_AGAIN_SECONDS: Final = 1.0
-SEND_SECONDS_MAX: Final = 30.0  # for a piece of a response that the client does not read
-
 Send = Callable[[Any], Awaitable[None]]
 
 log = logging.getLogger(__name__)
@@ -67,6 +67,7 @@ class Gateway:
         self._always_on_threads = always_on_threads
         self._threads = Threads("request")
         self._turns = Turns(loop, waiting_max)
+        self._watchers = Watchers(loop)
         self._bodies = Bodies()
 
     def stop(self) -> None:
@@ -81,18 +82,24 @@ class Gateway:
         if body is None:
             return
         try:
-            await self._answer(scope, body, send, response)
+            await self._answer(scope, body, receive, send, response)
         finally:
             self._bodies.done(path, body)
 
-    async def _answer(self, scope: Mapping[str, Any], body: Body, send: Send, response: SentResponse) -> None:
+    async def _answer(
+        self, scope: Mapping[str, Any], body: Body, receive: Receive, send: Send, response: SentResponse
+    ) -> None:
         refused = refusal(scope["path"], body)
         if refused is not None:
             await _send(send, refused)
             response.close_when_sent()
             return
-        is_slow = self._always_on_threads or body.length > LOOP_BYTES_MAX
+        is_stream = scope["path"] == EVENTS_PATH
+        is_slow = (self._always_on_threads and not is_stream) or body.length > LOOP_BYTES_MAX
         answer = None if is_slow else self._at_once(scope, body)
+        if isinstance(answer, Run):
+            await self._watch(answer, receive, send, response)
+            return
         if answer is None:
             answer = await self._on_thread(scope, body, send, response)
         if answer is None:
@@ -108,21 +115,44 @@ class Gateway:
         finally:
             answer.close()
 
-    def _at_once(self, scope: Mapping[str, Any], body: Body) -> Answer | None:
-        """The response to a request that does not wait, made here on the event loop."""
+    def _at_once(self, scope: Mapping[str, Any], body: Body) -> Answer | Run | None:
+        """The response to a request that does not wait, made here on the event loop, or a stream."""
         environ = environment(scope, *body)
         environ[ON_EVENT_LOOP] = True
         try:
-            return Run(self._application, environ).whole()
+            run = Run(self._application, environ)
+            return run if STREAM in environ else run.whole()
         except MayWait:
             return None
+
+    async def _watch(self, run: Run, receive: Receive, send: Send, response: SentResponse) -> None:
+        """Send a stream of events."""
+        stream: EventStream = run.environ[STREAM]
+
+        async def send_part(text: str | None) -> None:
+            if not response.has_begun:
+                assert run.head is not None, "a stream begins with a head"
+                response.expect_stream()
+                await send(_start(run.head))
+            if text is not None or response.ends_streams:
+                await send(_part((text or "").encode(), is_last=text is None))
+
+        try:
+            with self._turns.watching() as may_watch:
+                if may_watch:
+                    await self._watchers.serve(stream, send_part, receive, response)
+                    response.close_when_sent()
+                else:
+                    await _send(send, error(503, TOO_MANY_WAIT, retry=True))
+        finally:
+            run.close()
 
     async def _on_thread(
         self, scope: Mapping[str, Any], body: Body, send: Send, response: SentResponse
     ) -> Answer | None:
         """The response to a request that takes long or waits; None if it has been sent piece by piece."""
         done: Future[Answer | None] = self._loop.create_future()
-        turn = await self._turns.next()
+        turn = await self._turns.next(is_large=body.length > LOOP_BYTES_MAX)
 
         def job() -> None:
             answer: Answer | None = error(500, "the sandbox failed; see its log")

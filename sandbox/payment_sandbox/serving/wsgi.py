@@ -53,6 +53,7 @@ class Run:
     """One call of a WSGI application; an exception becomes a 500."""
 
     def __init__(self, application: "WSGIApplication", environ: dict[str, Any]) -> None:
+        self.environ = environ
         self.head: Head | None = None
         self.pieces: Iterable[bytes] = ()
         environ[CUT_OFF] = _cut_off

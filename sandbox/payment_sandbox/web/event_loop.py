@@ -24,6 +24,9 @@ class MayWait(BaseException):
     """This request may wait or take long, so it has to run on a thread; nothing has happened yet."""
 
 
+TOO_MANY_WAIT: Final = "too many calls wait already; try again when some have ended"
+
+
 def leave_event_loop() -> None:
     """Make sure that the request runs on a thread, because it may take long.
 
@@ -44,9 +47,7 @@ def begin_waiting() -> None:
     leave_event_loop()
     begin = exchange().request.environ.get(BEGIN_WAITING)
     if begin is not None and not begin():
-        raise RequestRefused(
-            503, "too many calls wait already; try again when some have ended", {"Retry-After": "1"}
-        )
+        raise RequestRefused(503, TOO_MANY_WAIT, {"Retry-After": "1"})
 
 
 def leave_if_route_is_slow() -> None:

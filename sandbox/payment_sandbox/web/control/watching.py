@@ -1,7 +1,6 @@
 """The long-running calls: waiting for conditions, and streaming events."""
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from flask import Blueprint, Response, request
@@ -9,18 +8,17 @@ from flask import Blueprint, Response, request
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import project, select_project
 from payment_sandbox.web.control.forms import WaitQuery
 from payment_sandbox.web.control.strict import refuse_unknown
+from payment_sandbox.web.event_stream import STREAM, EventStream
 from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.routes import route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
-HEARTBEAT_SECONDS: Final = 15.0
 
 watching = Blueprint("watching", __name__, url_prefix="/control")
 watching.before_request(refuse_strangers)
@@ -61,10 +59,11 @@ def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeo
         raise Invalid(violations)
 
 
-@route(watching, "GET", "/events/", media_type="text/event-stream", waits=True)
+@route(watching, "GET", "/events/", media_type="text/event-stream")
 def get_events() -> Response:
     """Stream all events of the project, as server-sent events (CTL-27)."""
-    return Response(_stream(project()), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+    stream = request.environ[STREAM] = EventStream(project().events)
+    return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
@@ -76,16 +75,3 @@ def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
     if "idle" in query:
         found.append(waiting.idle())
     return found
-
-
-def _stream(watched: Project) -> Iterator[str]:
-    events = watched.events
-    with events.watched() as begun:
-        number = begun
-        yield ": watching\n\n"
-        while not events.is_ended:
-            if not events.wait_beyond(number, HEARTBEAT_SECONDS):
-                yield ": still here\n\n"
-            for event in events.beyond(number):
-                number = event.number
-                yield f"id: {number}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"

@@ -1,0 +1,57 @@
+"""A project's events as server-sent events."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Final
+
+from payment_sandbox.projects.events import Event, Events
+
+STREAM: Final = "sandbox.stream"
+"""Set in a request's WSGI environment: the stream that it answers with, which a server may run by itself."""
+
+EVENTS_PATH: Final = "/control/events/"
+HEARTBEAT_SECONDS: Final = 15.0
+
+
+class EventStream:
+    """What one watcher has got so far."""
+
+    begun: Final = ": watching\n\n"
+    heartbeat: Final = ": still here\n\n"
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self._number = events.number
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Count as a watcher."""
+        with self.events.watched() as number:
+            self._number = number
+            yield
+
+    def take(self) -> str:
+        """The events since the last call, all at once: a piece costs as much to send as its content."""
+        text, self._number = _text(self.events, self._number, self.events.number)
+        return text
+
+    def pieces(self) -> Iterator[str]:
+        """The stream for a server that does not know better than to wait for each piece."""
+        with self.watched():
+            yield self.begun
+            while not self.events.is_ended:
+                self.events.wait_beyond(self._number, HEARTBEAT_SECONDS)
+                yield self.take() or self.heartbeat
+
+
+@lru_cache(maxsize=8)
+def _text(events: Events, number: int, newest: int) -> tuple[str, int]:
+    """The events after ``number``, and the number of the last one; most watchers ask for the same ones."""
+    new = events.beyond(number)
+    return "".join(map(_shown, new)), new[-1].number if new else number
+
+
+def _shown(event: Event) -> str:
+    return f"id: {event.number}\nevent: {event.kind}\ndata: {json.dumps(event.data)}\n\n"

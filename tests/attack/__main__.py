@@ -1,0 +1,28 @@
+"""Runs all attacks at full size, or those that are named: ``python -m tests.attack crowds``."""
+
+import sys
+from time import perf_counter
+
+from tests.attack import Failed, Report, Size
+from tests.attack.all import ATTACKS
+
+
+def main(names: list[str]) -> int:
+    """Print a report; returns how many attacks have succeeded."""
+    problems: list[str] = []
+    for name in names or ATTACKS:
+        print(name, flush=True)
+        report = Report(name, Size(), lambda line: print(line, flush=True))
+        begun = perf_counter()
+        ATTACKS[name](report)
+        report.note("seconds", f"{perf_counter() - begun:.0f}")
+        try:
+            report.end()
+        except Failed as failed:
+            problems.append(str(failed))
+    print("\n".join(problems) or "all attacks were repelled")
+    return len(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

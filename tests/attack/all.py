@@ -1,0 +1,10 @@
+"""All attacks, by name."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tests.attack import Report, crowds
+
+ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
+    "crowds": crowds.attack,
+}

@@ -1,0 +1,121 @@
+"""A server in a process of its own, and what it uses."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import requests
+
+from payment_sandbox.projects.registry import FIRST_API_KEY
+
+START_SECONDS = 30
+
+
+class Use(NamedTuple):
+    """What a process uses."""
+
+    memory_mib: float
+    threads: int
+    files: int
+    cpu_seconds: float
+
+
+class Project:
+    """Calls with the key of one project, on a connection of their own."""
+
+    def __init__(self, url: str, key: str = FIRST_API_KEY) -> None:
+        self.url = url
+        self.key = key
+        self.http = requests.Session()
+        self.http.trust_env, self.http.auth = False, (key, "")
+
+    def call(self, method: str, path: str, json: Any = None, **options: Any) -> requests.Response:
+        """Send one request."""
+        options.setdefault("timeout", 60)
+        return self.http.request(method, f"{self.url}{path}", json=json, **options)
+
+    def expect(self, method: str, path: str, json: Any = None, **options: Any) -> Any:
+        """Send one request that succeeds; returns its JSON."""
+        answer = self.call(method, path, json, **options)
+        assert answer.status_code < 300, f"{method} {path}: {answer.status_code} {answer.text[:500]}"
+        return answer.json()
+
+    def order(self, *transactions: Any, **fields: Any) -> Any:
+        """A new order."""
+        body = {"currency": "EUR", "amount": 1000, "transactions": list(transactions), **fields}
+        return self.expect("POST", "/v1/orders/", body)
+
+    def __enter__(self) -> "Project":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.http.close()
+
+
+class Served(NamedTuple):
+    """A running server."""
+
+    url: str
+    pid: int
+
+    def project(self, **settings: Any) -> "Project":
+        """A new project."""
+        made = requests.post(f"{self.url}/control/projects/", json=settings, timeout=30)
+        assert made.status_code == 201, made.text
+        return Project(self.url, made.json()["api_key"])
+
+    def use(self) -> Use:
+        """What the server uses now."""
+        process = Path("/proc") / str(self.pid)
+        status = dict(line.split(":\t") for line in (process / "status").read_text().splitlines())
+        times = (process / "stat").read_text().rpartition(")")[2].split()
+        return Use(
+            int(status["VmRSS"].split()[0]) / 1024,
+            int(status["Threads"]),
+            len(list((process / "fd").iterdir())),
+            (int(times[11]) + int(times[12])) / 100,
+        )
+
+
+@contextmanager
+def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
+    """Serve until the end of the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        ready = Path(folder) / "ready.json"
+        listening = ("--port", "0", "--ready-file", str(ready))
+        process = subprocess.Popen(
+            [*program, sys.executable, "-m", "payment_sandbox", "serve", *listening, *options],
+            stdout=subprocess.DEVNULL,
+            stderr=(Path(folder) / "errors").open("w"),
+        )
+        try:
+            yield _ready(process, ready)
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                raise
+            errors = (Path(folder) / "errors").read_text()
+            if errors:
+                sys.stderr.write(errors[-5000:])
+
+
+def _ready(process: "subprocess.Popen[bytes]", ready: Path) -> Served:
+    """Wait until the server has written its file."""
+    for _ in range(START_SECONDS * 20):
+        if ready.exists():
+            told = json.loads(ready.read_text())
+            return Served(told["url"], told["pid"])
+        try:
+            raise AssertionError(f"the server has ended: {process.wait(0.05)}")
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError("the server does not start")
