@@ -4,7 +4,7 @@ BIN := .venv/bin
 LOWEST := .venv-lowest/bin
 WORKERS ?= auto
 
-.PHONY: help run test lowest check fmt bench profile rules lock
+.PHONY: help run test lowest check fmt bench profile attack rules lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench: .venv/develop.stamp  ## Run benchmarks, as ratios to a reference measured
 
 profile: .venv/develop.stamp  ## Show where the time of a read and a creation goes
 	$(BIN)/python -m tests.bench.profile
+
+attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report what it stood
+	$(BIN)/python -m tests.attack
 
 rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	$(BIN)/python -m tests.rules

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.attack import Report, crowds
+from tests.attack import Report, crowds, receivers
 
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "crowds": crowds.attack,
+    "receivers": receivers.attack,
 }

@@ -9,13 +9,13 @@ from threading import current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
-from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Reply, Send, WebhookRequest
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, Send, WebhookRequest
 from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.serving.threads import Threads
+from payment_sandbox.serving.wire import Wire, over_the_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -151,6 +151,7 @@ class Posting:
     def __init__(self, request: WebhookRequest, send: Send) -> None:
         self._request = request
         self._send = send
+        self._wire = Wire()
         self._answer: Future[Reply] = Future()
         self._begun_seconds = monotonic_seconds()
         self._status: int | None = None
@@ -159,7 +160,8 @@ class Posting:
     def run(self) -> None:
         """Send the request; whatever the receiver does, the result is recorded."""
         try:
-            body = self._send(self._request, self._answered)
+            with self._wire.used():
+                body = self._send(self._request, self._answered)
         except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
@@ -177,6 +179,7 @@ class Posting:
                 raise FutureTimeout
             return self._answer.result(left_seconds)
         except FutureTimeout:
+            self._wire.cut()
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._reply()
@@ -192,25 +195,3 @@ class Posting:
         duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
         status = self._status if error is None else None
         return Reply(duration_ms, status, body, error=error, warning=self._warning)
-
-
-def over_the_wire(request: WebhookRequest, answered: "Callable[[int], None]") -> bytes:
-    """POST the request; ignore redirects, and proxies and credentials from the environment."""
-    with direct_session() as session:
-        session.headers.clear()
-        with session.post(
-            request.url,
-            data=request.body,
-            headers=request.headers,
-            timeout=TIMEOUT_SECONDS,
-            allow_redirects=False,
-            stream=True,
-        ) as response:
-            answered(response.status_code)
-            response.raw.enforce_content_length = True  # urllib3 1 accepts truncated bodies by default
-            body = b""
-            for piece in response.raw.stream(BODY_KEPT_BYTES, decode_content=True):
-                body += piece
-                if len(body) >= BODY_KEPT_BYTES:
-                    break
-            return body[:BODY_KEPT_BYTES]
