@@ -83,6 +83,7 @@ def measured(url: str, key: str, order_id: str, wait: Callable[[], object]) -> W
                     connection.close()
                 took.append((perf_counter() - begun) * 1000)
             has_begun.set()
+        connection.close()
 
     reading = Thread(target=read)
     reading.start()

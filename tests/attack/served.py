@@ -86,13 +86,14 @@ class Served(NamedTuple):
 def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
     """Serve until the end of the block."""
     with tempfile.TemporaryDirectory() as folder:
-        ready = Path(folder) / "ready.json"
+        ready, errors = Path(folder) / "ready.json", Path(folder) / "errors"
         listening = ("--port", "0", "--ready-file", str(ready))
-        process = subprocess.Popen(
-            [*program, sys.executable, "-m", "payment_sandbox", "serve", *listening, *options],
-            stdout=subprocess.DEVNULL,
-            stderr=(Path(folder) / "errors").open("w"),
-        )
+        with errors.open("w") as written:
+            process = subprocess.Popen(
+                [*program, sys.executable, "-m", "payment_sandbox", "serve", *listening, *options],
+                stdout=subprocess.DEVNULL,
+                stderr=written,
+            )
         try:
             yield _ready(process, ready)
         finally:
@@ -103,9 +104,7 @@ def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
                 process.kill()
                 process.wait()
                 raise
-            errors = (Path(folder) / "errors").read_text()
-            if errors:
-                sys.stderr.write(errors[-5000:])
+            sys.stderr.write(errors.read_text()[-5000:])
 
 
 def _ready(process: "subprocess.Popen[bytes]", ready: Path) -> Served:
