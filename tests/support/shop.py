@@ -29,6 +29,7 @@ class Shop:
     def __init__(self) -> None:
         self.received: list[Received] = []
         self.answer: Answer = lambda received: 200
+        self.says = b"noted"
         shop = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -43,7 +44,7 @@ class Shop:
                     for name, value in headers.items():
                         self.send_header(name, value)
                     self.end_headers()
-                    self.wfile.write(b"noted")
+                    self.wfile.write(shop.says)
                 except OSError:
                     pass  # the courier has hung up, which is its right
 

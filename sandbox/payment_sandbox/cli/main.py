@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from payment_sandbox.cli.logs import set_up as set_up_logs
 from payment_sandbox.cli.remote import COMMANDS, scenario_names
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -90,6 +91,7 @@ def serve(
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
+    set_up_logs(log_format)
     server = _start(host, port, **options)
     if ready_file is not None:
         _write_ready(ready_file, server)

@@ -229,7 +229,7 @@ def _take(edit: Edit, until: datetime) -> Due[Command] | None:
 
 def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Exception) -> None:
     """Take an event that failed off the agenda and log it once; it blocks nothing and is not retried."""
-    problem = f"{type(error).__name__}: {error}"
+    problem = project.masking.text(f"{type(error).__name__}: {error}")
     log.error("%s could not be done and was set aside", due.item.label, exc_info=error)
     failure = Failure(
         due.item.order_id, due.item.kind, due.item.label, problem, due.at, project.services.real.wall_now()
@@ -238,7 +238,7 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
         epoch.timeline.move_to(due.at)
         epoch.timeline.remove([due.sequence])
         epoch.set_aside[due.sequence] = SetAside(due, problem)
-        epoch.journal.failures.append(failure)
+        epoch.journal.add_failure(failure)
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))
     project.events.publish("failed", **event(due, problem))

@@ -81,6 +81,7 @@ def record_attempt(
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
         number = delivery.next_number - is_copy
+        reply = project.masking.record(reply)
         attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy)
         edit.store_delivery(delivery)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from threading import Condition
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
 
 EVENTS_KEPT_MAX: Final = 1000
@@ -22,7 +23,8 @@ class Event(NamedTuple):
 class Events:
     """Keeps the newest events, and wakes threads that wait for the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, masking: Masking | None = None) -> None:
+        self.masking = masking or Masking()
         self._changed = Condition(ranked_lock(EVENTS))  # type: ignore[arg-type]
         self._newest: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
@@ -42,7 +44,8 @@ class Events:
                 self.watchers -= 1
 
     def publish(self, kind: str, /, **data: Any) -> None:
-        """Add an event and wake all waiting threads."""
+        """Add an event without secrets, and wake all waiting threads."""
+        data = self.masking.record(data)
         with self._changed:
             self.number += 1
             self._newest.append(Event(self.number, kind, data))

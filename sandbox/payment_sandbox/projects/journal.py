@@ -1,22 +1,15 @@
 """The requests of the merchant API and their responses."""
 
-import json
-import re
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.scenarios.model import Decision
 
 ENTRIES_MAX: Final = 10_000
 BODY_KEPT_BYTES: Final = 16_384
-
-_CVC: Final = Pattern(rb'("cvc"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|\[[^\]]*\]?|[^\s,}\]]+)')
-_CARD_NUMBER: Final = Pattern(
-    rb"(?<![\w-])[2-6](?:\d{12,18}|\d{3}(?:[ -]\d{4}){2}[ -]\d{1,7}|\d{3}[ -]\d{6}[ -]\d{5})(?![\w-])"
-)
 
 
 class JournalEntry(NamedTuple):
@@ -67,10 +60,14 @@ class Failure(NamedTuple):
 
 
 class Journal:
-    """Keeps the newest entries and counts the dropped ones."""
+    """Keeps the newest entries, and counts the dropped ones.
 
-    def __init__(self) -> None:
-        self.entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
+    Entries come out without secrets. They are masked when they are read, because most never are.
+    """
+
+    def __init__(self, masking: Masking) -> None:
+        self._masking = masking
+        self._entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
         self.dropped = 0
         self.decisions: OrderedDict[str, Decision] = OrderedDict()  # by transaction
         self.returns: deque[ReturnVisit] = deque(maxlen=ENTRIES_MAX)
@@ -85,27 +82,14 @@ class Journal:
 
     def add(self, entry: JournalEntry) -> None:
         """Add an entry; a full journal drops its oldest."""
-        if len(self.entries) == ENTRIES_MAX:
+        if len(self._entries) == ENTRIES_MAX:
             self.dropped += 1
-        self.entries.append(entry)
+        self._entries.append(entry)
 
+    def entries(self) -> Iterator[JournalEntry]:
+        """All entries, oldest first, without secrets."""
+        return map(self._masking.record, list(self._entries))
 
-def masked(body: bytes) -> bytes:
-    """The body without CVCs and card numbers, truncated to the length limit (CTL-29)."""
-    cut = body[:BODY_KEPT_BYTES]
-    if b"cvc" in cut:
-        cut = _CVC.sub(rb'\1"***"', cut)
-    return _CARD_NUMBER.sub(_mask_card_number, cut)
-
-
-def unescaped(body: bytes, data: Any) -> bytes:
-    """The body; serialized again if escapes could hide a key from ``masked``."""
-    return json.dumps(data).encode() if b"\\u" in body else body
-
-
-def _mask_card_number(match: re.Match[bytes]) -> bytes:
-    digits = [byte - 48 for byte in match.group() if 48 <= byte < 58]
-    doubled = [
-        digit if place % 2 == 0 else sum(divmod(digit * 2, 10)) for place, digit in enumerate(digits[::-1])
-    ]
-    return b"0" if sum(doubled) % 10 == 0 else match.group()
+    def add_failure(self, failure: Failure) -> None:
+        """Add a command that failed."""
+        self.failures.append(self._masking.record(failure))

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.clock import Clock, ClockStart
@@ -47,7 +48,8 @@ class Project:
         self.project_id = identity.project_id
         self.merchant_id = identity.merchant_id
         self.services = services
-        self.events = Events()
+        self.masking = Masking()
+        self.events = Events(self.masking)
         self.is_deleted = False
         self._storage = storage
         self._state_lock = ranked_lock(STATE)

@@ -61,6 +61,7 @@ def require_project() -> Project:
     if found is None:
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
     exchange().project = found
+    found.masking.api_key = api_key
     return found
 
 

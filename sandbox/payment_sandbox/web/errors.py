@@ -7,6 +7,7 @@ from typing import Any, Final
 from flask import Flask, Response, json, request
 from werkzeug.exceptions import HTTPException
 
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
@@ -81,9 +82,16 @@ def _violation(violation: Violation) -> dict[str, Any]:
 
 
 def _answer(body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    body = masking().record(body)
     return Response(
         f"{json.dumps(body)}\n", status=body["error"]["status"], mimetype="application/json", headers=headers
     )
+
+
+def masking() -> Masking:
+    """Masks the secrets of this request's project: errors repeat what was sent."""
+    project = exchange().project
+    return project.masking if project is not None else Masking()
 
 
 def _on_invalid(invalid: Invalid) -> Response:

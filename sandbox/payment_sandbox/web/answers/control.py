@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.operations.advance import Advance
 from payment_sandbox.orders.webhooks import Attempt, Delivery
-from payment_sandbox.projects.journal import JournalEntry, masked
+from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Decision
 from payment_sandbox.scenarios.near_misses import explain
@@ -49,12 +50,12 @@ def project_record(project: Project) -> dict[str, Any]:
     }
 
 
-def delivery_record(delivery: Delivery) -> dict[str, Any]:
+def delivery_record(delivery: Delivery, masking: Masking) -> dict[str, Any]:
     """A webhook with all its attempts (CTL-21)."""
     return {
         "id": delivery.id,
         "order_id": delivery.order_id,
-        "url": delivery.url,
+        "url": masking.text(delivery.url),
         "state": delivery.state,
         "attempts": [_attempt_record(attempt) for attempt in delivery.attempts],
     }
@@ -74,10 +75,6 @@ def _attempt_record(attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def _shown(text: str) -> str:
-    return masked(text.encode(errors="replace")).decode()
-
-
 def _body(body: bytes) -> Any:
     """A body as JSON, as text if it is not JSON, or None if it was empty."""
     if not body:
@@ -88,20 +85,20 @@ def _body(body: bytes) -> Any:
         return body.decode(errors="replace")
 
 
-def journal_record(entry: JournalEntry, decision: Decision | None) -> dict[str, Any]:
+def journal_record(entry: JournalEntry, decision: Decision | None, masking: Masking) -> dict[str, Any]:
     """A request and its response (CTL-25), with the scenario's decision for the attempt it created."""
     return {
         "at": timestamp(entry.at),
         "method": entry.method,
-        "path": _shown(entry.path),
-        "query": _shown(entry.query),
+        "path": entry.path,
+        "query": entry.query,
         "status": entry.status,
         "request": _body(entry.request),
-        "response": _body(masked(entry.response)),
+        "response": _body(entry.response),
         "ignored": list(entry.ignored),
         "rule": entry.rule,
         "fault": entry.fault,
         "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
-        "decision": explain(decision) if decision is not None else None,
-        "order_id": _shown(entry.order_id) if entry.order_id is not None else None,
+        "decision": masking.record(explain(decision)) if decision is not None else None,
+        "order_id": entry.order_id,
     }

@@ -41,7 +41,7 @@ def get_webhooks() -> Response:
 )
 def post_redelivery(delivery_id: str) -> Response:
     """Deliver a webhook again, now (CTL-22)."""
-    return json_answer(delivery_record(redeliver(project(), delivery_id)))
+    return json_answer(delivery_record(redeliver(project(), delivery_id), project().masking))
 
 
 @route(

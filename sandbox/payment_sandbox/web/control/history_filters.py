@@ -13,7 +13,7 @@ JOURNAL_FILTERS: Final = ("method", "path", "status", "order_id")
 def webhooks(project: Project, order_id: str | None, state: str | None) -> tuple[list[dict[str, Any]], int]:
     """Webhooks with their attempts, oldest first, and how many were dropped."""
     items = [
-        delivery_record(delivery)
+        delivery_record(delivery, project.masking)
         for delivery in project.epoch.store.deliveries()
         if order_id in (None, delivery.order_id) and state in (None, delivery.state)
     ]
@@ -25,8 +25,8 @@ def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, 
     wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
     decisions = project.epoch.journal.decisions
     records = (
-        journal_record(entry, decisions.get(entry.transaction_id or ""))
-        for entry in list(project.epoch.journal.entries)
+        journal_record(entry, decisions.get(entry.transaction_id or ""), project.masking)
+        for entry in project.epoch.journal.entries()
     )
     items = [
         shown for shown in records if all(_same(key, str(shown[key]), value) for key, value in wanted.items())

@@ -12,6 +12,7 @@ from payment_sandbox.operations.possible import possible_now
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.errors import masking
 from payment_sandbox.web.merchant.faults import RATE_LIMITED
 from payment_sandbox.web.routes import current_facts
 
@@ -35,7 +36,7 @@ def explain(response: Response, project: Project | None) -> None:
     texts = rule_texts()
     shown = "; ".join(f"{rule} {texts.get(rule, '')}" for rule in rules[:RULES_SHOWN_MAX])
     possible = _possible(response, violations, project)
-    line = f"{shown}; possible now: {possible}"
+    line = masking().text(f"{shown}; possible now: {possible}")
     plain = "".join(letter if " " <= letter <= "~" else "?" for letter in line)
     response.headers[EXPLAIN] = plain if len(plain) <= LENGTH_MAX else f"{plain[:LENGTH_MAX]}..."
 

@@ -13,6 +13,7 @@ from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.errors import masking
 
 IGNORED: Final = "Sandbox-Ignored-Fields"
 WARNINGS: Final = "Sandbox-Warnings"
@@ -66,9 +67,9 @@ def warn(sentence: str) -> None:
 def name_ignored(response: Response, ignored: Sequence[str], warnings: Sequence[str]) -> None:
     """Add the headers that name ignored keys and warnings."""
     if ignored:
-        response.headers[IGNORED] = _header(quote(path, safe="[]._-~/") for path in ignored)
+        response.headers[IGNORED] = _header(quote(path, safe="[]._-~/") for path in masking().record(ignored))
     if warnings:
-        response.headers[WARNINGS] = _header(warnings)
+        response.headers[WARNINGS] = _header(masking().record(warnings))
 
 
 def _header(items: Any) -> str:

@@ -1,0 +1,53 @@
+"""What a served sandbox logs when something goes wrong in it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+RAISE = "raise ValueError('no, 4111 1111 1111 1111')"
+IN_A_THREAD = f"""
+import threading
+def fail():
+    {RAISE}
+threading.Thread(target=fail).start()
+"""
+LOGGED = f"""
+import logging
+try:
+    {RAISE}
+except ValueError:
+    logging.getLogger("payment_sandbox.x").exception("it failed with %s", "cvc=123")
+"""
+
+
+def logged(log_format: str, code: str) -> str:
+    """What a process writes to standard error."""
+    setting = f"from payment_sandbox.cli.logs import set_up; set_up({log_format!r})\n"
+    ran = subprocess.run(
+        [sys.executable, "-c", setting + code], capture_output=True, text=True, timeout=20, check=False
+    )
+    return ran.stderr
+
+
+@pytest.mark.parametrize("code", [RAISE, IN_A_THREAD, LOGGED])
+def test_a_traceback_is_json_where_the_log_is(code: str) -> None:
+    """In one line, wherever the error came from, and without secrets."""
+    text = logged("json", code)
+    (line,) = text.splitlines()
+    entry = json.loads(line)
+    assert entry["traceback"].startswith("Traceback")
+    assert entry["level"] in ("critical", "error")
+    assert entry["traceback"].endswith("ValueError: no, 0")
+    assert "4111" not in text
+    assert "123" not in text
+
+
+@pytest.mark.parametrize("code", [RAISE, IN_A_THREAD, LOGGED])
+def test_a_traceback_is_text_where_people_read(code: str) -> None:
+    """Without secrets, too."""
+    text = logged("text", code)
+    assert "Traceback" in text
+    assert "ValueError: no, 0" in text
+    assert "4111" not in text

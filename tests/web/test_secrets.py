@@ -1,0 +1,219 @@
+"""Card numbers, CVCs and API keys stay in no record, however they came in (CTL-29)."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+import requests
+
+from payment_sandbox.cli.logs import MaskedFormatter
+from payment_sandbox.projects.events import Events
+from payment_sandbox.serving.server import Server
+from tests.support.driver import Sandbox, by, card
+from tests.support.shop import Shop
+
+PAN: Final = "4012888888881881"
+CODE: Final = "9173"
+NUMBERS: Final = (
+    PAN,
+    *(
+        joint.join(("4012", "8888", "8888", "1881"))
+        for joint in (" ", "-", ".", "_", "/", "+", "\u00a0", "%20")
+    ),
+    f"x{PAN}",
+    f"card{PAN}end",
+    "4012 888888 881881",
+)
+CODES: Final = (
+    ("application/x-www-form-urlencoded", f"number=1&cvc={CODE}&x=1"),
+    ("application/x-www-form-urlencoded", f"card%5Bcvc%5D={CODE}"),
+    ("application/x-www-form-urlencoded", f"%63vc={CODE}"),
+    ("application/xml", f"<card><CVC>{CODE}</CVC></card>"),
+    ("application/xml", f"<card><cvc kind='x'>{CODE}</cvc></card>"),
+    ("application/xml", f"<card cvv2='{CODE}'/>"),
+    ("application/xml", "<cvc>" + "".join(f"&#{ord(digit)};" for digit in CODE) + "</cvc>"),
+    ("text/plain", f"cvv: {CODE}"),
+    (
+        "multipart/form-data; boundary=b",
+        f'--b\r\nContent-Disposition: form-data; name="cvc"\r\n\r\n{CODE}\r\n--b--',
+    ),
+    ("application/json", f'{{"cvc": "{CODE}"'),
+    ("application/json", f"{{cvc: {CODE}}}"),
+    ("application/json", '{"\\u0063vc": "\\u0039173"'),
+    ("application/json", json.dumps({"CVC": CODE})),
+    ("application/json", json.dumps({"cvv": int(CODE)})),
+    ("application/json", json.dumps({"card_cvc": CODE})),
+    ("application/json", json.dumps({"securityCode": [CODE]})),
+    ("application/json", json.dumps({"verification_value": {"value": CODE}})),
+    ("application/json", json.dumps({"cvc": {"a": {"b": CODE}}})),
+    ("application/json", json.dumps({"extra": json.dumps({"cvc": CODE})})),
+    ("application/json", json.dumps({"extra": json.dumps(json.dumps({"cvc": CODE}))})),
+    ("application/json", json.dumps({"description": f"cvc={CODE}"})),
+)
+
+
+class Watch:
+    """Everything that a project tells its watchers."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self._begun = events.number
+
+    def text(self) -> str:
+        """All that was published."""
+        return repr(self._events.beyond(self._begun))
+
+
+class Kept(NamedTuple):
+    """A project with a state file, and all that is kept beside its orders."""
+
+    sandbox: Sandbox
+    server: Server
+    state: Path
+    watch: Watch
+    log: pytest.LogCaptureFixture
+
+    def shown(self, *, with_orders: bool = False) -> dict[str, str]:
+        """All outputs by name; snapshots and state files repeat orders as they are."""
+        paths = ["/control/journal/", "/control/webhooks/", "/control/agenda/", "/control/faults/"]
+        shown = {path: self.sandbox.get(path).text for path in paths}
+        shown["events"] = self.watch.text()
+        formatter = MaskedFormatter()
+        shown["log"] = "\n".join(map(formatter.format, self.log.records))
+        if with_orders:
+            shown["snapshot"] = self.sandbox.get("/control/state/").text
+            shown["state file"] = b"".join(path.read_bytes() for path in self.state.parent.iterdir()).decode(
+                errors="replace"
+            )
+        return shown
+
+
+@pytest.fixture
+def kept(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[Kept]:
+    """A server of its own."""
+    state = tmp_path / "state.db"
+    with Server(state=state) as server:
+        sandbox = Sandbox(server, webhook_url=shop.url)
+        project = server.registry.find(sandbox.key)
+        assert project is not None
+        with project.events.watched():
+            yield Kept(sandbox, server, state, Watch(project.events), caplog)
+        sandbox.http.close()
+
+
+def expect_none(shown: dict[str, str], *secrets: str) -> None:
+    """None of the texts has one of the secrets, whatever separates its digits."""
+    for name, text in shown.items():
+        for secret in secrets:
+            assert secret not in text, name
+        digits = "".join(letter for letter in text if letter.isalnum())
+        assert PAN not in digits, name
+
+
+@pytest.mark.rule("CTL-29")
+@pytest.mark.parametrize(("content_type", "body"), CODES)
+def test_a_cvc_stays_nowhere(kept: Kept, content_type: str, body: str) -> None:
+    """Whatever the format, the name and the nesting."""
+    answer = kept.sandbox.post("/v1/orders/", data=body.encode(), headers={"Content-Type": content_type})
+    url = f"{kept.sandbox.url}/v1/orders/?{body[:500]}"
+    asked = requests.get(url, auth=(kept.sandbox.key, ""), timeout=5)
+    expect_none(
+        {"answer": answer.text + asked.text + str(answer.headers), **kept.shown(with_orders=True)}, CODE
+    )
+
+
+def received(sandbox: Sandbox, number: str, shop: Shop) -> requests.Response:
+    """A receiver repeats it."""
+    shop.says = f"no such card: {number}, cvc={CODE}, key {sandbox.key}".encode()
+    shop.answer = lambda received: 500
+    sandbox.place(by("bank-transfer"))
+    sandbox.settle()
+    return sandbox.get("/control/webhooks/")
+
+
+def captured(sandbox: Sandbox, number: str) -> requests.Response:
+    """As the name of a line."""
+    order = sandbox.pay(sandbox.place(card(capture_mode="manual")))
+    return sandbox.take(order, "captures/orderlines", {"order_lines": [{"merchant_order_line_id": number}]})
+
+
+Send = Callable[[Sandbox, str, Shop], requests.Response]
+REFUSED: Final[dict[str, Send]] = {
+    "in a path": lambda sandbox, number, shop: sandbox.get(f"/v1/orders/{number}/"),
+    "in a query": lambda sandbox, number, shop: sandbox.get(f"/v1/orders/?number={number}"),
+    "as a key": lambda sandbox, number, shop: sandbox.create(**{number: 1}),
+    "as a method": lambda sandbox, number, shop: sandbox.create({"payment_method": number}),
+    "as a setting": lambda sandbox, number, shop: sandbox.patch("/control/project/", {number: 1}),
+    "as a scenario": lambda sandbox, number, shop: sandbox.put("/control/scenario/", {"name": number}),
+    "as a line": lambda sandbox, number, shop: captured(sandbox, number),
+    "in a receiver's answer": received,
+}
+
+
+@pytest.mark.rule("CTL-29")
+@pytest.mark.parametrize("send", REFUSED.values(), ids=REFUSED)
+def test_a_card_number_stays_nowhere(kept: Kept, shop: Shop, send: Send) -> None:
+    """However its digits are separated, in answers and in all that is kept."""
+    for number in NUMBERS:
+        answer = send(kept.sandbox, number, shop)
+        expect_none({"answer": answer.text + str(answer.headers)})
+    expect_none(kept.shown(with_orders=True))
+
+
+FREE: Final[dict[str, Callable[[str], dict[str, Any]]]] = {
+    "description": lambda number: {"description": number},
+    "identifier": lambda number: {"merchant_order_id": number},
+    "extra": lambda number: {"extra": {"note": [number]}},
+    "name": lambda number: {"customer": {"first_name": number, "last_name": f"cvc {CODE}"}},
+}
+
+
+@pytest.mark.rule("CTL-29")
+@pytest.mark.parametrize("fields", FREE.values(), ids=FREE)
+def test_free_text_is_repeated_but_not_kept_elsewhere(
+    kept: Kept, fields: Callable[[str], dict[str, Any]]
+) -> None:
+    """The service repeats what the merchant sent; the journal and all other records mask it."""
+    for number in NUMBERS[:-1]:
+        order = kept.sandbox.place(card(), **fields(number))
+        assert number in json.dumps(order, ensure_ascii=False)
+        kept.sandbox.acted(order, "customer fail", reason=number)
+    expect_none(kept.shown(), *([CODE] if fields is FREE["name"] else []))
+
+
+@pytest.mark.rule("CTL-29")
+def test_an_api_key_stays_nowhere(kept: Kept, shop: Shop) -> None:
+    """In paths, queries, bodies, and in what a receiver says."""
+    key, sandbox = kept.sandbox.key, kept.sandbox
+    answers = [
+        sandbox.get(f"/v1/orders/{key}/"),
+        sandbox.get(f"/v1/orders/?api_key={key}"),
+        sandbox.create(**{key: 1}),
+        sandbox.create({"payment_method": key}),
+        sandbox.patch("/control/project/", {"mode": key}),
+        received(sandbox, "1", shop),
+    ]
+    shown = {"answers": "".join(answer.text + str(answer.headers) for answer in answers)}
+    expect_none({**shown, **kept.shown(with_orders=True)}, key)
+
+
+def test_what_is_no_secret_stays_as_it_is(sandbox: Sandbox) -> None:
+    """Identifiers, times, amounts, account numbers and words about codes."""
+    body = {
+        "merchant_order_id": "2026112212345678",
+        "description": "DE89370400440532013000, postcode 1012 AB, at 2026-03-01T12:00:00.000000+00:00",
+        "extra": {"id": "41111111-1111-4111-8111-111111111111", "cvc_checked": True, "code": "9173 %41"},
+    }
+    sandbox.place(card(), **body)
+    (entry,) = sandbox.get("/control/journal/").json()["items"]
+    assert {key: entry["request"][key] for key in body} == body
+
+
+def test_a_compressed_body_is_not_kept(sandbox: Sandbox) -> None:
+    """It is refused unread, so nobody knows what is in it."""
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert sandbox.post("/v1/orders/", data=b"\x1f\x8b123", headers=headers).status_code == 415
+    (entry,) = sandbox.get("/control/journal/").json()["items"]
+    assert entry["request"] is None
