@@ -1,18 +1,25 @@
 """What is kept of the bodies that clients send."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import requests
 
 from payment_sandbox.serving import bodies
-from payment_sandbox.serving.bodies import Bodies, refusal
+from payment_sandbox.serving.bodies import Bodies, Body, refusal
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_PATH
 from tests.support.driver import Sandbox
 
 PIECE = b"x" * (1 << 16)
+
+
+def ran(work: Coroutine[Any, Any, Body | None]) -> Body | None:
+    """What it returns; on a thread of its own, because this one may have a running loop from a browser."""
+    with ThreadPoolExecutor(1) as own:
+        return own.submit(asyncio.run, work).result()
 
 
 def sent(*pieces: bytes, is_gone: bool = False) -> Callable[[], Awaitable[Any]]:
@@ -31,8 +38,8 @@ def sent(*pieces: bytes, is_gone: bool = False) -> Callable[[], Awaitable[Any]]:
 def test_a_body_over_its_limit_is_read_and_dropped() -> None:
     """Only a snapshot may be larger than a mebibyte, and it is kept whole."""
     pieces = [PIECE] * 40
-    dropped = asyncio.run(Bodies().receive("/v1/orders/", sent(*pieces)))
-    kept = asyncio.run(Bodies().receive(STATE_PATH, sent(*pieces)))
+    dropped = ran(Bodies().receive("/v1/orders/", sent(*pieces)))
+    kept = ran(Bodies().receive(STATE_PATH, sent(*pieces)))
     assert dropped is not None
     assert kept is not None
     assert (len(dropped.data), dropped.length) == (BODY_BYTES_MAX, 40 * len(PIECE))
@@ -45,7 +52,7 @@ def test_snapshots_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> Non
     received = Bodies()
 
     def received_as(*pieces: bytes, **how: Any) -> Any:
-        return asyncio.run(received.receive(STATE_PATH, sent(*pieces, **how)))
+        return ran(received.receive(STATE_PATH, sent(*pieces, **how)))
 
     first = received_as(PIECE)
     assert received_as(PIECE, is_gone=True) is None

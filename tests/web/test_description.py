@@ -12,7 +12,7 @@ from payment_sandbox.version import __version__
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.routes import RouteWithoutFacts, require_facts
 from tests.support.described import description
-from tests.support.driver import Sandbox
+from tests.support.driver import Sandbox, card
 from tests.support.projects import made_registry
 
 
@@ -64,8 +64,8 @@ def test_every_json_answer_has_a_real_shape() -> None:
     """No call answers just any object."""
     for method, path, operation in operations():
         for status, answer in operation["responses"].items():
-            if "application/json" in answer["content"]:
-                schema = answer["content"]["application/json"]["schema"]
+            if "application/json" in answer.get("content", {}):
+                schema = answer.get("content", {})["application/json"]["schema"]
                 assert "$ref" in schema or "$ref" in schema.get("items", {}), (method, path, status)
 
 
@@ -127,3 +127,67 @@ def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:
         for key in reference.removeprefix("#/").split("/"):
             assert key in found, reference
             found = found[key]
+
+
+def test_what_has_no_body_is_described() -> None:
+    """Pages that lead on, and orders that have not changed."""
+    paths = description()["paths"]
+    assert "304" in paths["/v1/orders/{order_id}/"]["get"]["responses"]
+    pages = [
+        operation for method, path, operation in operations() if path.startswith("/pay/") and method == "GET"
+    ]
+    html = [page for page in pages if "text/html" in page["responses"]["200"]["content"]]
+    assert html
+    assert all("303" in page["responses"] for page in html)
+
+
+@pytest.mark.rule("SET-15")
+def test_null_is_described_where_it_counts_as_absent(sandbox: Sandbox) -> None:
+    """In a customer, at every level."""
+    schemas = description()["components"]["schemas"]
+    for name in ("CustomerRequest", "AddressRequest"):
+        validator = Draft202012Validator({"components": {"schemas": schemas}, **schemas[name]})
+        nulls = dict.fromkeys(schemas[name]["properties"])
+        assert validator.is_valid(nulls)
+        assert not validator.is_valid({"country": 5})
+        assert sandbox.create(customer={**nulls, "additional_addresses": [nulls]}).status_code == 201
+
+
+def closed() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The calls whose body may have no other keys."""
+    for method, path, operation in operations():
+        if path.startswith("/control/") and path != "/control/state/" and "requestBody" in operation:
+            yield method, path, operation
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), list(closed()), ids=lambda found: str(found)[:60])
+def test_unknown_keys_are_described_as_they_are_treated(
+    sandbox: Sandbox, method: str, path: str, operation: dict[str, Any]
+) -> None:
+    """Refused by the control API, at every level."""
+    body = operation["requestBody"]["content"]["application/json"]
+    schemas = description()["components"]["schemas"]
+    validator = Draft202012Validator({"components": {"schemas": schemas}, **body["schema"]})
+    for wrong in with_another_key(body["example"]):
+        assert validator.is_valid(body["example"])
+        assert not validator.is_valid(wrong)
+        order = sandbox.place(card())
+        here = path.replace("{order_id}", order["id"]).replace("{qr_id}", "x")
+        assert sandbox.call(method, here, wrong).status_code in (400, 404)
+
+
+def with_another_key(example: Any) -> Iterator[Any]:
+    """The example with a key that does not exist, at each of its levels."""
+    if isinstance(example, dict):
+        yield {**example, "nonexistent": 1}
+        for key, inner in example.items():
+            yield from ({**example, key: wrong} for wrong in with_another_key(inner))
+    elif isinstance(example, list):
+        yield from ([wrong] for wrong in with_another_key(example[0]))
+
+
+def test_a_clock_that_is_misspelled_is_named(server: Server) -> None:
+    """Which only a new project has."""
+    answer = requests.post(f"{server.url}/control/projects/", json={"clok": "frozen"}, timeout=5)
+    (found,) = answer.json()["error"]["violations"]
+    assert (found["path"], found["nearest"]) == ("clok", "clock")

@@ -6,9 +6,10 @@ from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox, refused
 
 PATHS = ["/control/clock/", "/control/projects/", "/control/wait/?idle=1"]
+MERCHANT = "/v1/bank-redirect-nl/issuers/"
 
 
-@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("path", [*PATHS, MERCHANT])
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1"]
 )
@@ -28,10 +29,25 @@ def test_a_foreign_origin_is_refused(sandbox: Sandbox, path: str, origin: str) -
     assert sandbox.get(path, headers={"Origin": sandbox.url}).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/control/clock/", MERCHANT])
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "[::1]:8080", "127.0.0.1"])
-def test_loopback_has_many_names(sandbox: Sandbox, host: str) -> None:
+def test_loopback_has_many_names(sandbox: Sandbox, path: str, host: str) -> None:
     """All of them are this server's."""
-    assert sandbox.get("/control/clock/", headers={"Host": host}).status_code == 200
+    assert sandbox.get(path, headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/control/clock/", MERCHANT])
+@pytest.mark.parametrize("host", ["172.17.0.2", "192.168.1.5:8080", "[fd00::2]:8080"])
+def test_a_literal_address_is_nobodys_name(sandbox: Sandbox, path: str, host: str) -> None:
+    """Containers and other machines may use one: a page cannot have it as its name."""
+    assert sandbox.get(path, headers={"Host": host}).status_code == 200
+
+
+def test_the_refusal_names_the_option(sandbox: Sandbox) -> None:
+    """For containers, which reach each other by name."""
+    error = refused(sandbox.get(MERCHANT, headers={"Host": "sandbox:8080"}), 403, "Forbidden")
+    assert "--allow-host sandbox" in error["value"]
+    assert sandbox.get("/control/journal/").json()["items"] == [], "nobody's request"
 
 
 def test_further_names_can_be_allowed() -> None:
@@ -40,12 +56,13 @@ def test_further_names_can_be_allowed() -> None:
         server.url = f"http://127.0.0.1:{server.port}"
         sandbox = Sandbox(server)
         for host in ("pay.example", "sandbox.ci:8080"):
-            assert sandbox.get("/control/clock/", headers={"Host": host}).status_code == 200
-        assert sandbox.get("/control/clock/", headers={"Host": "other.ci"}).status_code == 403
+            for path in ("/control/clock/", MERCHANT):
+                assert sandbox.get(path, headers={"Host": host}).status_code == 200
+                assert sandbox.get(path, headers={"Host": "other.ci"}).status_code == 403
         sandbox.http.close()
 
 
 def test_no_answer_speaks_of_other_origins(sandbox: Sandbox) -> None:
     """No CORS headers, whoever asks."""
-    answer = sandbox.get("/v1/bank-redirect-nl/issuers/", headers={"Origin": "https://shop.example"})
+    answer = sandbox.get(MERCHANT, headers={"Origin": "https://shop.example"})
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]

@@ -177,7 +177,7 @@ def test_a_post_without_content_length_is_an_empty_body(sandbox: Sandbox) -> Non
     credentials = base64.b64encode(f"{sandbox.key}:".encode())
     with socket.create_connection((host, int(port)), timeout=5) as connection:
         connection.sendall(
-            b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Type: application/json\r\n"
             b"Authorization: Basic " + credentials + b"\r\n\r\n"
         )
         answer = b"".join(iter(lambda: connection.recv(65536), b""))

@@ -1,9 +1,16 @@
-"""Addresses that merchants send."""
+"""Addresses that merchants send: what is accepted works in a browser and in the HTTP client."""
 
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
 
+from payment_sandbox.kernel.patterns import Pattern
+
 URL_LENGTH_MAX: Final = 2048
+HOST_LENGTH_MAX: Final = 253
+
+_LABEL: Final = Pattern("[A-Za-z0-9_-]{1,63}")
+_NUMERIC: Final = Pattern(r"\d+|0[xX][0-9a-fA-F]*")  # browsers then read the whole host as an IPv4 address
 
 
 def url_problem(text: str) -> str | None:
@@ -23,8 +30,33 @@ def url_problem(text: str) -> str | None:
         return "it has no host"
     if "@" in parts.netloc:
         return "it contains credentials"
-    try:
-        parts.hostname.encode("idna")
-    except UnicodeError:
+    if not _is_host(parts.hostname, has_brackets="[" in parts.netloc):
         return "its host is not a valid host name"
     return None
+
+
+def _is_host(host: str, *, has_brackets: bool) -> bool:
+    """Whether browsers and HTTP clients take this for a host: a name, also in Unicode, or an address."""
+    try:
+        if has_brackets:
+            return bool(IPv6Address(host)) and "%" not in host
+        name = _in_ascii(host) if not host.isascii() or "xn--" in host.lower() else host
+        labels = name.removesuffix(".").split(".")
+        if _NUMERIC.fullmatch(labels[-1]) is not None:
+            return bool(IPv4Address(name))
+    except (AddressValueError, UnicodeError):
+        return False
+    return len(name) <= HOST_LENGTH_MAX and all(map(_LABEL.fullmatch, labels))
+
+
+def _in_ascii(host: str) -> str:
+    """The name as it is looked up.
+
+    Raises:
+        UnicodeError: it cannot be.
+    """
+    import idna  # here, for a faster start; requests uses it, too
+
+    name = idna.encode(host, uts46=True).decode()
+    idna.decode(name)
+    return name

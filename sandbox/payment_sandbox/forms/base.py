@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, pre_load, validates_schema
 
@@ -32,6 +32,7 @@ class Form(Schema):
     """Reads known keys; ``unknown_keys`` finds the others, so that none is silently ignored."""
 
     error_messages = {"type": "must be an object"}
+    null_is_absent: ClassVar[bool] = False
 
     class Meta:
         """Leave unknown keys to the caller."""

@@ -1,6 +1,6 @@
 """JSON Schema generated from the forms, so that the rules are written only once."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import getdoc
 from typing import Any, Final
 
@@ -16,19 +16,46 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 class ClosingPlugin(MarshmallowPlugin):
-    """Declares that a shape has no other keys, as apispec itself does since 6.8.3."""
+    """Declares where there are no other keys, and where null is the same as no value."""
+
+    closed: frozenset[type[Schema]] = frozenset()
 
     def schema_helper(self, name: str, *given: Any, **options: Any) -> Any:
         """The schema for the components section."""
         described = super().schema_helper(name, *given, **options)  # type: ignore[no-untyped-call]
-        if described is not None and _class(options["schema"])().unknown == RAISE:
+        kind = _class(options["schema"])
+        if described is not None and (kind in self.closed or kind().unknown == RAISE):
             described["additionalProperties"] = False
+        if described is not None and issubclass(kind, Form) and kind.null_is_absent:
+            for schema in described["properties"].values():
+                _allow_null(schema)
         return described
 
 
-def plugin() -> MarshmallowPlugin:
-    """The plugin that describes our forms and shapes in an OpenAPI document."""
-    return ClosingPlugin(schema_name_resolver=schema_name)
+def _allow_null(schema: dict[str, Any]) -> None:
+    if "type" in schema:
+        types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        schema["type"] = [*types, "null"]
+    if "enum" in schema:
+        schema["enum"] = [*schema["enum"], None]
+
+
+def plugin(closed: Iterable[type[Schema]] = ()) -> MarshmallowPlugin:
+    """The plugin that describes our forms and shapes in an OpenAPI document.
+
+    In the ``closed`` forms, and in all that they contain, there are no other keys.
+    """
+    made = ClosingPlugin(schema_name_resolver=schema_name)
+    made.closed = frozenset(part for form in closed if form().fields for part in _with_parts(form))
+    return made
+
+
+def _with_parts(form: type[Schema]) -> Iterator[type[Schema]]:
+    yield form
+    for field in form().fields.values():
+        inner = field.inner if isinstance(field, fields.List) else field
+        if isinstance(inner, fields.Nested):
+            yield from _with_parts(_class(inner.schema))
 
 
 def prepare(made: MarshmallowPlugin) -> None:

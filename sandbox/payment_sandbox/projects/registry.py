@@ -12,7 +12,7 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
 from payment_sandbox.projects.project import Identity, Project
 from payment_sandbox.projects.services import Services
-from payment_sandbox.projects.settings import Settings, read_settings
+from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
 from payment_sandbox.projects.store import Storage
 from payment_sandbox.scenarios.catalogue import Catalogue
 
@@ -33,6 +33,9 @@ class Storages(Protocol):
     def remove(self, project_id: str) -> None:
         """Delete a project and everything in it."""
         ...
+
+
+NEW: Final = NewProjectForm()
 
 
 @lru_cache(maxsize=1024)
@@ -73,7 +76,9 @@ class Registry:
         """
         given = dict(data) if isinstance(data, dict) else data
         clock = given.pop("clock", self._clock) if isinstance(data, dict) else self._clock
-        start, settings = _both(lambda: ClockStart.parse(clock), lambda: read_settings(given, Settings()))
+        start, settings = _both(
+            lambda: ClockStart.parse(clock), lambda: read_settings(given, Settings(), "", NEW)
+        )
         if start.mode == FROZEN and start.at is None:
             start = ClockStart(FROZEN, self.services.real.wall_now())  # a reset begins at the same time
         with self._lock:

@@ -59,6 +59,12 @@ class SettingsForm(Form):
             raise ValidationError({"aliases": taken})
 
 
+class NewProjectForm(SettingsForm):
+    """The settings of a project, and its clock at the beginning."""
+
+    clock = Text(about="running, frozen, or frozen@ with a time; by default as the server was started.")
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a merchant may do, and how responses look."""
@@ -127,8 +133,8 @@ def check_scenario_settings(data: Mapping[str, Any]) -> None:
     read_settings(dict(data), Settings(), "settings")
 
 
-def read_settings(data: Any, base: Settings, path: str = "") -> Settings:
-    """Apply the settings of a request or a scenario to ``base``.
+def read_settings(data: Any, base: Settings, path: str = "", form: SettingsForm | None = None) -> Settings:
+    """Apply the settings of a request or a scenario to ``base``; ``form`` has what else could be meant.
 
     Raises:
         Invalid: lists every unknown or invalid setting (CTL-01); nothing changes.
@@ -136,7 +142,7 @@ def read_settings(data: Any, base: Settings, path: str = "") -> Settings:
     if data == {}:
         return base
     try:
-        return base.changed(read(FORM, data))
+        return base.changed(read(form or FORM, data))
     except Invalid as invalid:
         raise Invalid(
             [found._replace(path=".".join(filter(None, (path, found.path)))) for found in invalid.violations]

@@ -1,6 +1,8 @@
 """Keeps web pages in the developer's browser from driving the sandbox."""
 
 from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -18,23 +20,41 @@ def known_hosts(public_url: str, allowed: Iterable[str]) -> frozenset[str]:
     return frozenset(name.lower() for name in (*LOOPBACK_HOSTS, public, *allowed))
 
 
-def refuse_strangers() -> None:
-    """Refuse an unknown Host (DNS rebinding) and a foreign Origin (another site's page).
+def refuse_foreign_host() -> None:
+    """Refuse an unknown Host, which a web page would send after DNS rebinding.
+
+    Literal addresses are safe: no page can have somebody else's as its name.
 
     Raises:
         RequestRefused: 403.
     """
-    hosts = application().hosts
     host = _part("hostname", f"//{request.host}")
-    if host not in hosts:
+    if host not in application().hosts and not _is_literal(host):
         raise RequestRefused(
             403,
             f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}",
         )
+
+
+def refuse_strangers() -> None:
+    """Refuse an unknown Host, and a foreign Origin: another site's page.
+
+    Raises:
+        RequestRefused: 403.
+    """
+    refuse_foreign_host()
     origin = request.headers.get("Origin")
     own = (request.host.lower(), _part("netloc", application().public_url).lower())
     if origin is not None and _part("netloc", origin).lower() not in own:
         raise RequestRefused(403, f"pages from {origin!r} may not call this server")
+
+
+@lru_cache(maxsize=256)
+def _is_literal(host: str) -> bool:
+    try:
+        return bool(ip_address(host))
+    except ValueError:
+        return False
 
 
 def _part(name: str, address: str) -> str:

@@ -30,6 +30,10 @@ ERRORS: Final = {
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
 }
+WITHOUT_BODY: Final = {
+    303: "There is nothing to do here (any more); Location says where to go on",
+    304: "The order has not changed since you read it with the ETag in If-None-Match",
+}
 EXPLAINED: Final = {
     "headers": {
         "Sandbox-Explain": {
@@ -45,6 +49,8 @@ TAGS: Final = {
     "health": "server",
     "description": "server",
 }
+GUARDED: Final = {"api": (403,), "control": (400, 403), "watching": (400, 403), "projects": (400, 403)}
+STRICT: Final = ("control", "watching", "projects")  # here, unknown keys are refused
 WITH_KEY: Final = ("api", "control", "watching")
 
 
@@ -58,7 +64,7 @@ def described() -> str:
 
 def document(app: Flask, make_app: MakeApp) -> str:
     """The whole description as JSON text; the examples come from a separate application."""
-    forms = plugin()
+    forms = plugin(_strict_forms(app))
     spec = APISpec(
         title="Payment orders sandbox",
         version=__version__,
@@ -83,6 +89,14 @@ def document(app: Flask, make_app: MakeApp) -> str:
     return json.dumps(spec.to_dict())
 
 
+def _strict_forms(app: Flask) -> Iterator[type[Schema]]:
+    """The forms of bodies in which unknown keys are refused."""
+    for rule in app.url_map.iter_rules():
+        facts = facts_of(app, rule.endpoint)
+        if facts is not None and facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT:
+            yield facts.reads
+
+
 def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str, Any]:
     summary = (getdoc(app.view_functions[rule.endpoint]) or "").splitlines()[0]
     room = rule.endpoint.partition(".")[0]
@@ -94,8 +108,9 @@ def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str
         "parameters": list(_parameters(rule, facts)),
         "responses": {str(facts.status): _answer(facts, summary, examples.answers.get(rule.endpoint))},
     }
-    guarded = (400, 403) if rule.rule.startswith("/control/") else ()
-    for status in (*facts.errors, *guarded):
+    for status in facts.without_body:
+        operation["responses"][str(status)] = {"description": WITHOUT_BODY[status]}
+    for status in (*facts.errors, *GUARDED.get(room, ())):
         operation["responses"][str(status)] = _error(status) | (EXPLAINED if room == "api" else {})
     if facts.reads is not None:
         example = facts.example if facts.example is not None else examples.bodies.get(rule.endpoint)

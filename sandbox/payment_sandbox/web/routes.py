@@ -22,8 +22,8 @@ class Facts:
 
     ``answers`` is the shape of a successful response, or of its items if ``is_list``. ``reads`` and ``query``
     are the forms of the body and the query. ``rules`` maps the path of a field to the rule that a wrong value
-    breaks. ``slow`` marks calls that take long, ``waits`` those that may wait, for example for a webhook
-    receiver: both run on threads.
+    breaks. ``without_body`` are other statuses that are no errors. ``slow`` marks calls that take long,
+    ``waits`` those that may wait, for example for a webhook receiver: both run on threads.
     """
 
     answers: type[Schema] | Later | None = None
@@ -34,6 +34,7 @@ class Facts:
     query: type[Form] | None = None
     if_match: bool = False
     errors: tuple[int, ...] = (401,)
+    without_body: tuple[int, ...] = ()
     example: Any = None
     rules: Mapping[str, str] = field(default_factory=dict)
     media_type: str = JSON

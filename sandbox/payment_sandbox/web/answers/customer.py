@@ -13,6 +13,8 @@ COUNTRY: Final = {"pattern": "[A-Za-z]{2}", "expected": "a two-letter country co
 class AddressForm(Form):
     """Another address of a customer."""
 
+    null_is_absent = True
+
     address = Text(about="Lines separated by newlines.")
     address_type = Text(about="Such as customer or billing.")
     country = Text(**COUNTRY, about="Two letters.")
@@ -20,6 +22,8 @@ class AddressForm(Form):
 
 class CustomerForm(Form):
     """The customer who pays."""
+
+    null_is_absent = True
 
     first_name = Text(about="Given name.")
     last_name = Text(about="Family name.")

@@ -6,7 +6,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import SettingsForm
+from payment_sandbox.projects.settings import NewProjectForm
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.control import project_record
 from payment_sandbox.web.answers.later import Later
@@ -50,7 +50,7 @@ projects.before_request(refuse_unknown)
     projects,
     "POST",
     "/projects/",
-    reads=SettingsForm,
+    reads=NewProjectForm,
     answers=Later("NewProjectShape"),
     status=201,
     needs_body=False,

@@ -11,6 +11,7 @@ from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import Exchange, exchange
 from payment_sandbox.web.event_loop import catch_up_on_thread
+from payment_sandbox.web.guard import refuse_foreign_host
 from payment_sandbox.web.merchant.explained import explain
 from payment_sandbox.web.merchant.faults import strike_after, strike_before
 from payment_sandbox.web.merchant.reading import name_ignored
@@ -21,6 +22,7 @@ PATH_KEPT_MAX: Final = 1000
 
 def begin() -> Response | None:
     """Find the project, hold webhooks unless the call only reads, and apply a fault that comes first."""
+    refuse_foreign_host()
     here = exchange()
     project = require_project()
     catch_up_on_thread(project)

@@ -83,6 +83,7 @@ def post_order() -> Response:
     query=forms.OrderQuery,
     errors=(400, 401, 404),
     rules={"fields[]": "END-04"},
+    without_body=(304,),
 )
 def get_order(order_id: str) -> Response:
     """Get an order or a refund, optionally with extra blocks."""

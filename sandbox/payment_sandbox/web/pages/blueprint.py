@@ -34,7 +34,7 @@ HEADERS: Final = {
     "Cache-Control": "no-store",
 }
 
-PAGE: Final[Mapping[str, Any]] = {"errors": (404,), "media_type": "text/html"}
+PAGE: Final[Mapping[str, Any]] = {"errors": (404,), "media_type": "text/html", "without_body": (303,)}
 POSTED: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}
 
 pages = Blueprint("pages", __name__, template_folder="templates")

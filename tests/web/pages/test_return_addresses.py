@@ -1,0 +1,74 @@
+"""A return address that was accepted can be returned to."""
+
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from payment_sandbox.forms.addresses import url_problem
+from tests.support.driver import Sandbox, violations
+from tests.support.payer import Payer, entered, placed
+
+NASTY = st.text(
+    st.sampled_from("ab0189.-_~%:/?#[]@!$&'()*+,;=<>\"{}|^`․。．①ß☃é\u00ad\u200d٣İxn"), max_size=12
+)
+HOSTS = st.one_of(NASTY, st.from_regex(r"[a-z0-9.x-]{1,12}", fullmatch=True), st.text(max_size=8))
+
+WRONG_HOSTS = [
+    "http://․/",
+    "http://a․․b/",
+    "http://a..b/",
+    "http://.a/",
+    "http://a<b/",
+    "http://a%41/",
+    "http://256.1.1.1/",
+    "http://1.2.3.4.5/",
+    "http://a.0x7f/",
+    "http://xn--/",
+    "http://[fe80::1%25eth0]/",
+    "http://[v1.x]/",
+    f"http://{'a' * 64}/",
+    f"http://{'a.' * 127}a/",
+]
+RIGHT = [
+    "http://localhost:3000/paid?order=1#top",
+    "https://shop.example",
+    "http://a.example./",
+    "http://münchen.example/bezahlt",
+    "http://[::1]:8080/",
+    "http://127.0.0.1/",
+    "http://my_shop/",
+    "http://shop.example/ünïcode?x=ä",
+]
+
+
+@pytest.mark.parametrize("url", WRONG_HOSTS)
+def test_a_host_that_browsers_cannot_find_is_refused(sandbox: Sandbox, url: str) -> None:
+    """When the order is created, not when the customer has paid."""
+    for name in ("return_url", "webhook_url"):
+        assert "host" in violations(sandbox.create(**{name: url}))[name]
+
+
+@pytest.mark.parametrize("url", RIGHT)
+def test_the_customer_comes_back_to_an_address_that_was_accepted(
+    live: Sandbox, payer: Payer, url: str
+) -> None:
+    """With the order's id added to it."""
+    order = placed(live, "wallet-web", return_url=url)
+    payer.press(entered(payer, order), "pay")
+    assert payer.arrived is not None
+    arrived = urlsplit(payer.arrived)
+    assert f"order_id={order['id']}" in arrived.query
+    assert arrived.port == urlsplit(url).port
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(HOSTS, NASTY)
+def test_what_is_accepted_can_be_sent_to(host: str, rest: str) -> None:
+    """The HTTP client takes every address that the sandbox takes."""
+    url = f"http://{host}/{rest}"
+    if url_problem(url) is None:
+        prepared = requests.Request("POST", url).prepare()
+        assert prepared.url
