@@ -54,7 +54,8 @@ def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
         before = snapshot_of(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
         with full(server.file):
             answer = WRITES[write](sandbox, order)
-        assert answer.status_code == 500, answer.text
+        assert answer.status_code == 507, answer.text
+        assert "disk is full" in answer.json()["error"]["value"]
         after = snapshot_of(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
         assert without_fault_counts(after[0]) == without_fault_counts(before[0])
         assert after[1:] == before[1:]
@@ -78,7 +79,7 @@ def test_a_stored_card_is_not_left_either(tmp_path: Path) -> None:
         assert project is not None
         assert server.file is not None
         with full(server.file):
-            assert sandbox.act(order, "customer pay").status_code == 500
+            assert sandbox.act(order, "customer pay").status_code == 507
         assert sandbox.status(order) == ("new", "new")
         assert (project.epoch.store.credentials(), sandbox.webhooks()) == ([], [])
 
@@ -90,7 +91,7 @@ def test_a_scan_is_not_counted(tmp_path: Path) -> None:
         qr = sandbox.post("/v1/bankqr/", {"amount": 5}).json()
         assert server.file is not None
         with full(server.file):
-            assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 500
+            assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 507
         assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 201
 
 
@@ -101,6 +102,6 @@ def test_a_project_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
         before = len(server.registry.all())
         with full(server.file):
             made = requests.post(f"{server.url}/control/projects/", json={"name": LONG}, timeout=10)
-        assert made.status_code == 500
+        assert made.status_code == 507
         assert len(server.registry.all()) == before
         Sandbox(server).place(by("bank-transfer"))

@@ -8,6 +8,7 @@ import pytest
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.storage.format import NotStored
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import card
 from tests.support.projects import stored_registry
@@ -23,7 +24,7 @@ def test_what_is_due_while_the_disk_is_full_is_set_aside(tmp_path: Path) -> None
     order = create_order(project, {"currency": "EUR", "amount": 5, "client": {}, "transactions": [card()]})
     broken = file._database
     file._database = sqlite3.connect(":memory:", isolation_level=None)  # it knows no such table
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(NotStored):
         advance_clock(project, {"by": "PT1H"})
     file._database.close()
     file._database = broken

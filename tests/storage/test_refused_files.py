@@ -86,7 +86,42 @@ def of_no_clock(path: Path) -> None:
     _changed(path, "UPDATE project SET counters = json_set(counters, '$.clock_mode', 'sideways')")
 
 
+def of_a_wrong_server_row(body: str) -> Callable[[Path], None]:
+    """What holds for the server as a whole."""
+    return lambda path: _changed(path, f"UPDATE server SET body = '{body}' WHERE name = 'ids'")
+
+
+def of_an_unknown_server_row(path: Path) -> None:
+    """That no version has ever written."""
+    _changed(path, "INSERT INTO server VALUES ('pigeons', '{}')")
+
+
+def of_wrong_deleted_keys(path: Path) -> None:
+    """Numbers."""
+    _changed(path, "INSERT OR REPLACE INTO server VALUES ('deleted', '[1, 2]')")
+
+
+def of_a_wrong_start(path: Path) -> None:
+    """A clock that starts sideways."""
+    _changed(path, "UPDATE project SET identity = json_set(identity, '$.start.mode', 'sideways')")
+
+
+def of_one_key_for_two(path: Path) -> None:
+    """Two projects that the same key would find."""
+    with_server(path, lambda server: Sandbox(server).place(card()))
+    _changed(path, "UPDATE project SET identity = json_set(identity, '$.key_digest', 'x')")
+
+
 WRONG = [
+    *(
+        (of_a_wrong_server_row(body), "is damaged: server.ids")
+        for body in ("5", "{}", '{"seed": "x", "counts": {}}', '{"seed": 1, "counts": {"key": []}}', "[]")
+    ),
+    (of_a_wrong_server_row("{"), "is damaged"),
+    (of_an_unknown_server_row, "is damaged: server"),
+    (of_wrong_deleted_keys, "is damaged: server.deleted"),
+    (of_a_wrong_start, "is damaged: identity.start.mode"),
+    (of_one_key_for_two, "is damaged: identity"),
     (foreign, "not a state file"),
     (anothers, "not a state file"),
     (of_another_version, "its format is 7, this server reads 2"),

@@ -112,6 +112,10 @@ class Registry:
         found = digest(api_key)
         return found in self._by_digest or found in self._deleted_keys
 
+    def has_digest(self, key_digest: str) -> bool:
+        """Whether a project has the API key with this digest."""
+        return key_digest in self._by_digest
+
     def find_by_id(self, project_id: str) -> Project | None:
         """The project with this id, for pages that have it in their URL."""
         return self._by_id.get(project_id)

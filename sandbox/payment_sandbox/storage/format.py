@@ -1,6 +1,7 @@
 """A snapshot as a document: its parts and their types."""
 
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.commands import Command
@@ -13,8 +14,30 @@ from payment_sandbox.projects.faults import Use
 FORMAT: Final = "payment-orders-sandbox/2"
 
 
+class StoredIds(NamedTuple):
+    """Where the identifiers of new projects go on."""
+
+    seed: int
+    counts: dict[str, int]
+
+
 class StateRefused(Exception):
     """A state file cannot be used; it is unchanged."""
+
+
+class NotStored(Exception):
+    """The state file could not be written, so nothing has changed."""
+
+    def __init__(self, path: Path, reason: str, *, is_full: bool) -> None:
+        super().__init__(f"nothing has changed, because {path.name} could not be written: {reason}")
+        self.is_full = is_full
+
+
+class ServerRows(NamedTuple):
+    """What a state file holds for the server as a whole."""
+
+    ids: StoredIds | None = None
+    deleted: tuple[str, ...] = ()
 
 
 class AgendaEntry(NamedTuple):

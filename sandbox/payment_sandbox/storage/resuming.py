@@ -1,20 +1,23 @@
 """Restores the projects of a state file when a server starts again."""
 
 from datetime import datetime
-from typing import Any
+from typing import Final
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.projects.clock import RUNNING, ClockStart
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.project import Identity, Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.format import FORMAT, StateRefused
+from payment_sandbox.storage.codec import decode
+from payment_sandbox.storage.format import FORMAT, ServerRows, StateRefused
 from payment_sandbox.storage.snapshot import resume
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox.storage.sqlite_file import StoredProject
+
+PROBLEM_LENGTH_MAX: Final = 500
 
 
 def resumed_registry(
@@ -25,34 +28,31 @@ def resumed_registry(
     Raises:
         StateRefused: the content of the file is inconsistent.
     """
-    stored_ids = file.server.get("ids")
-    deleted = frozenset(file.server.get("deleted", ()))
-    registry = Registry(
-        services,
-        file,
-        catalogue,
-        ids=Ids(**stored_ids) if stored_ids is not None else ids,
-        clock=clock,
-        deleted_keys=deleted,
-    )
     try:
+        rows: ServerRows = decode(ServerRows, file.server, "server")
+        registry = Registry(
+            services,
+            file,
+            catalogue,
+            ids=Ids(rows.ids.seed, rows.ids.counts) if rows.ids is not None else ids,
+            clock=clock,
+            deleted_keys=frozenset(rows.deleted),
+        )
         for stored in file.projects:
-            registry.add(_project(stored, services, file))
-    except (Invalid, KeyError, ValueError, TypeError) as error:
-        raise StateRefused(f"{file.path} is damaged: {error}") from error
+            registry.add(_project(stored, services, file, registry))
+    except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise StateRefused(f"{file.path} is damaged: {error}"[:PROBLEM_LENGTH_MAX]) from error
     return registry
 
 
-def _project(stored: StoredProject, services: Services, file: StateFile) -> Project:
-    identity = _identity(stored.identity)
+def _project(stored: StoredProject, services: Services, file: StateFile, registry: Registry) -> Project:
+    identity: Identity = decode(Identity, stored.identity, "identity")
+    if identity.start.mode not in (RUNNING, FROZEN):
+        raise Invalid([Violation("identity.start.mode", f"must be {RUNNING} or {FROZEN}")])
+    if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
+        raise Invalid([Violation("identity", "is that of another project, too")])
     storage = file.storage(identity, services.real)
     project = Project(identity, Settings(), services, storage)
-    real_at = datetime.fromisoformat(stored.real_at) if stored.real_at else None
+    real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None
     resume(project, {"format": FORMAT, **stored.state}, real_at)
     return project
-
-
-def _identity(body: Any) -> Identity:
-    at = body["start"]["at"]
-    start = ClockStart(body["start"]["mode"], datetime.fromisoformat(at) if at else None)
-    return Identity(**{**body, "start": start})

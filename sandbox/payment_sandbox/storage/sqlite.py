@@ -13,7 +13,7 @@ from payment_sandbox.projects.locks import FILE, ranked_lock
 from payment_sandbox.projects.project import Identity
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.storage.codec import encode
-from payment_sandbox.storage.format import StateRefused
+from payment_sandbox.storage.format import NotStored, StateRefused
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.sqlite_file import (
     CREDENTIAL,
@@ -111,16 +111,24 @@ class StateFile:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commit everything written inside, or nothing."""
+        """Commit everything written inside, or nothing.
+
+        Raises:
+            NotStored: says why.
+        """
         with self._lock:
-            self._database.execute("BEGIN IMMEDIATE")
             try:
-                yield self._database
-                self._database.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):  # a full disk may already have ended the transaction
-                    self._database.execute("ROLLBACK")
-                raise
+                self._database.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._database
+                    self._database.execute("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):  # a full disk may already have ended the transaction
+                        self._database.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+                raise NotStored(self.path, str(error), is_full=is_full) from error
 
     def _added(self, run: sqlite3.Connection, identity: Identity) -> int:
         body = {

@@ -11,6 +11,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.storage.format import NotStored
 from payment_sandbox.web.carried import exchange
 
 STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408}
@@ -38,6 +39,7 @@ TYPE_OF_STATUS: Final = {
     502: "BadGateway",
     503: "ServiceUnavailable",
     504: "GatewayTimeout",
+    507: "InsufficientStorage",
 }
 
 log = logging.getLogger(__name__)
@@ -140,6 +142,12 @@ def _on_crash(error: Exception) -> Response:
     return _answer(error_body(500, "InternalServerError", "the sandbox failed; see its log"))
 
 
+def _on_not_stored(failed: NotStored) -> Response:
+    log.error("%s", failed)
+    status = 507 if failed.is_full else 503
+    return _answer(error_body(status, TYPE_OF_STATUS[status], str(failed)))
+
+
 def answer_for(error: Exception) -> Response:
     """The JSON error response to an exception, for error handlers that also render pages."""
     if isinstance(error, Invalid):
@@ -162,5 +170,6 @@ def install(app: Flask, keep_unrouted: Callable[[Response], None]) -> None:
     app.register_error_handler(Invalid, _on_invalid)
     app.register_error_handler(Refusal, _on_refusal)
     app.register_error_handler(RequestRefused, refused_answer)
+    app.register_error_handler(NotStored, _on_not_stored)
     app.register_error_handler(HTTPException, on_http)
     app.register_error_handler(Exception, _on_crash)
