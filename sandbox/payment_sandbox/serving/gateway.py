@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 LOOP_BYTES_MAX: Final = 1 << 16  # reading a larger body takes long, so it happens on a thread
 WAITING_MAX: Final = 512
 LOOK_AGAIN_SECONDS: Final = 1.0
+STREAM_SECONDS_MAX: Final = 600.0  # for a whole response that is sent piece by piece
 Send = Callable[[Any], Awaitable[None]]
 
 log = logging.getLogger(__name__)
@@ -159,8 +160,11 @@ class Gateway:
             try:
                 run = Run(self._application, {**environment(scope, *body), BEGIN_WAITING: turn.begin_waiting})
                 answer = run.whole() if run.head is None or run.head.has_length else None
-                if answer is None:
+                if answer is None and turn.begin_waiting():  # for a client that may read slowly
                     self._stream(run, send, response)
+                elif answer is None:
+                    run.close()
+                    answer = error(503, TOO_MANY_WAIT, retry=True)
             except BaseException:  # even SystemExit ends this request only
                 log.exception("a request could not be answered")
             finally:
@@ -191,16 +195,17 @@ class Gateway:
 
     def _send_pieces(self, run: Run, send: Send, response: SentResponse) -> None:
         assert run.head is not None, "a response without a head is an error, and whole"
+        until_seconds = monotonic_seconds() + STREAM_SECONDS_MAX
         for piece in chain(run.pieces, [None]):
             if not response.has_begun:
                 self._loop.call_soon_threadsafe(response.expect_stream)
-                self._awaited(send, _start(run.head))
+                self._awaited(send, _start(run.head), until_seconds)
             if piece is not None or response.ends_streams:
-                self._awaited(send, _part(piece or b"", is_last=piece is None))
+                self._awaited(send, _part(piece or b"", is_last=piece is None), until_seconds)
             if response.is_closed:
                 return
 
-    def _awaited(self, send: Send, message: Mapping[str, Any]) -> None:
+    def _awaited(self, send: Send, message: Mapping[str, Any], until_seconds: float) -> None:
         """Have the loop send a message, and wait until it has.
 
         Raises:
@@ -217,7 +222,7 @@ class Gateway:
             self._loop.call_soon_threadsafe(begin)
         except RuntimeError as error:
             raise LoopClosed from error
-        until_seconds = monotonic_seconds() + SEND_SECONDS_MAX
+        until_seconds = min(until_seconds, monotonic_seconds() + SEND_SECONDS_MAX)
         while not sent.done():
             with suppress(TimeoutError):
                 sent.result(LOOK_AGAIN_SECONDS)

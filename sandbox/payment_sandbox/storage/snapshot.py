@@ -30,10 +30,20 @@ class Checked(NamedTuple):
 
 
 def snapshot_of(project: Project) -> dict[str, Any]:
-    """The project's state as plain data (CTL-10).
+    """The project's state as plain data (CTL-10)."""
+    return dict(encode(_taken(project)))
 
-    Commands that failed are put back on the agenda: another server may be able to run them.
-    """
+
+def snapshot_parts(project: Project) -> dict[str, Any]:
+    """The same, with iterators instead of lists: a project may have a lot of records."""
+    parts = _taken(project)._asdict()
+    return {
+        name: map(encode, value) if type(value) is tuple else encode(value) for name, value in parts.items()
+    }
+
+
+def _taken(project: Project) -> Snapshot:
+    """The project's state; commands that failed are put back on the agenda: another server may run them."""
     with project.exclusively() as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
         dues = [*(aside.due for aside in epoch.set_aside.values()), *epoch.timeline]
@@ -42,7 +52,7 @@ def snapshot_of(project: Project) -> dict[str, Any]:
         counters = epoch.counters(epoch.state, epoch.ids, epoch.timeline.sequence, epoch.now())
         chosen = epoch.state.chosen
     credentials, qr_requests, deliveries = records
-    snapshot = Snapshot(
+    return Snapshot(
         format=FORMAT,
         **{**chosen._asdict(), "scenario": dict(chosen.scenario), "faults": dict(chosen.faults)},
         **counters._asdict(),
@@ -52,7 +62,6 @@ def snapshot_of(project: Project) -> dict[str, Any]:
         qr_requests=qr_requests,
         deliveries=deliveries,
     )
-    return dict(encode(snapshot))
 
 
 def restore(project: Project, document: Any) -> None:

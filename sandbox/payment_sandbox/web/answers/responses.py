@@ -1,7 +1,9 @@
 """JSON responses of both APIs; an order is serialized once per version, with its ETag."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final
 
 from flask import Response
@@ -15,6 +17,7 @@ from payment_sandbox.web.carried import exchange
 
 JSON = "application/json"
 CREATED = 201
+CHUNK_LENGTH: Final = 1 << 17
 ANSWERS_KEPT_MAX: Final = 1000
 
 
@@ -23,9 +26,51 @@ def json_answer(data: Any, status: int = 200, headers: dict[str, str] | None = N
     return Response(line(data), status=status, mimetype=JSON, headers=headers)
 
 
-def list_answer(items: Sequence[Any], dropped: int = 0, **more: Any) -> Response:
+def list_answer(items: Iterable[Any], dropped: int = 0, **more: Any) -> Response:
     """A list; ``dropped`` counts the older entries dropped to make room."""
-    return json_answer({"items": list(items), "dropped": dropped, **more})
+    return streamed_answer({"items": items, "dropped": dropped, **more})
+
+
+def streamed_answer(data: Mapping[str, Any]) -> Response:
+    """A JSON object that may be large: lists and iterators in it are encoded item by item.
+
+    Encoding much at once would hold up all other requests, and take the memory for it.
+    """
+    pieces = _chunks(_pieces(data))
+    first = next(pieces)
+    second = next(pieces, None)
+    if second is None:
+        return Response(first, mimetype=JSON)
+    return Response(chain((first, second), pieces), mimetype=JSON)
+
+
+def _pieces(data: Mapping[str, Any]) -> Iterator[str]:
+    before = "{"
+    for key, value in data.items():
+        yield f"{before}{json.dumps(key)}: "
+        before = ", "
+        if isinstance(value, list | Iterator):
+            yield "["
+            for number, item in enumerate(value):
+                yield f"{', ' if number else ''}{json.dumps(item)}"
+            yield "]"
+        else:
+            yield json.dumps(value)
+    yield "}\n"
+
+
+def _chunks(pieces: Iterator[str]) -> Iterator[bytes]:
+    """The pieces, joined to chunks that are worth sending."""
+    chunk: list[str] = []
+    length = 0
+    for piece in pieces:
+        chunk.append(piece)
+        length += len(piece)
+        if length >= CHUNK_LENGTH:
+            yield "".join(chunk).encode()
+            chunk.clear()
+            length = 0
+    yield "".join(chunk).encode()
 
 
 def order_answer(project: Project, order: Order, status: int = 200) -> Response:

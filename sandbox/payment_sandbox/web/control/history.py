@@ -28,7 +28,8 @@ from payment_sandbox.web.routes import route
 def get_webhooks() -> Response:
     """List webhooks with their delivery attempts (CTL-21)."""
     order_id, state = request.args.get("order_id"), request.args.get("state")
-    return list_answer(*history_filters.webhooks(project(), order_id, state))
+    dropped = project().epoch.store.deliveries_dropped
+    return list_answer(history_filters.webhooks(project(), order_id, state), dropped)
 
 
 @route(
@@ -55,9 +56,10 @@ def post_redelivery(delivery_id: str) -> Response:
 )
 def get_journal() -> Response:
     """List the requests to the merchant API."""
-    items, dropped = history_filters.journal(project(), request.args)
+    items = history_filters.journal(project(), request.args)
     if request.args.get("count"):
-        return json_answer({"count": len(items)})
+        return json_answer({"count": sum(1 for _ in items)})
+    dropped = project().epoch.journal.dropped
     return list_answer(items, dropped, **history_filters.besides(project(), request.args.get("order_id")))
 
 

@@ -1,6 +1,6 @@
 """What happened in a project, filtered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from payment_sandbox.kernel.moments import timestamp
@@ -10,28 +10,26 @@ from payment_sandbox.web.answers.control import delivery_record, journal_record
 JOURNAL_FILTERS: Final = ("method", "path", "status", "order_id")
 
 
-def webhooks(project: Project, order_id: str | None, state: str | None) -> tuple[list[dict[str, Any]], int]:
-    """Webhooks with their attempts, oldest first, and how many were dropped."""
-    items = [
+def webhooks(project: Project, order_id: str | None, state: str | None) -> Iterator[dict[str, Any]]:
+    """Webhooks with their attempts, oldest first."""
+    return (
         delivery_record(delivery, project.masking)
         for delivery in project.epoch.store.deliveries()
         if order_id in (None, delivery.order_id) and state in (None, delivery.state)
-    ]
-    return items, project.epoch.store.deliveries_dropped
+    )
 
 
-def journal(project: Project, query: Mapping[str, str]) -> tuple[list[dict[str, Any]], int]:
-    """Requests and their responses, oldest first, and how many were dropped."""
+def journal(project: Project, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Requests and their responses, oldest first."""
     wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
     decisions = project.epoch.journal.decisions
     records = (
         journal_record(entry, decisions.get(entry.transaction_id or ""), project.masking)
         for entry in project.epoch.journal.entries()
     )
-    items = [
+    return (
         shown for shown in records if all(_same(key, str(shown[key]), value) for key, value in wanted.items())
-    ]
-    return items, project.epoch.journal.dropped
+    )
 
 
 def _same(key: str, shown: str, wanted: str) -> bool:

@@ -6,7 +6,7 @@ from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.control import project_record
 from payment_sandbox.web.answers.later import Later
-from payment_sandbox.web.answers.responses import json_answer
+from payment_sandbox.web.answers.responses import json_answer, streamed_answer
 from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
@@ -52,7 +52,7 @@ def post_reset() -> Response:
 @route(control, "GET", "/state/", answers=Later("SnapshotShape"), slow=True)
 def get_state() -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
-    return json_answer(snapshot.snapshot_of(project()))
+    return streamed_answer(snapshot.snapshot_parts(project()))
 
 
 @route(
