@@ -3,10 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.attack import Report, crowds, large, receivers
+from tests.attack import Report, chaos, crowds, kills, large, mutations, receivers, requests, soak
 
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "crowds": crowds.attack,
     "receivers": receivers.attack,
     "large": large.attack,
+    "mutations": mutations.attack,
+    "requests": requests.attack,
+    "chaos": chaos.attack,
+    "kills": kills.attack,
+    "soak": soak.attack,
 }

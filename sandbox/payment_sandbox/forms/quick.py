@@ -6,7 +6,7 @@ property tests.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from marshmallow import ValidationError, missing, validate
 from payment_sandbox.forms.base import CHECKS, REPAIRS, Form, hook_kinds, load, unknown_keys
 from payment_sandbox.forms.fields import Anything, Cents, Choice, Flag, Items, Part, Text, Whole
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid
+
+FORMS_MAX: Final = 256
 
 Reads = Callable[[Any], Any]
 
@@ -49,7 +51,7 @@ def read(form: Form, data: Any) -> dict[str, Any]:
     return loaded
 
 
-@cache
+@lru_cache(maxsize=FORMS_MAX)
 def _reader(form: Form) -> Reads:
     """Read an object with the form's fields, in their order."""
     kinds = {name: kind for name, kind in hook_kinds(form).items() if kind != REPAIRS}

@@ -192,6 +192,8 @@ class Connection(HttpToolsProtocol):
         if self.is_closed or self._refused is not None:
             return
         self._refused = refused
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # an earlier request's response comes too late
         body = error_bytes(refused.status, refused.value)
         head = (
             f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}\r\n"

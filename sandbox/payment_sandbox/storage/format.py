@@ -11,6 +11,7 @@ from payment_sandbox.orders.vault import Credential
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.faults import Use
 
+PROBLEM_LENGTH_MAX: Final = 500
 FORMAT: Final = "payment-orders-sandbox/2"
 
 
@@ -23,6 +24,11 @@ class StoredIds(NamedTuple):
 
 class StateRefused(Exception):
     """A state file cannot be used; it is unchanged."""
+
+
+def in_one_line(problem: object) -> str:
+    """What is wrong, cut and without line breaks."""
+    return " ".join(str(problem).split())[:PROBLEM_LENGTH_MAX]
 
 
 class NotStored(Exception):

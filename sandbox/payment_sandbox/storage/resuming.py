@@ -1,7 +1,6 @@
 """Restores the projects of a state file when a server starts again."""
 
 from datetime import datetime
-from typing import Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -12,12 +11,10 @@ from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import decode
-from payment_sandbox.storage.format import FORMAT, ServerRows, StateRefused
+from payment_sandbox.storage.format import FORMAT, ServerRows, StateRefused, in_one_line
 from payment_sandbox.storage.snapshot import resume
 from payment_sandbox.storage.sqlite import StateFile
 from payment_sandbox.storage.sqlite_file import StoredProject
-
-PROBLEM_LENGTH_MAX: Final = 500
 
 
 def resumed_registry(
@@ -41,7 +38,7 @@ def resumed_registry(
         for stored in file.projects:
             registry.add(_project(stored, services, file, registry))
     except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise StateRefused(f"{file.path} is damaged: {error}"[:PROBLEM_LENGTH_MAX]) from error
+        raise StateRefused(f"{file.path} is damaged: {in_one_line(error)}") from error
     return registry
 
 

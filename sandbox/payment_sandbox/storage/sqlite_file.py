@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.storage.format import StateRefused
+from payment_sandbox.storage.format import StateRefused, in_one_line
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
 VERSION: Final = 2
@@ -120,10 +120,10 @@ def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
             with closing(sqlite3.connect(copy)) as database:
                 (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
                 if verdict != "ok":
-                    raise StateRefused(f"{path} is damaged: {verdict}")
+                    raise StateRefused(f"{path} is damaged: {in_one_line(verdict)}")
                 return _read(database)
-        except (sqlite3.Error, ValueError, TypeError, KeyError) as error:
-            raise StateRefused(f"{path} is damaged: {error}") from error
+        except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
+            raise StateRefused(f"{path} is damaged: {in_one_line(error)}") from error
 
 
 def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProject]]:

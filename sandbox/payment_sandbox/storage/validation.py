@@ -1,11 +1,14 @@
 """Checks that a snapshot is consistent: values of the right type can still contradict each other."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from payment_sandbox.forms.addresses import url_problem
+from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.periods import Period, PeriodError
-from payment_sandbox.methods import NAMES
+from payment_sandbox.methods import BY_NAME, NAMES
+from payment_sandbox.methods.common.base import AttemptDraft, Terms
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import CURRENCY
 from payment_sandbox.orders.authorization import Authorization
@@ -18,6 +21,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
+from payment_sandbox.projects.settings import FEATURES
 from payment_sandbox.storage.format import Snapshot
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
@@ -30,7 +34,16 @@ SENT: Final[Mapping[str, type]] = {
     "customer": dict,
     "extra": dict,
 }
+DEBIT: Final = "debit"  # of a refund
 SIZE_PIXELS: Final = range(100, 2001)
+
+ANYTHING_GOES: Final = Terms(
+    datetime.min.replace(tzinfo=UTC),
+    is_test=False,
+    features=frozenset(FEATURES),
+    find_credential=lambda token: None,
+    ids=Ids(0),
+)
 
 Problem = tuple[str, str]
 """The path below ``state``, and the problem."""
@@ -168,6 +181,9 @@ def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
         yield from _quantities(f"refunds[{index}].quantities", entry.quantities, order.order_lines)
     for index, attempt in enumerate(order.transactions):
         yield from _below(f"transactions[{index}]", _attempt(attempt))
+        yield from _below(f"transactions[{index}]", _asked(attempt))
+        if attempt.authorization is not None and attempt.authorization.lines != order.order_lines:
+            yield f"transactions[{index}].authorization.lines", "are not the lines of its order"
 
 
 def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
@@ -203,12 +219,27 @@ def _attempt(attempt: Transaction) -> Iterator[Problem]:
         yield from _below("authorization", _authorization(attempt.authorization))
 
 
+def _asked(attempt: Transaction) -> Iterator[Problem]:
+    """What its method refuses when an attempt is created."""
+    if attempt.method not in NAMES or attempt.credit_debit == DEBIT:
+        return
+    asked = {**attempt.asked, "cvc": "000"}  # it was sent, but is not stored
+    details = asked if "vault_token" not in asked else {}  # the card was charged when it was sent
+    draft = AttemptDraft("", attempt.amount_cents, details, attempt.capture_mode)
+    for found in BY_NAME[attempt.method].check(draft, ANYTHING_GOES):
+        yield "asked", f"cannot be what was sent: {found.path.rpartition('.')[2]} {found.message}"
+
+
 def _free_values(attempt: Transaction) -> Iterator[Problem]:
     for name, values in (("asked", attempt.asked), ("plan", {**attempt.plan, "credit": ""})):
         if not all(isinstance(value, str) for value in values.values()):
             yield name, "must contain only strings"
     if not isinstance(attempt.details.get("issuer_id", ""), str):
         yield "details.issuer_id", "must be a string"
+    is_payment = attempt.method in NAMES and attempt.credit_debit != DEBIT
+    for name in BY_NAME[attempt.method].capabilities.always_reveals if is_payment else ():
+        if not isinstance(attempt.details.get(name), str):
+            yield f"details.{name}", "must be a string: the payment page shows it"
 
 
 def _authorization(authorization: Authorization) -> Iterator[Problem]:

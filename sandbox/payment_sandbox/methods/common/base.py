@@ -85,6 +85,7 @@ class Capabilities(NamedTuple):
     has_issuers: bool = False  # the customer chooses a bank first
     pays_bank_qr: bool = False
     details: tuple[DetailField, ...] = ()
+    always_reveals: tuple[str, ...] = ()  # the details that its page shows, from the beginning
     triggers: tuple[TriggerValue, ...] = ()
 
 

@@ -1,0 +1,109 @@
+"""Random changes to a document: what clients send by mistake, or on purpose."""
+
+import json
+import random  # noqa: TID251 (seeded: every run does the same)
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+HOSTILE: Final[tuple[Any, ...]] = (
+    None,
+    True,
+    0,
+    -1,
+    1 << 70,
+    1.5,
+    "",
+    "x",
+    "\ud800",
+    "a\0b",
+    "javascript:alert(1)",
+    "file:///etc/passwd",
+    "http://․/",
+    "9999-12-31T23:59:59+00:00",
+    "2026-01-01",
+    "P9999Y",
+    "P" + "9" * 400 + "D",
+    "<script>",
+    "x" * 5000,
+    [],
+    {},
+    [[]],
+    {"a": 1},
+)
+
+
+def mutated(document: Any, source: random.Random) -> Any:
+    """A copy with one to three changes at random places."""
+    copy = json.loads(json.dumps(document))
+    for _ in range(source.randint(1, 3)):
+        places = list(_places(copy))
+        if not places:
+            return source.choice(HOSTILE)
+        holder, key = source.choice(places)
+        source.choice(CHANGES)(holder, key, source, copy)
+    return json.loads(json.dumps(copy)) if _is_finite(copy) else document
+
+
+def _is_finite(document: Any) -> bool:
+    """Whether no part was put into itself."""
+    try:
+        json.dumps(document)
+    except ValueError:
+        return False
+    return True
+
+
+def _places(node: Any) -> Iterator[tuple[Any, Any]]:
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in items:
+        yield node, key
+        yield from _places(value)
+
+
+def _remove(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
+    del holder[key]
+
+
+def _spoil(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
+    holder[key] = source.choice(HOSTILE)
+
+
+def _shift(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
+    value = holder[key]
+    holder[key] = value + source.choice((-1, 1, 1000)) if isinstance(value, int) else source.choice(HOSTILE)
+
+
+def _exchange(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
+    """Put another value of the document here, most likely one of the same name."""
+    others = [(other, name) for other, name in _places(whole) if name == key] or list(_places(whole))
+    other, name = source.choice(others)
+    holder[key] = json.loads(json.dumps(other[name]))
+
+
+def _repeat(holder: Any, key: Any, source: random.Random, whole: Any) -> None:
+    if isinstance(holder, list):
+        holder.insert(key, json.loads(json.dumps(holder[key])))
+    else:
+        holder[source.choice(("x", "", "kind", "id"))] = holder[key]
+
+
+CHANGES: Final[tuple[Callable[[Any, Any, random.Random, Any], None], ...]] = (
+    _remove,
+    _spoil,
+    _shift,
+    _exchange,
+    _exchange,
+    _repeat,
+)
+
+
+def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
+    """The places where two documents differ."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in {**before, **after}:
+            yield from differences(before.get(key, "(none)"), after.get(key, "(none)"), f"{path}.{key}")
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for index, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from differences(one, other, f"{path}[{index}]")
+    elif before != after:
+        yield f"{path}: {str(before)[:100]} -> {str(after)[:100]}"

@@ -1,0 +1,96 @@
+"""All operations at once on shared orders, and kills under load: the books stay right."""
+
+import random  # noqa: TID251 (seeded: every run does the same)
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import requests
+
+from tests.attack import Report
+from tests.attack.probe import probing
+from tests.attack.served import Project, Served, served
+from tests.support.driver import by
+
+CLIENTS: Final = 8
+ORDERS: Final = 12
+AMOUNT: Final = 1000
+FINE: Final = (200, 201, 400, 404, 409, 412)
+
+
+def attack(report: Report) -> None:
+    """In memory and with a state file; several projects, whose clients know each other's orders."""
+    with served() as server, probing(server, report, "chaos"):
+        _chaos(server, report)
+    with TemporaryDirectory() as folder, served("--state", str(Path(folder) / "state.db")) as server:
+        _chaos(server, report)
+
+
+def _chaos(server: Served, report: Report) -> None:
+    steps = report.size.count(12_000, 400)
+    with server.project(mode="live", clock="frozen") as one, server.project(clock="frozen") as other:
+        orders = [_placed(project) for project in (one, one, other) for _ in range(ORDERS)]
+        with ThreadPoolExecutor(CLIENTS) as many:
+            tasks = [(one, orders, seed, steps // CLIENTS, report) for seed in range(CLIENTS - 2)]
+            tasks += [(other, orders, seed, steps // CLIENTS, report) for seed in range(CLIENTS - 2, CLIENTS)]
+            list(many.map(lambda task: _client(*task), tasks))
+        report.note("operations on shared orders", steps)
+        for project in (one, other):
+            _check_books(project, report)
+
+
+def _placed(project: Project) -> Any:
+    return {**project.order(by("credit-card", capture_mode="manual"), amount=AMOUNT), "of": project.key}
+
+
+def _client(project: Project, orders: list[Any], seed: int, steps: int, report: Report) -> None:
+    source = random.Random(seed)
+    with Project(project.url, project.key) as own:
+        for _ in range(steps):
+            order = source.choice(orders)
+            answer = _step(own, source, order)
+            is_own = order["of"] == own.key
+            told = (answer.request.method, answer.request.url, answer.status_code, answer.text[:200])
+            report.expect("every operation is answered", answer.status_code in FINE, told)
+            is_shown = answer.status_code < 300 and order["id"] in answer.text
+            report.expect("nobody reaches another project's order", is_own or not is_shown, told)
+
+
+def _step(own: Project, source: random.Random, order: Any) -> requests.Response:
+    path, transaction = f"/v1/orders/{order['id']}", order["transactions"][0]["id"]
+    amount = {"amount": source.choice((1, 100, 300, 999))}
+    calls: list[tuple[str, str, Any]] = [
+        ("GET", f"{path}/", None),
+        ("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"}),
+        ("POST", f"{path}/transactions/{transaction}/captures/amount/", amount),
+        ("POST", f"{path}/transactions/{transaction}/captures/", {}),
+        ("POST", f"{path}/transactions/{transaction}/voids/amount/", amount),
+        ("POST", f"{path}/refunds/", amount),
+        ("PUT", f"{path}/", {"description": "changed"}),
+        ("DELETE", f"{path}/", None),
+        ("POST", "/control/clock/advance/", {"by": "PT1M"}),
+    ]
+    weights = (4, 2, 3, 0.2, 2, 4, 1, 0.2, 0.5)
+    ((method, where, body),) = source.choices(calls, weights)
+    return own.call(method, where, body)
+
+
+def _check_books(project: Project, report: Report) -> None:
+    """What was taken, given back and left adds up, for every order."""
+    state = project.expect("GET", "/control/state/")
+    by_id = {order["id"]: order for order in state["orders"]}
+    for order in state["orders"]:
+        refunded = sum(by_id[entry["refund_id"]]["amount_cents"] for entry in order["refunds"])
+        for attempt in order["transactions"]:
+            authorization = attempt.get("authorization")
+            if not authorization:
+                continue
+            entries = authorization["entries"]
+            captured = sum(entry["amount_cents"] for entry in entries if entry["taken"] == "captured")
+            voided = sum(entry["amount_cents"] for entry in entries if entry["taken"] == "voided")
+            report.expect("no more is taken than was authorized", captured + voided <= AMOUNT, order["id"])
+            report.expect("no more is refunded than was captured", refunded <= captured, order["id"])
+        shown = project.expect("GET", f"/v1/orders/{order['id']}/?fields[]=amount_details")
+        amounts = shown.get("amount_details", {})
+        report.expect("no amount is negative", all(value >= 0 for value in amounts.values()), amounts)

@@ -1,0 +1,238 @@
+"""Real snapshots, scenarios, settings and state files with random changes: refused, or everything works."""
+
+import json
+import random  # noqa: TID251 (seeded: every run does the same)
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from payment_sandbox.methods import NAMES
+from payment_sandbox.orders.webhooks import WebhookRequest
+from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.format import StateRefused
+from payment_sandbox.web.carried import CUT_OFF
+from tests.attack import Report
+from tests.attack.changes import differences, mutated
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by
+
+SEED: Final = 12
+LIMITS: Final = {"max_events": 200, "timeout": 5}
+
+
+class Caller:
+    """Calls an application without sockets, receives its webhooks, and notes what it could not answer."""
+
+    def __init__(self, server: Server, key: str = FIRST_API_KEY) -> None:
+        project = server.registry.find(key)
+        if project is not None:
+            server.services.courier.deliver_to(project.project_id, _answered)
+        self._client = server.app.test_client()
+        self._key = key
+        self.failed: list[str] = []
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        """The parsed answer, or its text."""
+        answer = self._client.open(
+            path,
+            method=method,
+            data=json.dumps(body) if body is not None else None,
+            content_type="application/json" if body is not None else None,
+            auth=(self._key, ""),
+            headers=headers,
+            environ_overrides={CUT_OFF: _cut_off},
+        )
+        text = answer.get_data(as_text=True)
+        answer.close()  # releases the webhooks
+        if answer.status_code == 500:  # others may be configured faults
+            self.failed.append(f"{method} {path}: {answer.status_code}")
+        self.status = answer.status_code
+        return json.loads(text) if answer.mimetype == "application/json" else text
+
+
+def _cut_off() -> None:
+    """A fault has no connection to cut here."""
+
+
+def _answered(request: WebhookRequest, answered: Callable[[int], None]) -> bytes:
+    answered(200)
+    return b""
+
+
+def attack(report: Report) -> None:
+    """Thousands of each."""
+    source = random.Random(SEED)
+    with Server(clock="frozen", seed=3) as server:
+        snapshot = _lived(Caller(server))
+        _snapshots(report, source, server, snapshot)
+        _scenarios(report, source, server)
+        _settings(report, source, server)
+    _state_files(report, source, snapshot)
+
+
+def _lived(caller: Caller) -> Any:
+    """The snapshot of a project in which everything has happened."""
+    caller.call("PATCH", "/control/project/", {"mode": "live", "webhook_url": "http://127.0.0.1:9/"})
+    rules = [{"when": {"refund": True}, "then": {"processor": "settles", "after": "P1D"}}]
+    faults = [{"when": {"path": "/v1/nothing/"}, "then": {"status": 503}}]
+    caller.call("PUT", "/control/scenario/", {"name": "mine", "rules": rules, "faults": faults})
+    caller.call("PUT", "/control/faults/", {"webhooks": [{"when": {"attempt": 9}, "then": {"drop": True}}]})
+    order = {"currency": "EUR", "amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
+    made = [caller.call("POST", "/v1/orders/", {**order, "transactions": [by(name)]}) for name in NAMES]
+    manual = by("credit-card", capture_mode="manual", payment_method_details={"one_click_type": "first"})
+    delayed = by("credit-card", capture_mode="delayed", expiration_period="P1D")
+    returning = {"return_url": "https://shop.example/paid", "extra": {"note": [1, "ü"]}}
+    made += [
+        caller.call("POST", "/v1/orders/", {**order, **returning, "transactions": [transaction]})
+        for transaction in (manual, delayed, manual)
+    ]
+    made.append(caller.call("POST", "/v1/orders/", order))
+    for found in made:
+        act = f"/control/orders/{found['id']}/act/"
+        caller.call("POST", act, {"actor": "customer", "action": "pay"})
+        caller.call("POST", act, {"actor": "screening", "action": "approve"})
+        caller.call("POST", act, {"actor": "bank", "action": "credit", "amount": 700})
+    lines = {"order_lines": [{"merchant_order_line_id": "socks", "quantity": 1}]}
+    for found, call, body in ((made[-4], "orderlines", lines), (made[-2], "amount", {"amount": 300})):
+        path = f"/v1/orders/{found['id']}/transactions/{found['transactions'][0]['id']}"
+        caller.call("POST", f"{path}/captures/{call}/", body)
+        caller.call("POST", f"{path}/voids/{call}/", body)
+    caller.call("POST", f"/v1/orders/{made[-2]['id']}/refunds/", {"amount": 100})
+    code = caller.call("POST", "/v1/bankqr/", {"amount": 500, "description": "Coffee"})
+    caller.call("POST", f"/control/bankqr/{code['id']}/scan/", {"issuer_id": "SBXANL2A"})
+    caller.call("POST", "/v1/bankqr/", {"amount": 500, "amount_changeable": True, "amount_max": 900})
+    assert not caller.failed, caller.failed
+    return caller.call("GET", "/control/state/")
+
+
+def _snapshots(report: Report, source: random.Random, server: Server, snapshot: Any) -> None:
+    count, taken = report.size.count(6000, 120), 0
+    for _ in range(count):
+        changed = mutated(snapshot, source)
+        made, key = server.registry.create({"clock": "frozen"})
+        caller = Caller(server, key)
+        caller.call("PUT", "/control/state/", changed)
+        if caller.status == 200:
+            taken += 1
+            _use(caller)
+        report.expect("a snapshot is refused or works", not caller.failed, _told(caller, snapshot, changed))
+        server.registry.delete(made)
+    report.note("snapshots, of which were restored", f"{count}, {taken}")
+
+
+def _told(caller: Caller, before: Any, after: Any) -> str:
+    return f"{caller.failed[:3]} after {list(differences(before, after))[:5]}" if caller.failed else ""
+
+
+def _use(caller: Caller) -> None:
+    """Read everything, let the customers do something, and let time pass."""
+    snapshot = caller.call("GET", "/control/state/")
+    for path in ("agenda", "webhooks", "project", "scenario", "faults", "clock", "journal"):
+        caller.call("GET", f"/control/{path}/")
+    for order in snapshot["orders"]:
+        order_id = order["id"]
+        shown = caller.call(
+            "GET", f"/v1/orders/{order_id}/?fields[]=amount_details&fields[]=order_line_details"
+        )
+        pages = [shown.get("order_url"), *(one.get("payment_url") for one in shown.get("transactions", ()))]
+        for page in filter(None, pages):
+            path = (
+                "/" + str(page).partition("://")[2].partition("/")[2]
+                if "://" in str(page)
+                else ("/" + str(page).partition("/")[2])
+            )
+            caller.call("GET", path)
+        caller.call("POST", f"/control/orders/{order_id}/act/", {"actor": "customer", "action": "pay"})
+        caller.call("POST", f"/v1/orders/{order_id}/refunds/", {"amount": 1})
+    caller.call("POST", "/control/clock/advance/", {"by": "P8D", **LIMITS})
+    for order in snapshot["orders"]:
+        caller.call("GET", f"/v1/orders/{order['id']}/")
+    caller.call("GET", "/control/state/")
+
+
+def _scenarios(report: Report, source: random.Random, server: Server) -> None:
+    caller = Caller(server)
+    known = [server.registry.catalogue.find(name).document for name in server.registry.catalogue.scenarios]
+    count, taken = report.size.count(6000, 200), 0
+    for _ in range(count):
+        scenario = mutated(source.choice(known), source)
+        if any(word in json.dumps(scenario) for word in ("hang", "latency")):
+            continue  # these take real time
+        caller.call("PUT", "/control/scenario/", scenario)
+        if caller.status == 200:
+            taken += 1
+            order = caller.call("POST", "/v1/orders/", _order(source))
+            if "id" in order:
+                caller.call(
+                    "POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"}
+                )
+            caller.call("POST", "/control/clock/advance/", {"by": "PT1H", **LIMITS})
+            caller.call("POST", "/control/reset/")
+    caller.call("DELETE", "/control/scenario/")
+    report.note("scenarios, of which were activated", f"{count}, {taken}")
+    report.expect("a scenario is refused or works", not caller.failed, caller.failed[:5])
+
+
+def _settings(report: Report, source: random.Random, server: Server) -> None:
+    caller = Caller(server)
+    before = caller.call("GET", "/control/project/")["settings"]
+    count, taken = report.size.count(6000, 200), 0
+    for _ in range(count):
+        caller.call("PATCH", "/control/project/", mutated(before, source))
+        if caller.status == 200:
+            taken += 1
+            caller.call("POST", "/v1/orders/", _order(source))
+        caller.call("PATCH", "/control/project/", before)
+    report.note("settings, of which were taken", f"{count}, {taken}")
+    report.expect("settings are refused or work", not caller.failed, caller.failed[:5])
+
+
+def _order(source: random.Random) -> Any:
+    order = {"currency": "EUR", "amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
+    return {**order, "transactions": [by(source.choice(NAMES))]}
+
+
+def _state_files(report: Report, source: random.Random, snapshot: Any) -> None:
+    """Files with changed values, and with changed bytes."""
+    count, taken = report.size.count(1500, 40), 0
+    with TemporaryDirectory() as folder:
+        original, state = Path(folder) / "original.db", Path(folder) / "state.db"
+        with Server(state=original, clock="frozen") as server:
+            Caller(server).call("PUT", "/control/state/", snapshot)
+        for number in range(count):
+            for left in Path(folder).glob("state.db*"):
+                left.unlink()
+            shutil.copyfile(original, state)
+            (_spoil_rows if number % 2 else _spoil_bytes)(state, source)
+            try:
+                with Server(state=state, clock="frozen") as server:
+                    taken += 1
+                    caller = Caller(server)
+                    _use(caller)
+                    report.expect("a state file is refused or works", not caller.failed, caller.failed[:5])
+            except StateRefused as refused:
+                report.expect("a refusal is one line", "\n" not in str(refused), refused)
+    report.note("state files, of which were used", f"{count}, {taken}")
+
+
+def _spoil_rows(path: Path, source: random.Random) -> None:
+    with closing(sqlite3.connect(path)) as database, database:
+        table, column = source.choice(
+            [("server", "body"), ("project", "identity"), ("project", "chosen"), ("project", "counters")]
+            + [("record", "body")] * 8
+        )
+        rows = database.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+        row, text = source.choice(rows)
+        changed = json.dumps(mutated(json.loads(text), source))
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, row))
+
+
+def _spoil_bytes(path: Path, source: random.Random) -> None:
+    whole = bytearray(path.read_bytes())
+    for _ in range(source.randint(1, 20)):
+        whole[source.randrange(len(whole))] = source.randrange(256)
+    path.write_bytes(whole[: len(whole) if source.random() < 0.8 else source.randrange(len(whole))])
