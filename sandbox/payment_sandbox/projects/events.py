@@ -10,6 +10,8 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
 
 EVENTS_KEPT_MAX: Final = 1000
+VALUE_LENGTH_MAX: Final = 4000
+TOO_LONG: Final = "(too long to repeat)"
 
 
 class Event(NamedTuple):
@@ -45,7 +47,7 @@ class Events:
 
     def publish(self, kind: str, /, **data: Any) -> None:
         """Add an event without secrets, and wake all waiting threads."""
-        data = self.masking.record(data)
+        data = {name: _short(value) for name, value in self.masking.record(data).items()}
         with self._changed:
             self.number += 1
             self._newest.append(Event(self.number, kind, data))
@@ -83,3 +85,9 @@ class Events:
         self._changed.notify_all()
         for listener in self._listeners:
             listener()
+
+
+def _short(value: Any) -> Any:
+    """The value, unless it would take much room: settings and faults can be long."""
+    is_long = isinstance(value, str | list | dict) and len(value) > 0 and len(str(value)) > VALUE_LENGTH_MAX
+    return TOO_LONG if is_long else value

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from payment_sandbox.web.docs import ledger, references, routes
+from payment_sandbox.web.docs.bounds import bounds
 from payment_sandbox.web.docs.library import title, written
 
 WRITTEN_FOR: Final = "http://127.0.0.1:8080"
@@ -27,6 +28,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "methods": references.methods,
     "refusals": references.refusals,
     "errors": references.errors,
+    "bounds": bounds,
     "assumptions": ledger.assumptions,
     "rules": ledger.rules,
     "merchant-api": routes.merchant_api,

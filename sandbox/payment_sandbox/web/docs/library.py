@@ -19,7 +19,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "refunds",
     ),
     "Make it happen": ("time", "webhooks", "scenarios", "faults"),
-    "Use it": ("pytest", "ci", "command-line", "settings"),
+    "Use it": ("pytest", "ci", "command-line", "settings", "security"),
     "Look it up": ("merchant-api", "control-api", "errors", "fidelity"),
     "Work on it": ("contributing",),
 }

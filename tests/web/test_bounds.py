@@ -1,0 +1,175 @@
+"""Whatever is kept, a client cannot make it grow without end."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from payment_sandbox.orders.webhooks import Attempt, Delivery, Reply, WebhookRequest
+from payment_sandbox.projects.events import TOO_LONG
+from payment_sandbox.projects.journal import Failure, JournalEntry, ReturnVisit, StatusReached
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.web.docs.bounds import BOUNDS
+from tests.support.driver import Sandbox, by, card
+from tests.support.projects import made_project
+from tests.support.shop import Shop
+
+MORE = 30
+"""How many more than there may be."""
+NOON = datetime(2027, 1, 1, 12, tzinfo=UTC)
+Fill = Callable[[Project, int], int]
+"""Adds as many, and says how many are kept."""
+
+
+def fill_journal(project: Project, count: int) -> int:
+    """Requests."""
+    entry = JournalEntry(NOON, "GET", "/", "", 200, b"", b"")
+    for _ in range(count):
+        project.epoch.journal.add(entry)
+    assert project.epoch.journal.dropped == MORE
+    return len(list(project.epoch.journal.entries()))
+
+
+def fill_decisions(project: Project, count: int) -> int:
+    """Of attempts."""
+    decision: Any = object()
+    for number in range(count):
+        project.epoch.journal.note({f"attempt {number}": decision})
+    return len(project.epoch.journal.decisions)
+
+
+def fill_returns(project: Project, count: int) -> int:
+    """Of customers."""
+    project.epoch.journal.returns.extend([ReturnVisit("order", NOON, NOON)] * count)
+    return len(project.epoch.journal.returns)
+
+
+def fill_statuses(project: Project, count: int) -> int:
+    """Of orders."""
+    project.epoch.journal.statuses.extend([StatusReached("order", None, "new", NOON, NOON)] * count)
+    return len(project.epoch.journal.statuses)
+
+
+def fill_failures(project: Project, count: int) -> int:
+    """Of events that were due."""
+    for _ in range(count):
+        project.epoch.journal.add_failure(Failure("order", "expiry", "label", "error", NOON, NOON))
+    return len(project.epoch.journal.failures)
+
+
+def delivery(number: int) -> Delivery:
+    """A webhook."""
+    return Delivery(f"delivery {number}", "order", "http://shop.example/", "completed", NOON)
+
+
+def fill_webhooks(project: Project, count: int) -> int:
+    """Of all orders."""
+    store, kept = project.epoch.store, 0
+    for number in range(count):
+        store.commit(ChangeSet(deliveries=(delivery(number),)))
+        kept = max(kept, number + 1 - store.deliveries_dropped)
+    assert len(store.deliveries()) + store.deliveries_dropped == count
+    return kept
+
+
+def fill_attempts(project: Project, count: int) -> int:
+    """Of one webhook."""
+    made, request = delivery(1), WebhookRequest("http://shop.example/", {}, b"")
+    for number in range(count):
+        attempt = Attempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
+        made, _ = made.attempted(attempt, is_copy=False)
+    return len(made.attempts)
+
+
+def fill_events(project: Project, count: int) -> int:
+    """For watchers."""
+    before = project.events.number
+    for _ in range(count):
+        project.events.publish("idle")
+    return len(project.events.beyond(before))
+
+
+def fill_event(project: Project, count: int) -> int:
+    """With a long value; what is left says so."""
+    before = project.events.number
+    project.events.publish("settings", name="x" * count, aliases={"x" * count: "credit-card"}, mode="live")
+    (event,) = project.events.beyond(before)
+    assert event.data == {"name": TOO_LONG, "aliases": TOO_LONG, "mode": "live"}
+    project.events.publish("settings", name="x" * (count - MORE))
+    return max(len(found.data["name"]) for found in project.events.beyond(before))
+
+
+def fill_scan_forms(project: Project, count: int) -> int:
+    """Of the pages of bank QR requests."""
+    for number in range(count):
+        with project.edit() as edit:
+            edit.note_scan_form(f"form {number}", "order")
+            edit.state = edit.state._replace(swapped=())
+    return len(project.epoch.scan_forms)
+
+
+FILLS: dict[str, Fill] = {
+    "Requests in the journal": fill_journal,
+    "Decisions of scenarios": fill_decisions,
+    "Returns to the shop": fill_returns,
+    "Statuses that were reached": fill_statuses,
+    "Scheduled events that failed": fill_failures,
+    "Webhooks": fill_webhooks,
+    "Attempts of a webhook": fill_attempts,
+    "Events for watchers": fill_events,
+    "A value in an event": fill_event,
+    "Forms of bank QR pages": fill_scan_forms,
+}
+
+
+def most(what: str) -> int:
+    """The bound of something, from the table that users read."""
+    (found,) = [bound.most for bound in BOUNDS if bound.what == what]
+    return found
+
+
+@pytest.mark.parametrize("what", FILLS)
+def test_no_more_is_kept_than_the_table_says(what: str) -> None:
+    """And as much as it says."""
+    assert FILLS[what](made_project(NOON), most(what) + MORE) == most(what)
+
+
+def test_long_fields_are_cut(watched: Sandbox, shop: Shop) -> None:
+    """In the journal, and of what receivers answer."""
+    shop.says = b"y" * (most("A receiver's answer") + MORE)
+    watched.place(by("bank-transfer"), description="x" * (most("A body in the journal") + MORE))
+    long = "z" * (most("A path, query or order id in the journal") + MORE)
+    watched.get(f"/v1/orders/{long}/?{long}")
+    watched.settle()
+    body, path = watched.get("/control/journal/").json()["items"]
+    assert len(body["request"]) == len(body["response"]) == most("A body in the journal")
+    cut = most("A path, query or order id in the journal")
+    assert (len(path["path"]), len(path["query"]), len(path["order_id"])) == (cut, cut, cut)
+    (attempt,) = watched.webhooks()[0]["attempts"]
+    assert len(attempt["response"]["body"]) == most("A receiver's answer")
+
+
+def test_few_answers_are_kept_as_bytes(sandbox: Sandbox) -> None:
+    """Those of the orders that were shown last."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    kept = most("Answers that are kept as bytes")
+    for _ in range(kept + MORE):
+        sandbox.http.post(
+            f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1}, auth=(sandbox.key, "")
+        )
+    assert len(project.epoch.answers) == kept
+    assert sandbox.place(card())["id"] in project.epoch.answers
+
+
+def test_every_bound_of_the_table_is_filled() -> None:
+    """Here or in one of the tests above."""
+    others = {
+        "A body in the journal",
+        "A path, query or order id in the journal",
+        "A receiver's answer",
+        "Answers that are kept as bytes",
+    }
+    assert {bound.what for bound in BOUNDS} == FILLS.keys() | others
