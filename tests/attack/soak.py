@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from tests.attack import Report
+from tests.attack.probe import probing
 from tests.attack.served import Project, Served, Use, served
 from tests.support.driver import by
 
@@ -20,11 +21,12 @@ def attack(report: Report) -> None:
     with served() as server:
         _round(server, calls // ROUNDS)  # what is loaded and cached once
         before = after = server.use()
-        for number in range(1, ROUNDS):
-            _round(server, calls // ROUNDS)
-            after = server.use()
-            if report.size.strict:
-                report.note(f"after {(number + 1) * calls // ROUNDS} calls", _shown(after))
+        with probing(server, report, "soak"):
+            for number in range(1, ROUNDS):
+                _round(server, calls // ROUNDS)
+                after = server.use()
+                if report.size.strict:
+                    report.note(f"after {(number + 1) * calls // ROUNDS} calls", _shown(after))
         report.limit("memory grown", after.memory_mib - before.memory_mib, MEMORY_GROWTH_MIB, "MiB")
         report.limit("threads grown", after.threads - before.threads, SPARE)
         report.limit("files grown", after.files - before.files, SPARE)

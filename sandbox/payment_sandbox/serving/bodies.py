@@ -34,7 +34,7 @@ class Bodies:
 
         It is read to its end even if nobody will use it, so that the client reads the response.
         """
-        if path != STATE_PATH:
+        if not _is_snapshot(path):
             return await _received(receive, lambda before, length: before + length <= BODY_BYTES_MAX)
         kept = 0
 
@@ -56,15 +56,19 @@ class Bodies:
 
     def done(self, path: str, body: Body) -> None:
         """Note that a body is needed no longer."""
-        if path == STATE_PATH:
+        if _is_snapshot(path):
             self._snapshots_bytes -= len(body.data)
+
+
+def _is_snapshot(path: str) -> bool:
+    return path.rstrip("/") == STATE_PATH.rstrip("/")
 
 
 def refusal(path: str, body: Body) -> Answer | None:
     """The answer to a request whose body the application cannot be asked about."""
     if body.length > REQUEST_BYTES_MAX:
         return error(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes")
-    if path == STATE_PATH and not body.is_whole:
+    if _is_snapshot(path) and not body.is_whole:
         return error(503, "too many snapshots are being received; try again later", retry=True)
     return None
 

@@ -95,7 +95,7 @@ class Gateway:
             await _send(send, refused)
             response.close_when_sent()
             return
-        is_stream = scope["path"] == EVENTS_PATH
+        is_stream = scope["path"].rstrip("/") == EVENTS_PATH.rstrip("/")
         is_slow = (self._always_on_threads and not is_stream) or body.length > LOOP_BYTES_MAX
         answer = None if is_slow else self._at_once(scope, body)
         if isinstance(answer, Run):
