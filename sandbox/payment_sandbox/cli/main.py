@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "payment-sandbox"
 HOST_NAME = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
+WARM_UP_AFTER_SECONDS = 0.5  # first requests go first
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -96,7 +97,11 @@ def serve(
     if ready_file is not None:
         _write_ready(ready_file, server)
     _announce(server, options["control_token"] if host not in LOOPBACK else None, log_format)
-    stopped.wait()
+    if not stopped.wait(WARM_UP_AFTER_SECONDS):
+        from payment_sandbox.serving.wire import warm_up  # here, so that --help is fast
+
+        warm_up()
+        stopped.wait()
     server.stop()
 
 

@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock, local
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, WebhookRequest
 from payment_sandbox.serving.sessions import direct_session
 
 if TYPE_CHECKING:
     import requests
+
+ANSWER_BYTES_MAX: Final = 1 << 18  # of which little is kept
 
 _here = local()  # the wire of the request that this thread sends
 
@@ -80,6 +82,11 @@ def over_the_wire(request: WebhookRequest, answered: Callable[[int], None]) -> b
             return body[:BODY_KEPT_BYTES]
 
 
+def warm_up() -> None:
+    """Load what the first webhook needs; on many threads at once, it would hold up requests."""
+    _session().close()
+
+
 def _session() -> "requests.Session":
     """A session whose connections can be cut."""
     from requests.adapters import HTTPAdapter  # here, for a faster start
@@ -114,8 +121,24 @@ def _pools() -> dict[str, type]:
     return {"http": PlainPool, "https": EncryptedPool}
 
 
+class _Limited(socket.socket):
+    """A connection that takes no endless answer: parsing one would keep the processor busy."""
+
+    left_bytes = ANSWER_BYTES_MAX
+
+    def recv_into(self, *given: Any, **options: Any) -> int:
+        count = super().recv_into(*given, **options)
+        self.left_bytes -= count
+        if self.left_bytes < 0:
+            raise OSError(f"the answer has no end within {ANSWER_BYTES_MAX} bytes")
+        return count
+
+
 def _noted(opened: socket.socket) -> socket.socket:
     wire: Wire | None = getattr(_here, "wire", None)
     if wire is not None:
         wire.connected(opened)
-    return opened
+    timeout_seconds = opened.gettimeout()
+    limited = _Limited(opened.family, opened.type, opened.proto, opened.detach())
+    limited.settimeout(timeout_seconds)
+    return limited
