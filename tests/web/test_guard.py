@@ -7,9 +7,10 @@ from tests.support.driver import Sandbox, refused
 
 PATHS = ["/control/clock/", "/control/projects/", "/control/wait/?idle=1"]
 MERCHANT = "/v1/bank-redirect-nl/issuers/"
+UNROUTED = ("/v1/orders/", "/v1/nothing/")
 
 
-@pytest.mark.parametrize("path", [*PATHS, MERCHANT])
+@pytest.mark.parametrize("path", [*PATHS, MERCHANT, *UNROUTED])
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "", "[::1"]
 )

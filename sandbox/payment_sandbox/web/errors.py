@@ -158,14 +158,12 @@ def answer_for(error: Exception) -> Response:
     return refused_answer(error)
 
 
-def install(app: Flask, keep_unrouted: Callable[[Response], None]) -> None:
+def install(app: Flask, keep_unrouted: Callable[[Response], Response]) -> None:
     """Answer every error in the same shape; ``keep_unrouted`` gets merchant calls that match no route."""
 
     def on_http(error: HTTPException) -> Response:
         answer = _on_http(error)
-        if request.path.startswith(MERCHANT_API):
-            keep_unrouted(answer)
-        return answer
+        return keep_unrouted(answer) if request.path.startswith(MERCHANT_API) else answer
 
     app.register_error_handler(Invalid, _on_invalid)
     app.register_error_handler(Refusal, _on_refusal)

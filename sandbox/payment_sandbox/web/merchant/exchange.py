@@ -10,6 +10,7 @@ from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import Exchange, exchange
+from payment_sandbox.web.errors import RequestRefused, refused_answer
 from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.guard import refuse_foreign_host
 from payment_sandbox.web.merchant.explained import explain
@@ -45,12 +46,23 @@ def finish(response: Response) -> Response:
     return release_webhooks(response)
 
 
-def keep_unrouted(response: Response) -> None:
-    """Explain a request that matches no route; journal it if the API key is known."""
+def keep_unrouted(response: Response) -> Response:
+    """Explain a request that matches no route; journal it if the API key is known.
+
+    Returns:
+        The response, or the refusal of a foreign host.
+    """
+    try:
+        refuse_foreign_host()
+    except RequestRefused as refused:
+        response = refused_answer(refused)
+        explain(response, None)
+        return response
     project = known_project()
     explain(response, project)
     if project is not None:
         _keep(project, response, exchange())
+    return response
 
 
 def _keep(project: Project, response: Response, here: Exchange) -> None:
