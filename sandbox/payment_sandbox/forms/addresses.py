@@ -57,6 +57,6 @@ def _in_ascii(host: str) -> str:
     """
     import idna  # here, for a faster start; requests uses it, too
 
-    name = idna.encode(host, uts46=True).decode()
+    name = idna.encode(host.lower(), strict=True, std3_rules=True).decode()  # as urllib3 does
     idna.decode(name)
     return name

@@ -4,7 +4,6 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
-import urllib3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +64,6 @@ def test_the_customer_comes_back_to_an_address_that_was_accepted(
     assert arrived.port == urlsplit(url).port
 
 
-@pytest.mark.skipif(urllib3.__version__.startswith("1."), reason="urllib3 1 refuses some names in Unicode")
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(HOSTS, NASTY)
 def test_what_is_accepted_can_be_sent_to(host: str, rest: str) -> None:
