@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ class App:
     def __call__(self, environ: dict[str, Any], start_response: Start) -> list[bytes]:
         """Answer by path."""
         path = environ["PATH_INFO"]
-        if path in ("/thread", "/wait"):
+        if path in ("/thread", "/wait", "/stream"):
             if ON_EVENT_LOOP in environ:
                 raise MayWait
             if path == "/wait":
@@ -40,6 +41,9 @@ class App:
         if path == "/header":
             start_response("200 OK", [("Content-Length", "0"), ("X", "a\nb")])
             return []
+        if path == "/stream":
+            start_response("200 OK", [])
+            return [b"one ", b"two ", b"three"]
         body = threading.current_thread().name.encode()
         start_response("200 OK", [("Content-Length", str(len(body)))])
         return [body]
@@ -90,6 +94,20 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
     for call in calls:
         call.join(5)
     assert requests.get(f"{url}/thread", timeout=5).status_code == 200
+
+
+def test_a_connection_goes_on_after_a_stream(url: str) -> None:
+    """Whose end was marked; a client that sends its next request at once is answered."""
+    connection = HTTPConnection(url.partition("://")[2], timeout=5)
+    connection.connect()
+    kept = connection.sock
+    for _ in range(20):
+        connection.request("GET", "/stream")
+        assert connection.getresponse().read() == b"one two three"
+        connection.request("GET", "/")
+        assert connection.getresponse().read() == b"server"
+        assert connection.sock is kept
+    connection.close()
 
 
 def test_an_application_that_fails_is_a_500_in_the_usual_shape(

@@ -142,7 +142,8 @@ class Gateway:
             with self._turns.watching() as may_watch:
                 if may_watch:
                     await self._watchers.serve(stream, send_part, receive, response)
-                    response.close_when_sent()
+                    if not response.ends_streams:
+                        response.close_when_sent()
                 else:
                     await _send(send, error(503, TOO_MANY_WAIT, retry=True))
         finally:
@@ -180,6 +181,8 @@ class Gateway:
         end = response.close_when_sent
         try:
             self._send_pieces(run, send, response)
+            if response.ends_streams:  # the client may go on with the same connection
+                end = _nothing
         except CutOff:
             end = end if response.has_begun else response.reset
         except NotRead:
@@ -271,6 +274,10 @@ def _latin(text: str) -> bytes:
 @lru_cache(maxsize=1)
 def _date(second: int) -> bytes:
     return formatdate(second, usegmt=True).encode()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _settle(done: "Future[Answer | None]", answer: Answer | None) -> None:
