@@ -15,7 +15,7 @@ from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Shop
 
 PAN: Final = "4012888888881881"
-CODE: Final = "9173"
+CODE: Final = "917391739173"  # so long that no random identifier has it by chance
 NUMBERS: Final = (
     PAN,
     *(
@@ -41,7 +41,7 @@ CODES: Final = (
     ),
     ("application/json", f'{{"cvc": "{CODE}"'),
     ("application/json", f"{{cvc: {CODE}}}"),
-    ("application/json", '{"\\u0063vc": "\\u0039173"'),
+    ("application/json", f'{{"\\u0063vc": "\\u0039{CODE[1:]}"'),
     ("application/json", json.dumps({"CVC": CODE})),
     ("application/json", json.dumps({"cvv": int(CODE)})),
     ("application/json", json.dumps({"card_cvc": CODE})),
