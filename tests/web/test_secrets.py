@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -217,3 +218,18 @@ def test_a_compressed_body_is_not_kept(sandbox: Sandbox) -> None:
     assert sandbox.post("/v1/orders/", data=b"\x1f\x8b123", headers=headers).status_code == 415
     (entry,) = sandbox.get("/control/journal/").json()["items"]
     assert entry["request"] is None
+
+
+@pytest.mark.rule("CTL-29")
+def test_the_address_of_a_webhook_under_way_is_masked(kept: Kept, shop: Shop) -> None:
+    """In the answer of an advance, too; it is called as it is."""
+    key, answered = kept.sandbox.key, Event()
+    shop.answer = lambda received: 200 if answered.wait(3) else 500
+    kept.sandbox.settings(webhook_url=f"{shop.url}?key={key}&number={PAN}")
+    kept.sandbox.place(by("bank-transfer"))
+    advanced = kept.sandbox.post("/control/clock/advance/", {"by": "PT1H", "timeout": 0.3})
+    answered.set()
+    assert advanced.json()["under_way"][0]["url"].startswith(shop.url)
+    expect_none({"advance": advanced.text}, key)
+    kept.sandbox.settle()
+    assert f"key={key}" in shop.received[0].path

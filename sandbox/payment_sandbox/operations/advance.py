@@ -77,7 +77,7 @@ def advance(
             with project.exclusively(epoch):
                 epoch.timeline.move_to(until)
         result.events, result.ended = list(walk.log), epoch.timeline.now
-        result.under_way = _under_way(epoch)
+        result.under_way = _under_way(project, epoch)
     return result
 
 
@@ -143,12 +143,16 @@ class _Walk:
             return None
 
 
-def _under_way(epoch: Epoch) -> list[dict[str, Any]]:
+def _under_way(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
     """The webhooks that are still unanswered."""
-    found = [epoch.store.delivery(delivery_id) for delivery_id in epoch.outbox.pending()]
+    pending = epoch.outbox.pending()[:UNDER_WAY_SHOWN_MAX]
     return [
-        {"delivery_id": delivery.id, "order_id": delivery.order_id, "url": delivery.url}
-        for delivery in found[:UNDER_WAY_SHOWN_MAX]
+        {
+            "delivery_id": delivery.id,
+            "order_id": delivery.order_id,
+            "url": project.masking.text(delivery.url),
+        }
+        for delivery in map(epoch.store.delivery, pending)
         if delivery is not None
     ]
 
