@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.webhooks import WebhookRequest
@@ -21,6 +22,7 @@ from tests.attack.changes import differences, mutated
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by
 
 SEED: Final = 12
+ORDER: Final = {"currency": "EUR", "amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
 LIMITS: Final = {"max_events": 200, "timeout": 5}
 
 
@@ -81,16 +83,15 @@ def _lived(caller: Caller) -> Any:
     faults = [{"when": {"path": "/v1/nothing/"}, "then": {"status": 503}}]
     caller.call("PUT", "/control/scenario/", {"name": "mine", "rules": rules, "faults": faults})
     caller.call("PUT", "/control/faults/", {"webhooks": [{"when": {"attempt": 9}, "then": {"drop": True}}]})
-    order = {"currency": "EUR", "amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
-    made = [caller.call("POST", "/v1/orders/", {**order, "transactions": [by(name)]}) for name in NAMES]
+    made = [caller.call("POST", "/v1/orders/", {**ORDER, "transactions": [by(name)]}) for name in NAMES]
     manual = by("credit-card", capture_mode="manual", payment_method_details={"one_click_type": "first"})
     delayed = by("credit-card", capture_mode="delayed", expiration_period="P1D")
     returning = {"return_url": "https://shop.example/paid", "extra": {"note": [1, "ü"]}}
     made += [
-        caller.call("POST", "/v1/orders/", {**order, **returning, "transactions": [transaction]})
+        caller.call("POST", "/v1/orders/", {**ORDER, **returning, "transactions": [transaction]})
         for transaction in (manual, delayed, manual)
     ]
-    made.append(caller.call("POST", "/v1/orders/", order))
+    made.append(caller.call("POST", "/v1/orders/", ORDER))
     for found in made:
         act = f"/control/orders/{found['id']}/act/"
         caller.call("POST", act, {"actor": "customer", "action": "pay"})
@@ -140,12 +141,7 @@ def _use(caller: Caller) -> None:
         )
         pages = [shown.get("order_url"), *(one.get("payment_url") for one in shown.get("transactions", ()))]
         for page in filter(None, pages):
-            path = (
-                "/" + str(page).partition("://")[2].partition("/")[2]
-                if "://" in str(page)
-                else ("/" + str(page).partition("/")[2])
-            )
-            caller.call("GET", path)
+            caller.call("GET", urlsplit(page if "://" in page else f"//{page}").path)
         caller.call("POST", f"/control/orders/{order_id}/act/", {"actor": "customer", "action": "pay"})
         caller.call("POST", f"/v1/orders/{order_id}/refunds/", {"amount": 1})
     caller.call("POST", "/control/clock/advance/", {"by": "P8D", **LIMITS})
@@ -192,8 +188,7 @@ def _settings(report: Report, source: random.Random, server: Server) -> None:
 
 
 def _order(source: random.Random) -> Any:
-    order = {"currency": "EUR", "amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
-    return {**order, "transactions": [by(source.choice(NAMES))]}
+    return {**ORDER, "transactions": [by(source.choice(NAMES))]}
 
 
 def _state_files(report: Report, source: random.Random, snapshot: Any) -> None:

@@ -4,6 +4,7 @@ import re
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
+from payment_sandbox.kernel.luhn import is_luhn
 from payment_sandbox.kernel.patterns import Pattern
 
 MASK: Final = "***"
@@ -154,11 +155,5 @@ def _last_group(groups: list[re.Match[str]], first: int) -> tuple[int | None, in
 
 
 def _is_card_number(digits: str) -> bool:
-    numbers = [int(digit) for digit in digits]
-    if _PREFIX.fullmatch("".join(map(str, numbers[:4]))) is None:
-        return False
-    doubled = [
-        number if place % 2 == 0 else sum(divmod(number * 2, 10))
-        for place, number in enumerate(numbers[::-1])
-    ]
-    return sum(doubled) % 10 == 0
+    begin = "".join(str(int(digit)) for digit in digits[:4])  # other scripts have digits of their own
+    return _PREFIX.fullmatch(begin) is not None and is_luhn(digits)

@@ -23,7 +23,10 @@ class Event(NamedTuple):
 
 
 class Events:
-    """Keeps the newest events, and wakes threads that wait for the next one."""
+    """Keeps the newest events, and wakes threads that wait for the next one.
+
+    Events come out without secrets. They are masked when they are read, because most never are.
+    """
 
     def __init__(self, masking: Masking | None = None) -> None:
         self.masking = masking or Masking()
@@ -46,8 +49,8 @@ class Events:
                 self.watchers -= 1
 
     def publish(self, kind: str, /, **data: Any) -> None:
-        """Add an event without secrets, and wake all waiting threads."""
-        data = {name: _short(value) for name, value in self.masking.record(data).items()}
+        """Add an event and wake all waiting threads."""
+        data = {name: _short(value) for name, value in data.items()}
         with self._changed:
             self.number += 1
             self._newest.append(Event(self.number, kind, data))
@@ -76,10 +79,11 @@ class Events:
             return self.number > number and not self.is_ended
 
     def beyond(self, number: int) -> list[Event]:
-        """The stored events after ``number``."""
+        """The stored events after ``number``, without secrets."""
         with self._changed:
             count = min(self.number - number, len(self._newest))
-            return [self._newest[-index] for index in range(count, 0, -1)]
+            found = [self._newest[-index] for index in range(count, 0, -1)]
+        return self.masking.record(found)
 
     def _wake(self) -> None:
         self._changed.notify_all()
@@ -89,5 +93,5 @@ class Events:
 
 def _short(value: Any) -> Any:
     """The value, unless it would take much room: settings and faults can be long."""
-    is_long = isinstance(value, str | list | dict) and len(value) > 0 and len(str(value)) > VALUE_LENGTH_MAX
+    is_long = isinstance(value, str | list | dict) and len(str(value)) > VALUE_LENGTH_MAX
     return TOO_LONG if is_long else value

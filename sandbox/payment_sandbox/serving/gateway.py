@@ -27,6 +27,7 @@ from payment_sandbox.serving.wsgi import (
 )
 from payment_sandbox.web.event_loop import BEGIN_WAITING, ON_EVENT_LOOP, TOO_MANY_WAIT, MayWait
 from payment_sandbox.web.event_stream import EVENTS_PATH, STREAM, EventStream
+from payment_sandbox.web.routes import same_path
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -95,16 +96,23 @@ class Gateway:
             await _send(send, refused)
             response.close_when_sent()
             return
-        is_stream = scope["path"].rstrip("/") == EVENTS_PATH.rstrip("/")
-        is_slow = (self._always_on_threads and not is_stream) or body.length > LOOP_BYTES_MAX
-        answer = None if is_slow else self._at_once(scope, body)
+        answer = None if self._takes_long(scope["path"], body) else self._at_once(scope, body)
         if isinstance(answer, Run):
             await self._watch(answer, receive, send, response)
             return
         if answer is None:
             answer = await self._on_thread(scope, body, send, response)
-        if answer is None:
-            return
+        if answer is not None:
+            await self._deliver(answer, send, response)
+
+    def _takes_long(self, path: str, body: Body) -> bool:
+        """Whether a request has to run on a thread, whatever it asks for; watching never does."""
+        if body.length > LOOP_BYTES_MAX:
+            return True
+        return self._always_on_threads and not same_path(path, EVENTS_PATH)
+
+    async def _deliver(self, answer: Answer, send: Send, response: SentResponse) -> None:
+        """Send a complete response, unless its client does not read."""
         try:
             async with timeout(SEND_SECONDS_MAX if response.is_held_up else None):
                 await _sent(answer, send, response)
@@ -142,8 +150,7 @@ class Gateway:
             with self._turns.watching() as may_watch:
                 if may_watch:
                     await self._watchers.serve(stream, send_part, receive, response)
-                    if not response.ends_streams:
-                        response.close_when_sent()
+                    response.end_stream()
                 else:
                     await _send(send, error(503, TOO_MANY_WAIT, retry=True))
         finally:
@@ -161,11 +168,10 @@ class Gateway:
             try:
                 run = Run(self._application, {**environment(scope, *body), BEGIN_WAITING: turn.begin_waiting})
                 answer = run.whole() if run.head is None or run.head.has_length else None
-                if answer is None and turn.begin_waiting():  # for a client that may read slowly
+                if answer is None and not turn.begin_waiting():  # for a client that may read slowly
+                    answer = error(503, TOO_MANY_WAIT, retry=True)._replace(close=run.close)
+                if answer is None:
                     self._stream(run, send, response)
-                elif answer is None:
-                    run.close()
-                    answer = error(503, TOO_MANY_WAIT, retry=True)
             except BaseException:  # even SystemExit ends this request only
                 log.exception("a request could not be answered")
             finally:
@@ -181,8 +187,7 @@ class Gateway:
         end = response.close_when_sent
         try:
             self._send_pieces(run, send, response)
-            if response.ends_streams:  # the client may go on with the same connection
-                end = _nothing
+            end = response.end_stream
         except CutOff:
             end = end if response.has_begun else response.reset
         except NotRead:
@@ -274,10 +279,6 @@ def _latin(text: str) -> bytes:
 @lru_cache(maxsize=1)
 def _date(second: int) -> bytes:
     return formatdate(second, usegmt=True).encode()
-
-
-def _nothing() -> None:
-    pass
 
 
 def _settle(done: "Future[Answer | None]", answer: Answer | None) -> None:

@@ -40,6 +40,11 @@ class SentResponse:
             self._cycle.chunked_encoding = False
             self._cycle.expected_content_length = 1 << 62
 
+    def end_stream(self) -> None:
+        """End a response of unknown length: after an end mark, the client may go on with the connection."""
+        if not self.ends_streams:
+            self.close_when_sent()
+
     def reset(self) -> None:
         """Break the connection, with a TCP reset; what was not yet sent is lost."""
         raw: socket.socket | None = self._cycle.transport.get_extra_info("socket")

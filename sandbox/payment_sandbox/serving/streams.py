@@ -8,9 +8,8 @@ from typing import Any, Final
 from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.bodies import Receive
 from payment_sandbox.serving.response import SentResponse
-from payment_sandbox.web.event_stream import EventStream
+from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
-HEARTBEAT_SECONDS: Final = 15.0
 WOKEN_MAX: Final = 32  # at once
 SEND_SECONDS_MAX: Final = 30.0  # for a piece of a response that the client does not read
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.periods import Period, PeriodError
-from payment_sandbox.methods import BY_NAME, NAMES
+from payment_sandbox.methods import NAMES, behaviour_of
 from payment_sandbox.methods.common.base import AttemptDraft, Terms
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import CURRENCY
@@ -34,7 +34,6 @@ SENT: Final[Mapping[str, type]] = {
     "customer": dict,
     "extra": dict,
 }
-DEBIT: Final = "debit"  # of a refund
 SIZE_PIXELS: Final = range(100, 2001)
 
 ANYTHING_GOES: Final = Terms(
@@ -181,7 +180,6 @@ def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
         yield from _quantities(f"refunds[{index}].quantities", entry.quantities, order.order_lines)
     for index, attempt in enumerate(order.transactions):
         yield from _below(f"transactions[{index}]", _attempt(attempt))
-        yield from _below(f"transactions[{index}]", _asked(attempt))
         if attempt.authorization is not None and attempt.authorization.lines != order.order_lines:
             yield f"transactions[{index}].authorization.lines", "are not the lines of its order"
 
@@ -214,20 +212,25 @@ def _attempt(attempt: Transaction) -> Iterator[Problem]:
     if attempt.capture_mode not in CAPTURE_MODES:
         yield "capture_mode", f"{attempt.capture_mode!r} is not a capture mode"
     yield from _free_values(attempt)
+    yield from _by_method(attempt)
     yield from _period("expiration_period", attempt.expiration_period)
     if attempt.authorization is not None:
         yield from _below("authorization", _authorization(attempt.authorization))
 
 
-def _asked(attempt: Transaction) -> Iterator[Problem]:
-    """What its method refuses when an attempt is created."""
-    if attempt.method not in NAMES or attempt.credit_debit == DEBIT:
+def _by_method(attempt: Transaction) -> Iterator[Problem]:
+    """What its method refuses when an attempt is created, and what its page would miss."""
+    if attempt.method not in NAMES:
         return
+    method = behaviour_of(attempt)
     asked = {**attempt.asked, "cvc": "000"}  # it was sent, but is not stored
     details = asked if "vault_token" not in asked else {}  # the card was charged when it was sent
     draft = AttemptDraft("", attempt.amount_cents, details, attempt.capture_mode)
-    for found in BY_NAME[attempt.method].check(draft, ANYTHING_GOES):
+    for found in method.check(draft, ANYTHING_GOES):
         yield "asked", f"cannot be what was sent: {found.path.rpartition('.')[2]} {found.message}"
+    for name in method.capabilities.always_reveals:
+        if not isinstance(attempt.details.get(name), str):
+            yield f"details.{name}", "must be a string: the payment page shows it"
 
 
 def _free_values(attempt: Transaction) -> Iterator[Problem]:
@@ -236,10 +239,6 @@ def _free_values(attempt: Transaction) -> Iterator[Problem]:
             yield name, "must contain only strings"
     if not isinstance(attempt.details.get("issuer_id", ""), str):
         yield "details.issuer_id", "must be a string"
-    is_payment = attempt.method in NAMES and attempt.credit_debit != DEBIT
-    for name in BY_NAME[attempt.method].capabilities.always_reveals if is_payment else ():
-        if not isinstance(attempt.details.get(name), str):
-            yield f"details.{name}", "must be a string: the payment page shows it"
 
 
 def _authorization(authorization: Authorization) -> Iterator[Problem]:

@@ -49,8 +49,8 @@ TAGS: Final = {
     "health": "server",
     "description": "server",
 }
-GUARDED: Final = {"api": (403,), "control": (400, 403), "watching": (400, 403), "projects": (400, 403)}
 STRICT: Final = ("control", "watching", "projects")  # here, unknown keys are refused
+GUARDED: Final = {"api": (403,), **dict.fromkeys(STRICT, (400, 403))}
 WITH_KEY: Final = ("api", "control", "watching")
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from payment_sandbox.kernel.luhn import is_luhn
 from payment_sandbox.orders.cards import CARDS
-from payment_sandbox.web.pages.cardform import is_luhn
 from payment_sandbox.web.pages.language import DEFAULT, Language
 from tests.support.driver import Sandbox, card
 from tests.support.payer import Payer, payment_page, placed

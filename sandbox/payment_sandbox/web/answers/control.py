@@ -35,8 +35,9 @@ def advance_record(advance: Advance) -> dict[str, Any]:
 
 def stopped_record(advance: Advance) -> dict[str, Any]:
     """Whether a limit stopped an advance, and the webhooks then unanswered; mostly empty."""
-    under_way = {"under_way": advance.under_way} if advance.stopped or advance.under_way else {}
-    return {"stopped": True, **under_way} if advance.stopped else under_way
+    if advance.stopped:
+        return {"stopped": True, "under_way": advance.under_way}
+    return {"under_way": advance.under_way} if advance.under_way else {}
 
 
 def project_record(project: Project) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.control import delivery_record, journal_record
+from payment_sandbox.web.routes import same_path
 
 JOURNAL_FILTERS: Final = ("method", "path", "status", "order_id")
 
@@ -35,7 +36,7 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[dict[str, An
 def _same(key: str, shown: str, wanted: str) -> bool:
     if key == "method":
         return shown == wanted.upper()
-    return shown.rstrip("/") == wanted.rstrip("/") if key == "path" else shown == wanted
+    return same_path(shown, wanted) if key == "path" else shown == wanted
 
 
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from payment_sandbox.kernel.luhn import is_luhn
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.cards import CARDS, FRICTIONLESS, Card
 
@@ -51,13 +52,6 @@ def _number_error(number: str) -> str | None:
     if not NUMBER.fullmatch(number) or not is_luhn(number):
         return "error_number"
     return None if number in BY_NUMBER else "error_real_card"
-
-
-def is_luhn(number: str) -> bool:
-    """Whether the check digit of a card number is correct."""
-    digits = [int(digit) for digit in reversed(number)]
-    doubled = (sum(divmod(digit * 2, 10)) for digit in digits[1::2])
-    return (sum(digits[0::2]) + sum(doubled)) % 10 == 0
 
 
 def _expiry_error(expiry: str, now: datetime) -> str | None:
