@@ -31,7 +31,9 @@ def description() -> dict[str, Any]:
 def _validators() -> list[tuple[str, re.Pattern[str], dict[str, Draft202012Validator], frozenset[str]]]:
     components = {"components": description()["components"]}
     found = []
-    for path, operations in description()["paths"].items():
+    paths = description()["paths"]
+    for path in sorted(paths, key=lambda path: path.count("{")):  # a path without names takes precedence
+        operations = paths[path]
         pattern = re.compile(re.sub(r"\{[a-z_]+\}", "[^/]+", path).rstrip("/") + "/?")
         for method, operation in operations.items():
             by_status = {

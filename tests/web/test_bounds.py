@@ -8,8 +8,8 @@ import pytest
 
 from payment_sandbox.orders.webhooks import Attempt, Delivery, Reply, WebhookRequest
 from payment_sandbox.projects.events import TOO_LONG
-from payment_sandbox.projects.journal import Failure, JournalEntry, ReturnVisit, StatusReached
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import AgendaEvent, Deed, Failure, JournalEntry, StatusReached
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.web.docs.bounds import BOUNDS
 from tests.support.driver import Sandbox, by, card
@@ -25,7 +25,7 @@ Fill = Callable[[Project, int], int]
 
 def fill_journal(project: Project, count: int) -> int:
     """Requests."""
-    entry = JournalEntry(NOON, "GET", "/", "", 200, b"", b"")
+    entry = JournalEntry("request-1", NOON, "GET", "/", "", 200, b"", b"")
     for _ in range(count):
         project.epoch.journal.add(entry)
     assert project.epoch.journal.dropped == MORE
@@ -40,22 +40,32 @@ def fill_decisions(project: Project, count: int) -> int:
     return len(project.epoch.journal.decisions)
 
 
-def fill_returns(project: Project, count: int) -> int:
+def fill_deeds(project: Project, count: int) -> int:
     """Of customers."""
-    project.epoch.journal.returns.extend([ReturnVisit("order", NOON, NOON)] * count)
-    return len(project.epoch.journal.returns)
+    deed = Deed("deed-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
+    project.epoch.journal.add_deeds([deed] * count)
+    return len(list(project.epoch.journal.deeds()))
 
 
 def fill_statuses(project: Project, count: int) -> int:
     """Of orders."""
-    project.epoch.journal.statuses.extend([StatusReached("order", None, "new", NOON, NOON)] * count)
+    reached = StatusReached("status-1", "order", None, None, "new", NOON, NOON, None)
+    project.epoch.journal.statuses.extend([reached] * count)
     return len(project.epoch.journal.statuses)
+
+
+def fill_agenda_events(project: Project, count: int) -> int:
+    """That have happened."""
+    event = AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON)
+    project.epoch.journal.agenda_events.extend([event] * count)
+    return len(project.epoch.journal.agenda_events)
 
 
 def fill_failures(project: Project, count: int) -> int:
     """Of events that were due."""
+    failure = Failure("failure-1", "order", "expiry", "label", "error", NOON, NOON)
     for _ in range(count):
-        project.epoch.journal.add_failure(Failure("order", "expiry", "label", "error", NOON, NOON))
+        project.epoch.journal.add_failure(failure)
     return len(project.epoch.journal.failures)
 
 
@@ -113,8 +123,9 @@ def fill_scan_forms(project: Project, count: int) -> int:
 FILLS: dict[str, Fill] = {
     "Requests in the journal": fill_journal,
     "Decisions of scenarios": fill_decisions,
-    "Returns to the shop": fill_returns,
+    "Deeds of customers and banks": fill_deeds,
     "Statuses that were reached": fill_statuses,
+    "Scheduled events that happened": fill_agenda_events,
     "Scheduled events that failed": fill_failures,
     "Webhooks": fill_webhooks,
     "Attempts of a webhook": fill_attempts,
@@ -141,14 +152,28 @@ def test_long_fields_are_cut(watched: Sandbox, shop: Shop) -> None:
     shop.says = b"y" * (most("A receiver's answer") + MORE)
     watched.place(by("bank-transfer"), description="x" * (most("A body in the journal") + MORE))
     long = "z" * (most("A path, query or order id in the journal") + MORE)
-    watched.get(f"/v1/orders/{long}/?{long}")
+    header = "h" * (most("A header in the journal") + MORE)
+    many = {f"X-{number}": header for number in range(10)}
+    watched.get(f"/v1/orders/{long}/?{long}", headers=many)
     watched.settle()
     body, path = watched.get("/control/journal/").json()["items"]
     assert len(body["request"]) == len(body["response"]) == most("A body in the journal")
     cut = most("A path, query or order id in the journal")
     assert (len(path["path"]), len(path["query"]), len(path["order_id"])) == (cut, cut, cut)
+    assert len(path["headers"]["request"]["X-0"]) == most("A header in the journal")
     (attempt,) = watched.webhooks()[0]["attempts"]
     assert len(attempt["response"]["body"]) == most("A receiver's answer")
+
+
+def test_no_key_is_kept_with_the_headers(watched: Sandbox) -> None:
+    """The others are in the journal."""
+    watched.get(
+        "/v1/orders/x/", headers={"X-Shop": "1", "Cookie": "a=b", "Proxy-Authorization": "Basic eA=="}
+    )
+    (entry,) = watched.get("/control/journal/").json()["items"]
+    kept = entry["headers"]["request"]
+    assert kept["X-Shop"] == "1"
+    assert not kept.keys() & {"Authorization", "Cookie", "Proxy-Authorization"}
 
 
 def test_few_answers_are_kept_as_bytes(sandbox: Sandbox) -> None:
@@ -168,6 +193,7 @@ def test_every_bound_of_the_table_is_filled() -> None:
     """Here or in one of the tests above."""
     others = {
         "A body in the journal",
+        "A header in the journal",
         "A path, query or order id in the journal",
         "A receiver's answer",
         "Answers that are kept as bytes",

@@ -176,6 +176,7 @@ class Decision(TypedDict):
 class JournalEntry(TypedDict):
     """A request to the merchant API and its response."""
 
+    id: str
     at: str
     real_at: str
     method: str
@@ -228,6 +229,27 @@ class Journal(TypedDict):
     returns: list[Return]
     statuses: list[StatusReached]
     failures: list[Failure]
+
+
+Happening = TypedDict(
+    "Happening",
+    {
+        "id": str,
+        "at": str,
+        "real_at": str,
+        "from": str,
+        "to": str,
+        "kind": str,
+        "label": str,
+        "status": int | str | None,
+        "cause": str | None,
+        "order_id": str | None,
+        "failed": bool,
+        "rule": str | None,
+        "detail": str | None,
+    },
+)
+"""One thing that happened: who told whom what."""
 
 
 class Waited(TypedDict, total=False):

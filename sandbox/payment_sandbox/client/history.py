@@ -1,80 +1,46 @@
-"""The timeline of a project, causes before effects, for the report of a failed test."""
+"""The timeline of a project as text, for the report of a failed test."""
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
 
 from payment_sandbox.client import answers
 from payment_sandbox.client.client import SandboxClient
 
-ANSWER_SHOWN: Final = 160  # characters of a shop's response to a webhook
-
-
-class Moment(NamedTuple):
-    """A line of the timeline with its real time, by which lines are sorted, and its sandbox time."""
-
-    real_at: str
-    at: str
-    line: str
-
 
 def timeline(client: SandboxClient) -> Iterator[str]:
-    """Yield requests and responses, statuses, returns to the shop, and webhooks."""
-    journal = client.happened()
-    moments = [moment for entry in journal["items"] for moment in _exchange(entry)]
-    moments += _statuses(journal["statuses"])
-    moments += [
-        Moment(visit["real_at"], visit["at"], f"the customer of {visit['order_id']} returned to the shop")
-        for visit in journal["returns"]
-    ]
-    moments += [
-        Moment(failure["real_at"], failure["at"], f"{failure['label']} FAILED: {failure['error']}")
-        for failure in journal["failures"]
-    ]
-    moments += [moment for webhook in client.webhooks() for moment in _attempts(webhook)]
+    """Yield requests and responses, deeds, statuses, webhooks, and what went wrong; causes come first."""
+    journal = {entry["id"]: entry for entry in client.journal()}
+    items = client.call("GET", "/control/timeline/")["items"]
     yield f"sandbox time is {client.clock.now.isoformat()}, scenario {client.project()['scenario']}"
-    for moment in sorted(moments, key=lambda moment: moment.real_at):
-        yield f"{moment.at}  {moment.line}"
+    answered = {item["cause"]: item for item in items if item["kind"] == "webhook-response"}
+    for item in items:
+        for line in _lines(item, answered, journal):
+            yield f"{item['at']}  {line}"
 
 
-def _statuses(statuses: list[answers.StatusReached]) -> Iterator[Moment]:
-    """One line for an order and its attempt if they reach the same status at once."""
-    orders = {(item["order_id"], item["real_at"], item["status"]) for item in statuses if _is_order(item)}
-    for item in statuses:
-        order_id, status = item["order_id"], item["status"]
-        is_told = (order_id, item["real_at"], status) in orders
-        if _is_order(item):
-            yield Moment(item["real_at"], item["at"], f"order {order_id} is {status}")
-        elif not is_told:
-            line = f"{item['payment_method']} of order {order_id} is {status}"
-            yield Moment(item["real_at"], item["at"], line)
+def _lines(
+    item: answers.Happening,
+    answered: dict[str | None, answers.Happening],
+    journal: dict[str, answers.JournalEntry],
+) -> Iterator[str]:
+    kind, label, order_id = item["kind"], item["label"], item["order_id"]
+    if kind == "request" and item["id"] in journal:
+        yield from _request(journal[item["id"]])
+    elif kind == "status":
+        yield f"order {order_id} is {label}"
+    elif kind == "attempt-status":
+        yield f"{label.replace(':', f' of order {order_id} is', 1)}"
+    elif kind == "deed":
+        yield f"{item['from']} of {order_id} {label} ({item['detail']})"
+    elif kind == "webhook":
+        answer = answered[item["id"]]
+        yield f"webhook {item['id'][:8]} for {order_id}{label.removeprefix('webhook')}: {answer['label']}"
+    elif kind == "agenda-event":
+        yield f"{label} of {order_id}"
+    elif kind == "failure":
+        yield f"{label} for {order_id}: {item['detail']}"
 
 
-def _is_order(item: answers.StatusReached) -> bool:
-    return item["payment_method"] is None
-
-
-def _attempts(webhook: answers.Webhook) -> Iterator[Moment]:
-    name = f"webhook {webhook['id'][:8]} for {webhook['order_id']} to {webhook['url']}"
-    for attempt in webhook["attempts"]:
-        line = f"{name}, try {attempt['number']}: {_outcome(attempt)}"
-        yield Moment(attempt["real_at"], attempt["at"], line)
-
-
-def _outcome(attempt: answers.Attempt) -> str:
-    """The shop's status code; its response body too, if it is an error."""
-    answer = attempt["response"]
-    if answer is None:
-        return str(attempt["error"] or attempt["warning"] or "no answer")
-    words = " ".join(str(answer["body"]).split())[:ANSWER_SHOWN]
-    return f"{answer['status']} {words}" if answer["status"] >= 400 and words else str(answer["status"])
-
-
-def _exchange(entry: answers.JournalEntry) -> Iterator[Moment]:
-    for line in _lines(entry):
-        yield Moment(entry["real_at"], entry["at"], line)
-
-
-def _lines(entry: answers.JournalEntry) -> Iterator[str]:
+def _request(entry: answers.JournalEntry) -> Iterator[str]:
     rule = f", rule {entry['rule']}" if entry["rule"] else ""
     fault = f", fault {entry['fault']}" if entry["fault"] else ""
     yield f"{entry['method']} {entry['path']} -> {entry['status']}{rule}{fault}"

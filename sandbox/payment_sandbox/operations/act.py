@@ -4,7 +4,7 @@ from typing import Final
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.methods.common.banking import ISSUERS
-from payment_sandbox.methods.common.base import CHOOSE, VISIT, AttemptDraft
+from payment_sandbox.methods.common.base import CHOOSE, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.attempts import begin_attempt, offered
 from payment_sandbox.operations.refund import give_back_failed
 from payment_sandbox.operations.steps import apply_steps
@@ -21,12 +21,13 @@ from payment_sandbox.orders.statuses import OrderStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO
 
 GIVEN_UP: Final = "The customer chose another method"
 
 
-def act(project: Project, order_id: str, action: Action) -> Order:
-    """Perform an action on an order's newest attempt.
+def act(project: Project, order_id: str, action: Action, via: str = VIA_CONTROL) -> Order:
+    """Perform an action on an order's newest attempt; ``via`` says which way it came.
 
     Raises:
         Unknown: the order does not exist.
@@ -36,6 +37,8 @@ def act(project: Project, order_id: str, action: Action) -> Order:
     with project.edit() as edit:
         order = edit.order(order_id)
         _refuse_impossible(edit, order, action)
+        newest = order.last_transaction
+        edit.deed(action, via, order_id, newest.id if newest is not None and action.name != CHOOSE else None)
         if action.name == CHOOSE:
             _choose(edit, order, action)
         elif order.last_transaction is None:
@@ -45,7 +48,9 @@ def act(project: Project, order_id: str, action: Action) -> Order:
     return order
 
 
-def act_on_attempt(project: Project, order_id: str, transaction_id: str, action: Action) -> Order:
+def act_on_attempt(
+    project: Project, order_id: str, transaction_id: str, action: Action, via: str = VIA_PAGE
+) -> Order:
     """Perform an action on one attempt, which need not be the newest.
 
     Raises:
@@ -53,10 +58,12 @@ def act_on_attempt(project: Project, order_id: str, transaction_id: str, action:
         ActionNotPossible: its state does not allow it.
     """
     with project.edit() as edit:
-        return perform_on_attempt(edit, order_id, transaction_id, action)
+        return perform_on_attempt(edit, order_id, transaction_id, action, via)
 
 
-def perform_on_attempt(edit: Edit, order_id: str, transaction_id: str, action: Action) -> Order:
+def perform_on_attempt(
+    edit: Edit, order_id: str, transaction_id: str, action: Action, via: str = VIA_SCENARIO
+) -> Order:
     """Perform an action on one attempt, within an edit."""
     order = edit.order(order_id)
     attempt = order.transaction(transaction_id)
@@ -64,6 +71,7 @@ def perform_on_attempt(edit: Edit, order_id: str, transaction_id: str, action: A
         raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
     if action.name not in behaviour_of(attempt).actions(attempt, edit.terms):
         _refuse(edit, order, action)
+    edit.deed(action, via, order_id, transaction_id)
     do(edit, order, attempt, action)
     return order
 
@@ -80,15 +88,15 @@ def do(edit: Edit, order: Order, attempt: Transaction, action: Action) -> None:
         give_back_failed(edit, order)
 
 
-def possible_actions(edit: Edit, order: Order) -> list[str]:
+def possible_actions(order: Order, terms: Terms) -> list[str]:
     """Return the names of all actions that the order allows now."""
     attempt = order.last_transaction
-    names = list(behaviour_of(attempt).actions(attempt, edit.terms)) if attempt is not None else []
+    names = list(behaviour_of(attempt).actions(attempt, terms)) if attempt is not None else []
     page_open = (
         order.is_hosted
         and order.is_open
         and order.expires_at is not None
-        and order.expires_at > edit.now
+        and order.expires_at > terms.now
         and (attempt is None or not attempt.credited_cents)  # money already received is not abandoned
     )
     if page_open and CHOOSE not in names:
@@ -97,12 +105,12 @@ def possible_actions(edit: Edit, order: Order) -> list[str]:
 
 
 def _refuse_impossible(edit: Edit, order: Order, action: Action) -> None:
-    if action.name not in possible_actions(edit, order):
+    if action.name not in possible_actions(order, edit.terms):
         _refuse(edit, order, action)
 
 
 def _refuse(edit: Edit, order: Order, action: Action) -> None:
-    possible = possible_actions(edit, order)
+    possible = possible_actions(order, edit.terms)
     attempt = order.last_transaction
     refusal: type[ActionNotPossible] = ActionNotPossible
     state = f"order {order.id} is {order.status}"

@@ -12,12 +12,12 @@ from payment_sandbox.kernel.periods import LAST_MOMENT
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.operations.agenda import applies, event, next_due, tidy
 from payment_sandbox.operations.due import meaning_of
-from payment_sandbox.orders.commands import AttemptDelivery, Command
+from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, SetAside
-from payment_sandbox.projects.journal import Failure
 from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.records import Failure
 
 EVENTS_MAX: Final = 10_000
 TIMEOUT_SECONDS: Final = 60.0
@@ -201,6 +201,8 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
         with project.edit(epoch, epoch.timeline.now) as edit:
             due = _take(edit, epoch.now() if until is None else until)
             if due is not None:
+                if not isinstance(due.item, Perform | AttemptDelivery):  # these leave records of their own
+                    edit.agenda_event(due)
                 meaning_of(due.item).run(edit, due.item)
         orders = _orders_to_tell(edit)
     except ProjectReset:
@@ -236,7 +238,13 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
     problem = project.masking.text(f"{type(error).__name__}: {error}")
     log.error("%s could not be done and was set aside", due.item.label, exc_info=error)
     failure = Failure(
-        due.item.order_id, due.item.kind, due.item.label, problem, due.at, project.services.real.wall_now()
+        epoch.journal.next_id("failure"),
+        due.item.order_id,
+        due.item.kind,
+        due.item.label,
+        problem,
+        due.at,
+        project.services.real.wall_now(),
     )
     with project.exclusively(epoch):
         epoch.timeline.move_to(due.at)

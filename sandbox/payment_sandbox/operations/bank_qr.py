@@ -8,12 +8,14 @@ from payment_sandbox.methods import SCANNED_BY, behaviour_of
 from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.operations.attempts import begin_attempt, why_unavailable
 from payment_sandbox.operations.steps import apply_steps
+from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import SCAN, VIA_CONTROL
 
 SIZE_PIXELS_DEFAULT: Final = 200
 HANDED_ON: Final = ("description", "merchant_order_id", "return_url", "webhook_url")
@@ -85,6 +87,7 @@ def scan(
     amount_cents: Cents | None,
     issuer_id: str | None,
     form_id: str | None = None,
+    via: str = VIA_CONTROL,
 ) -> Order:
     """Scan a code: creates an order with one attempt at the payer's bank, processing at once.
 
@@ -95,9 +98,7 @@ def scan(
         QrExpired, QrUsed, QrAmountRefused: the request does not allow it.
         Invalid: the issuer is not in the list, or the merchant does not have the method.
     """
-    known = [issuer.id for issuer in ISSUERS]
-    if issuer_id is not None and issuer_id not in known:
-        raise Invalid([Violation("issuer_id", "is not in the issuers list", known)])
+    _refuse_unknown_issuer(issuer_id)
     with project.edit() as edit:
         made = edit.epoch.scan_forms.get(form_id) if form_id is not None else None
         if made is not None:
@@ -109,7 +110,8 @@ def scan(
         request, settled_cents = request.scanned(amount_cents, now=edit.now)
         edit.store_qr_request(request)
         order = edit.add(_order(edit, request, settled_cents))
-        details = {"issuer_id": issuer_id or known[0]}
+        edit.deed(Action(CUSTOMER, SCAN, amount_cents=amount_cents, issuer_id=issuer_id), via, order.id)
+        details = {"issuer_id": issuer_id or ISSUERS[0].id}
         attempt = begin_attempt(
             edit, order, {"payment_method": SCANNED_BY, "payment_method_details": details}
         )
@@ -118,6 +120,12 @@ def scan(
         if form_id is not None:
             edit.note_scan_form(form_id, order.id)
     return order
+
+
+def _refuse_unknown_issuer(issuer_id: str | None) -> None:
+    known = [issuer.id for issuer in ISSUERS]
+    if issuer_id is not None and issuer_id not in known:
+        raise Invalid([Violation("issuer_id", "is not in the issuers list", known)])
 
 
 def _order(edit: Edit, request: QrRequest, amount_cents: Cents) -> Order:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.periods import Period
 from payment_sandbox.operations.advance import Advance, Aim, Limits, advance, run_due
 from payment_sandbox.operations.agenda import needs_tidying
@@ -62,6 +63,7 @@ def change_clock(
         running = None if mode is None else mode != FROZEN
         clock = edit.state.clock.set(edit.now, running=running, rate=rate)
         edit.state = edit.state._replace(clock=clock)
+        edit.publish("clock", now=timestamp(edit.now), mode=clock.mode, rate=clock.rate)
     project.services.wake(project)
     return done
 

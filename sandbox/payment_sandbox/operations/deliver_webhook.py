@@ -89,7 +89,15 @@ def record_attempt(
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
         shown = _event(delivery, number, prepared.at, reply)
         edit.log.append(shown)
-        edit.publish("webhook", **shown, state=delivery.state)
+        edit.publish(
+            "webhook",
+            **shown,
+            state=delivery.state,
+            number=number,
+            status=reply.status,
+            error=reply.error,
+            duration_ms=round(reply.duration_ms, 3),
+        )
         edit.release_swapped()
 
 

@@ -41,8 +41,7 @@ def webhook_answered(order_id: str) -> Condition:
     def answers(project: Project) -> list[int]:
         return [
             attempt.reply.status
-            for delivery in project.epoch.store.deliveries()
-            if delivery.order_id == order_id
+            for delivery in project.epoch.store.deliveries_of(order_id)
             for attempt in delivery.attempts
             if attempt.reply.status is not None
         ]

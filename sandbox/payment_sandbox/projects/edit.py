@@ -6,12 +6,12 @@ identifier.
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.methods.common.base import Terms
+from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
@@ -22,23 +22,15 @@ from payment_sandbox.orders.vault import Credential
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.journal import StatusReached
+from payment_sandbox.projects.recorder import Moved, Published, Recorder
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
-from payment_sandbox.scenarios.model import Decision, Subject
-from payment_sandbox.scenarios.near_misses import explain
+from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
 """Whether the request accepts an ETag."""
-
-
-class Published(NamedTuple):
-    """An event to publish."""
-
-    kind: str
-    data: dict[str, Any]
 
 
 class Edit:
@@ -49,15 +41,13 @@ class Edit:
         self.now = now
         self.state: State = epoch.state
         self.ids: Ids = epoch.ids.copied()
-        self.decisions: dict[str, Decision] = {}  # by transaction
+        self.records = Recorder(epoch.journal)
         self.to_send: list[QueuedDelivery] = []
-        self.events: list[Published] = []
         self.log: list[dict[str, Any]] = []  # for the current advance
         self.orders: dict[str, Order] = {}
         self.finished: list[int] = []  # sequence numbers of agenda entries that end with this edit
         self._created: set[str] = set()
         self._moves: list[StatusChanged] = []
-        self._recorded: set[str] = set()
         self._scheduled: list[tuple[datetime, Command]] = []
         self._deliveries: dict[str, Delivery] = {}
         self._credentials: list[Credential] = []
@@ -128,7 +118,7 @@ class Edit:
         """Record the transaction's new status as an event (TEV-01)."""
         event = TransactionEvent(self.ids.uuid("event"), transaction.status, self.now)
         transaction.events = (*transaction.events, event)
-        self._recorded.add(event.id)
+        self.records.note_event(event.id)
 
     def decide(self, transaction_id: str, subject: Subject) -> dict[str, Any]:
         """Ask the scenario for the outcome of an attempt."""
@@ -137,7 +127,7 @@ class Edit:
         if decision.rule is not None:
             uses = {**uses, decision.rule: uses.get(decision.rule, 0) + 1}
             self.state = self.state._replace(rule_uses=uses)
-        self.decisions[transaction_id] = decision
+        self.records.decisions[transaction_id] = decision
         return decision.outcome
 
     def schedule(self, at: datetime, command: Command) -> None:
@@ -175,9 +165,19 @@ class Edit:
         """Remember which order a form of the QR page has created."""
         self._scan_forms[form_id] = order_id
 
+    def deed(
+        self, action: Action, via: str, order_id: str | None, transaction_id: str | None = None, **how: Any
+    ) -> None:
+        """Record what somebody did; it is the cause of the statuses that this edit reaches."""
+        self.records.deed(action, via, self.now, order_id, transaction_id, how)
+
+    def agenda_event(self, due: Due[Command]) -> None:
+        """Record what was due and happens now; it is the cause of the statuses that this edit reaches."""
+        self.records.agenda_event(due, self.now)
+
     def publish(self, kind: str, /, **data: Any) -> None:
         """Publish an event once the edit is applied."""
-        self.events.append(Published(kind, data))
+        self.records.publish(kind, data)
 
     def plan(self) -> ChangeSet | None:
         """Number the new versions and create their webhooks; None if nothing has changed."""
@@ -225,18 +225,9 @@ class Edit:
         after = timeline.head()
         return after is not None and (before is None or after.at < before.at)
 
-    def tell(self, real_at: datetime, *, is_watched: bool) -> Iterator[Published]:
+    def tell(self, real_at: datetime) -> Iterator[Published]:
         """Record what happened in the journal; yields the events to publish."""
-        journal = self.epoch.journal
-        if self.decisions:
-            journal.note(self.decisions)
-        moved = list(self._moved())
-        journal.statuses.extend(self._statuses(moved, real_at))
-        if is_watched:
-            for transaction_id, decision in self.decisions.items():
-                yield Published("decision", {"transaction_id": transaction_id, **explain(decision)})
-        yield from (Published("status", change) for change in moved)
-        yield from self.events
+        return self.records.tell(self.orders.values(), list(self._moved()), self.now, real_at)
 
     @property
     def created_count(self) -> int:
@@ -272,24 +263,13 @@ class Edit:
             if moved.subject_id not in self._created:
                 yield moved.subject_id, moved.after
 
-    def _moved(self) -> Iterator[dict[str, str | None]]:
+    def _moved(self) -> Iterator[Moved]:
         """The status changes of orders, as published."""
-        at = timestamp(self.now)
         for order_id in self._created:
-            yield {"order_id": order_id, "before": None, "after": self.orders[order_id].status, "at": at}
+            yield Moved(order_id, None, self.orders[order_id].status)
         for moved in self._moves:
             if moved.subject_id not in self._created:
-                yield {"order_id": moved.subject_id, "before": moved.before, "after": moved.after, "at": at}
-
-    def _statuses(self, moved: list[dict[str, str | None]], real_at: datetime) -> Iterator[StatusReached]:
-        """The new statuses of attempts and orders, for the journal."""
-        for order in self.orders.values():
-            for attempt in order.transactions:
-                for event in attempt.events:
-                    if event.id in self._recorded:
-                        yield StatusReached(order.id, attempt.payment_method, event.event, self.now, real_at)
-        for change in moved:
-            yield StatusReached(str(change["order_id"]), None, str(change["after"]), self.now, real_at)
+                yield Moved(moved.subject_id, moved.before, moved.after)
 
     def _owe(self, order: Order, status: str) -> None:
         url = order.webhook_url or self.settings.webhook_url

@@ -14,12 +14,28 @@ VALUE_LENGTH_MAX: Final = 4000
 TOO_LONG: Final = "(too long to repeat)"
 
 
+Build = Callable[[], Mapping[str, Any]]
+"""Builds the data of an event."""
+
+
 class Event(NamedTuple):
     """One event."""
 
     number: int
     kind: str
     data: Mapping[str, Any]
+
+
+class _Kept(NamedTuple):
+    """An event as it is kept; what is costly to build is built when somebody reads it."""
+
+    number: int
+    kind: str
+    data: Mapping[str, Any]
+    build: Build | None
+
+    def read(self) -> Event:
+        return Event(self.number, self.kind, self.data if self.build is None else _shortened(self.build()))
 
 
 class Events:
@@ -31,11 +47,11 @@ class Events:
     def __init__(self, masking: Masking | None = None) -> None:
         self.masking = masking or Masking()
         self._changed = Condition(ranked_lock(EVENTS))  # type: ignore[arg-type]
-        self._newest: deque[Event] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._newest: deque[_Kept] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
         self.is_ended = False
         self._listeners: list[Callable[[], None]] = []
-        self.watchers = 0  # events that are costly to build are published only if there are any
+        self.watchers = 0
 
     @contextmanager
     def watched(self) -> Iterator[int]:
@@ -50,10 +66,16 @@ class Events:
 
     def publish(self, kind: str, /, **data: Any) -> None:
         """Add an event and wake all waiting threads."""
-        data = {name: _short(value) for name, value in data.items()}
+        self._add(kind, _shortened(data))
+
+    def publish_lazily(self, kind: str, build: Build) -> None:
+        """Add an event whose data is costly to build and rarely read."""
+        self._add(kind, {}, build)
+
+    def _add(self, kind: str, data: Mapping[str, Any], build: Build | None = None) -> None:
         with self._changed:
             self.number += 1
-            self._newest.append(Event(self.number, kind, data))
+            self._newest.append(_Kept(self.number, kind, data, build))
             self._wake()
 
     def end(self) -> None:
@@ -78,17 +100,26 @@ class Events:
             self._changed.wait_for(lambda: self.is_ended or self.number > number, max(timeout_seconds, 0.0))
             return self.number > number and not self.is_ended
 
+    def first_kept(self) -> int:
+        """The number of the oldest event that is still stored, or of the next one if none is."""
+        with self._changed:
+            return self.number - len(self._newest) + 1
+
     def beyond(self, number: int) -> list[Event]:
         """The stored events after ``number``, without secrets."""
         with self._changed:
             count = min(self.number - number, len(self._newest))
             found = [self._newest[-index] for index in range(count, 0, -1)]
-        return self.masking.record(found)
+        return self.masking.record([kept.read() for kept in found])
 
     def _wake(self) -> None:
         self._changed.notify_all()
         for listener in self._listeners:
             listener()
+
+
+def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _short(value) for name, value in data.items()}
 
 
 def _short(value: Any) -> Any:

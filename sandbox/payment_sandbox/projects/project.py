@@ -10,7 +10,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.clock import Clock, ClockStart
 from payment_sandbox.projects.delivery_queue import QueuedDelivery
-from payment_sandbox.projects.edit import Edit, Published
+from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
@@ -125,7 +125,7 @@ class Project:
             yield edit
             change = edit.plan()
             if change is None:
-                self._publish(edit.events)
+                self._record(edit)
                 return
             current.store.commit(change)
             is_earlier = edit.apply(change)
@@ -143,13 +143,17 @@ class Project:
             raise ProjectReset("the project was reset in the meantime")
         return self.epoch
 
-    def _publish(self, events: Iterable[Published]) -> None:
-        for event in events:
-            self.events.publish(event.kind, **event.data)
+    def _record(self, edit: Edit) -> None:
+        """Add an edit's records to the journal, and publish its events."""
+        for event in edit.tell(self.services.real.wall_now()):
+            if event.build is None:
+                self.events.publish(event.kind, **event.data)
+            else:
+                self.events.publish_lazily(event.kind, event.build)
 
     def _tell(self, edit: Edit) -> bool:
         """Record and publish what happened, and queue webhooks; True if a carrier is needed."""
-        self._publish(edit.tell(self.services.real.wall_now(), is_watched=bool(self.events.watchers)))
+        self._record(edit)
         outbox = edit.epoch.outbox
         return any([outbox.put(queued) for queued in edit.to_send])
 

@@ -1,6 +1,6 @@
 """The interface of a store, and the change set of an edit, which is saved completely or not at all."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -95,6 +95,14 @@ class Store(Protocol):
 
     def deliveries(self) -> list[Delivery]:
         """All webhooks, oldest first."""
+        ...
+
+    def deliveries_of(self, order_id: str) -> list[Delivery]:
+        """The webhooks of one order, oldest first."""
+        ...
+
+    def orders_newest_first(self) -> Iterator[Order]:
+        """All orders and refunds, newest first."""
         ...
 
     def credentials(self) -> list[Credential]:

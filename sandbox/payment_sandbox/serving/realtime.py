@@ -3,7 +3,8 @@
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from threading import Lock
 from typing import Final, NamedTuple
 
 
@@ -28,11 +29,21 @@ def _host() -> _Host:
 _HOST: Final = _host()
 
 
+MICROSECOND: Final = timedelta(microseconds=1)
+_LOCK: Final = Lock()
+_newest: Final = [_HOST.moment.fromtimestamp(0, UTC)]
+
+
 def monotonic_seconds() -> float:
     """Return monotonic seconds from an arbitrary start."""
     return _HOST.monotonic()
 
 
 def wall_now() -> datetime:
-    """Return the host's time in UTC."""
-    return _HOST.moment.fromtimestamp(_HOST.wall(), tz=UTC)
+    """Return the host's time in UTC; no two calls return the same time, so that records can be sorted."""
+    with _LOCK:
+        now = _HOST.moment.fromtimestamp(_HOST.wall(), UTC)
+        if now <= _newest[0]:
+            now = _newest[0] + MICROSECOND
+        _newest[0] = now
+    return now

@@ -38,7 +38,7 @@ class Watchers:
                 gone.cancel()
 
     async def _serve(self, stream: EventStream, send: SendPart, news: Event, response: SentResponse) -> None:
-        text: str | None = stream.begun
+        text: str | None = stream.begin()
         while not response.is_closed:
             async with timeout(SEND_SECONDS_MAX):
                 await send(text)

@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from payment_sandbox.web.carried import CUT_OFF
+from payment_sandbox.web.carried import CUT_OFF, SENT_HEADERS
 from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def environment(scope: Mapping[str, Any], body: bytes, length: int) -> dict[str,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
         "wsgi.input_terminated": True,
+        SENT_HEADERS: scope["headers"],
     }
     for name, value in scope["headers"]:
         variable = variable_of(name.decode("latin-1"))

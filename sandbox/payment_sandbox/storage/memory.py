@@ -1,5 +1,6 @@
 """Records in memory: what every store reads from."""
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from payment_sandbox.orders.order import Order
@@ -43,6 +44,7 @@ class MemoryStore:
         self._credentials: dict[str, Credential] = {}
         self._qr_requests: dict[str, QrRequest] = {}
         self._deliveries: dict[str, Delivery] = {}
+        self._deliveries_of: dict[str, dict[str, None]] = {}  # their ids, by order
         self.deliveries_dropped = 0
         self.order = self._orders.get
         self.credential = self._credentials.get
@@ -66,8 +68,13 @@ class MemoryStore:
             self._qr_requests[request.id] = request
         for delivery in change.deliveries:
             self._deliveries[delivery.id] = delivery
+            self._deliveries_of.setdefault(delivery.order_id, {})[delivery.id] = None
         for delivery_id in surplus:
-            del self._deliveries[delivery_id]
+            order_id = self._deliveries.pop(delivery_id).order_id
+            of_order = self._deliveries_of[order_id]
+            del of_order[delivery_id]
+            if not of_order:
+                del self._deliveries_of[order_id]
         self.deliveries_dropped += len(surplus)
 
     def surplus(self, change: ChangeSet) -> list[str]:
@@ -95,6 +102,17 @@ class MemoryStore:
     def deliveries(self) -> list[Delivery]:
         """All webhooks, oldest first."""
         return list(self._deliveries.values())
+
+    def deliveries_of(self, order_id: str) -> list[Delivery]:
+        """The webhooks of one order, oldest first."""
+        ids = list(self._deliveries_of.get(order_id, ()))
+        found = map(self._deliveries.get, ids)
+        return [delivery for delivery in found if delivery is not None]
+
+    def orders_newest_first(self) -> Iterator[Order]:
+        """All orders and refunds, newest first; those created meanwhile are not among them."""
+        for order_id in reversed(list(self._orders)):
+            yield self._orders[order_id]
 
     def credentials(self) -> list[Credential]:
         """All stored cards."""

@@ -11,7 +11,13 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
 from payment_sandbox.web.answers.shapes import OpenApiShape
 from payment_sandbox.web.carried import Application, close_exchange, open_exchange
-from payment_sandbox.web.control import clock, history, outcomes, project  # noqa: F401 (they add their routes)
+from payment_sandbox.web.control import (  # noqa: F401 (they add their routes)
+    clock,
+    history,
+    orders,
+    outcomes,
+    project,
+)
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.projects import health, projects
 from payment_sandbox.web.control.watching import watching
@@ -19,7 +25,8 @@ from payment_sandbox.web.docs.views import docs
 from payment_sandbox.web.event_loop import leave_if_route_is_slow
 from payment_sandbox.web.guard import known_hosts
 from payment_sandbox.web.lazy_routes import LazyRoute
-from payment_sandbox.web.merchant import authorizations, orders  # noqa: F401 (they add their routes)
+from payment_sandbox.web.merchant import authorizations  # noqa: F401 (they add their routes)
+from payment_sandbox.web.merchant import orders as merchant_orders  # noqa: F401 (they add their routes)
 from payment_sandbox.web.merchant.blueprint import api
 from payment_sandbox.web.merchant.exchange import keep_unrouted
 from payment_sandbox.web.pages import bank_qr, views  # noqa: F401 (they add their routes to the blueprint)

@@ -11,6 +11,7 @@ from flask import Flask, Request, current_app
 from flask import request as current_request
 
 from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.projects.causes import set_cause
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
@@ -18,6 +19,9 @@ from payment_sandbox.projects.registry import Registry
 KEY: Final = "payment_sandbox"
 CUT_OFF: Final = "sandbox.cut_off"
 """The key in a WSGI environment of what cuts the connection; the server or the test puts it there."""
+
+SENT_HEADERS: Final = "sandbox.headers"
+"""The key in a WSGI environment of the request's headers as they were sent, if the server puts them there."""
 
 
 @dataclass(slots=True)
@@ -47,6 +51,7 @@ class Exchange:
     outer: "Exchange | None" = None  # of a request during which this one was made, in the same thread
     project: Project | None = None
     real_at: datetime | None = None  # when it arrived
+    record_id: str | None = None  # of its journal entry
     held: tuple[Project, Epoch, int] | None = None  # where its webhooks are held, and their key
     body: Any = None
     has_body: bool = False  # the body has been parsed
@@ -73,7 +78,9 @@ def open_exchange() -> None:
 def close_exchange(error: BaseException | None = None) -> None:
     """End a request; nothing of it is kept."""
     here = _EXCHANGE.get()
-    _EXCHANGE.set(None if here is None else here.outer)
+    outer = None if here is None else here.outer
+    _EXCHANGE.set(outer)
+    set_cause(None if outer is None else outer.record_id)
 
 
 def exchange() -> Exchange:

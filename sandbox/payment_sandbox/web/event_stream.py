@@ -13,24 +13,34 @@ STREAM: Final = "sandbox.stream"
 
 EVENTS_PATH: Final = "/control/events/"
 HEARTBEAT_SECONDS: Final = 15.0
+BEGUN: Final = ": watching\n\n"
 
 
 class EventStream:
     """What one watcher has got so far."""
 
-    begun: Final = ": watching\n\n"
     heartbeat: Final = ": still here\n\n"
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Events, after: int | None = None) -> None:
+        """Begin with the next event, or after the one with the number ``after``."""
         self.events = events
+        self._after = after
         self._number = events.number
 
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Count as a watcher."""
         with self.events.watched() as number:
-            self._number = number
+            self._number = number if self._after is None else min(self._after, number)
             yield
+
+    def begin(self) -> str:
+        """What the stream begins with: events that it repeats, and whether some are not kept any more."""
+        first = self.events.first_kept()
+        if self._after is None or first - 1 <= self._after <= self.events.number:
+            return BEGUN + self.take()
+        missed = {"after": self._after, "first_kept": first}
+        return f"{BEGUN}event: missed\ndata: {json.dumps(missed)}\n\n{self.take()}"
 
     def take(self) -> str:
         """The events since the last call, all at once: a piece costs as much to send as its content."""
@@ -40,7 +50,7 @@ class EventStream:
     def pieces(self) -> Iterator[str]:
         """The stream for a server that does not know better than to wait for each piece."""
         with self.watched():
-            yield self.begun
+            yield self.begin()
             while not self.events.is_ended:
                 self.events.wait_beyond(self._number, HEARTBEAT_SECONDS)
                 yield self.take() or self.heartbeat

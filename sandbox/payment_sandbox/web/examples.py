@@ -33,6 +33,22 @@ ORDER: Final = {
     "transactions": [CARD],
 }
 
+LISTS: Final = (
+    "agenda",
+    "bankqr",
+    "cards",
+    "deeds",
+    "fidelity",
+    "journal",
+    "orders",
+    "project",
+    "review",
+    "scenarios",
+    "scenarios/schema",
+    "timeline",
+    "webhooks",
+)
+
 
 class Shop:
     """Calls the application and stores the last response of each route."""
@@ -119,11 +135,16 @@ def _orders(shop: Shop) -> Iterator[Played]:
 
 
 def _control(shop: Shop) -> None:
-    for name in ("agenda", "journal", "webhooks", "fidelity", "scenarios", "scenarios/schema", "project"):
+    for name in LISTS:
         shop.call("GET", f"/control/{name}/")
     for name in ("clock", "scenario", "faults", "projects"):
         shop.call("GET", f"/control/{name}/")
+    (entry, *_) = shop.call("GET", "/control/journal/?summary=1")["items"]
+    shop.call("GET", f"/control/journal/{entry['id']}/")
+    shop.call("GET", "/control/scenarios/second-try-works/")
     (first, *_) = shop.call("GET", "/control/webhooks/")["items"]
+    shop.call("GET", f"/control/webhooks/{first['id']}/")
+    shop.call("GET", f"/control/orders/{first['order_id']}/")
     shop.call("POST", f"/control/webhooks/{first['id']}/redeliver/")
     shop.call("GET", "/control/wait/?" + f"order_id={first['order_id']}&status=completed&timeout=0")
     shop.call("POST", "/control/clock/advance/", {"by": "PT30M"})

@@ -1,8 +1,10 @@
 """The journal of calls is filtered and counted."""
 
+from typing import Any
+
 import pytest
 
-from tests.support.driver import START, Sandbox, card
+from tests.support.driver import START, Sandbox, card, refused
 
 
 @pytest.mark.rule("CTL-25")
@@ -37,3 +39,38 @@ def test_the_journal_names_the_rule_of_a_refusal(sandbox: Sandbox) -> None:
     order = sandbox.place(card(capture_mode="manual"))
     sandbox.take(order, "captures")
     assert sandbox.get("/control/journal/?status=409").json()["items"][0]["rule"] == "CAP-02"
+
+
+def test_pages_of_the_journal_follow_each_other(sandbox: Sandbox) -> None:
+    """Newest last, as the whole list."""
+    for cents in range(1, 8):
+        sandbox.place(amount=cents)
+    whole = sandbox.get("/control/journal/").json()["items"]
+    seen: list[dict[str, Any]] = []
+    while page := sandbox.get(
+        "/control/journal/", params={"limit": 3, **({"before": seen[0]["id"]} if seen else {})}
+    ).json()["items"]:
+        seen = [*page, *seen]
+    assert seen == whole
+    error = refused(sandbox.get("/control/journal/?before=request-99"), 400, "ValidationError")
+    assert error["violations"][0]["path"] == "before"
+
+
+def test_a_summary_has_no_bodies(watched: Sandbox) -> None:
+    """Of requests and webhooks; one of each is read by its id."""
+    watched.pay(watched.place(card()))
+    watched.settle()
+    whole = watched.get("/control/journal/").json()["items"][0]
+    summary = watched.get("/control/journal/?summary=1").json()["items"][0]
+    assert whole.keys() - summary.keys() == {"request", "response", "headers", "decision"}
+    assert watched.get(f"/control/journal/{whole['id']}/").json() == whole
+    assert whole["headers"]["request"]["Content-Type"] == "application/json"
+    assert whole["headers"]["response"]["ETag"]
+    webhook = watched.webhooks()[0]
+    (short,) = watched.get("/control/webhooks/?summary=1&limit=1&state=delivered").json()["items"]
+    assert "request" not in short["attempts"][0]
+    assert watched.get(f"/control/webhooks/{webhook['id']}/").json() == webhook
+    before = watched.get("/control/webhooks/", params={"before": short["id"]}).json()["items"]
+    assert before == watched.webhooks()[:-1]
+    for path in ("/control/journal/request-99/", "/control/webhooks/nothing/"):
+        refused(watched.get(path), 404, "NotFound")

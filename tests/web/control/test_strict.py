@@ -43,7 +43,7 @@ def test_an_unknown_query_key_is_refused(sandbox: Sandbox, method: str, path: st
 def test_the_nearest_known_word_is_told(sandbox: Sandbox) -> None:
     """For keys, and for values that are words."""
     (key,) = refused(sandbox.get("/control/webhooks/?sttae=pending"), 400, "ValidationError")["violations"]
-    assert (key["nearest"], key["allowed"]) == ("state", ["order_id", "state"])
+    assert (key["nearest"], key["allowed"]) == ("state", ["before", "limit", "order_id", "state", "summary"])
     (value,) = refused(sandbox.get("/control/webhooks/?state=pendign"), 400, "ValidationError")["violations"]
     assert (value["path"], value["nearest"]) == ("state", "pending")
 

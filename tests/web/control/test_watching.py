@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.projects.events import EVENTS_KEPT_MAX
 from tests.support.driver import Sandbox, by, card, refused, violations
 from tests.support.shop import Received, Shop
 
@@ -105,7 +106,9 @@ def test_all_that_happens_is_streamed(watched: Sandbox) -> None:
             found.append(next(seen))
     statuses = [(data["before"], data["after"]) for kind, data in found if kind == "status"]
     assert statuses == [(None, "new"), ("new", "processing"), ("processing", "completed")]
-    assert ("request", {"method": "POST", "path": "/v1/orders/", "status": 201}) in found
+    requests_seen = [data for kind, data in found if kind == "request"]
+    created = {"method": "POST", "path": "/v1/orders/", "status": 201, "order_id": order["id"], "rule": None}
+    assert created.items() <= requests_seen[0].items()
     assert [data["state"] for kind, data in found if kind == "webhook"] == ["delivered", "delivered"]
     assert all(data.get("order_id", order["id"]) == order["id"] for _, data in found)
 
@@ -140,3 +143,35 @@ def test_a_handler_can_ask_for_its_webhook_again(watched: Sandbox, shop: Shop) -
     watched.place(by("bank-transfer"))
     watched.settle()
     assert len(shop.received) == 2
+
+
+def test_a_stream_goes_on_where_it_was_lost(sandbox: Sandbox) -> None:
+    """After the number in Last-Event-ID, or in the query; events carry ids, orders and statuses."""
+    order = sandbox.place(card())
+    sandbox.pay(order)
+    options: dict[str, Any] = {"auth": (sandbox.key, ""), "stream": True, "timeout": 10}
+    url = f"{sandbox.url}/control/events/"
+    with sandbox.http.get(f"{url}?after=0", **options) as answer:
+        seen = events(answer)
+        kinds = {kind: data for kind, data in (next(seen) for _ in range(5))}
+    assert kinds["status"]["order_id"] == order["id"]
+    assert kinds["deed"]["actor"] == "customer"
+    with sandbox.http.get(url, headers={"Last-Event-ID": "1"}, **options) as answer:
+        second = next(events(answer))
+    with sandbox.http.get(f"{url}?after=1", **options) as answer:
+        assert next(events(answer)) == second
+    refused(sandbox.get("/control/events/?after=x"), 400, "ValidationError")
+
+
+@pytest.mark.parametrize("after", [5, 10_000])
+def test_a_stream_says_what_it_cannot_repeat(sandbox: Sandbox, after: int) -> None:
+    """Too old, or of another server."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    for _ in range(EVENTS_KEPT_MAX + 10):
+        project.events.publish("idle")
+    number = project.events.number
+    url = f"{sandbox.url}/control/events/?after={after}"
+    with sandbox.http.get(url, auth=(sandbox.key, ""), stream=True, timeout=10) as answer:
+        first = next(events(answer))
+    assert first == ("missed", {"after": after, "first_kept": number - EVENTS_KEPT_MAX + 1})

@@ -6,8 +6,8 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.operations.advance import Advance
 from payment_sandbox.orders.webhooks import Attempt, Delivery
-from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import JournalEntry
 from payment_sandbox.scenarios.model import Decision
 from payment_sandbox.scenarios.near_misses import explain
 from payment_sandbox.web.bodies import parse
@@ -58,8 +58,19 @@ def delivery_record(delivery: Delivery, masking: Masking) -> dict[str, Any]:
         "order_id": delivery.order_id,
         "url": masking.text(delivery.url),
         "state": delivery.state,
+        "status": delivery.status,
         "attempts": [_attempt_record(attempt) for attempt in delivery.attempts],
     }
+
+
+def delivery_summary(delivery: Delivery, masking: Masking) -> dict[str, Any]:
+    """A webhook with its attempts, without what was sent and answered."""
+    record = delivery_record(delivery, masking)
+    for attempt in record["attempts"]:
+        del attempt["request"]
+        if attempt["response"] is not None:
+            attempt["response"] = {"status": attempt["response"]["status"]}
+    return record
 
 
 def _attempt_record(attempt: Attempt) -> dict[str, Any]:
@@ -89,17 +100,26 @@ def _body(body: bytes) -> Any:
 def journal_record(entry: JournalEntry, decision: Decision | None, masking: Masking) -> dict[str, Any]:
     """A request and its response (CTL-25), with the scenario's decision for the attempt it created."""
     return {
+        **journal_summary(entry),
+        "request": _body(entry.request),
+        "response": _body(entry.response),
+        "headers": {"request": dict(entry.request_headers), "response": dict(entry.response_headers)},
+        "decision": masking.record(explain(decision)) if decision is not None else None,
+    }
+
+
+def journal_summary(entry: JournalEntry) -> dict[str, Any]:
+    """A request and its response without bodies."""
+    return {
+        "id": entry.id,
         "at": timestamp(entry.at),
         "method": entry.method,
         "path": entry.path,
         "query": entry.query,
         "status": entry.status,
-        "request": _body(entry.request),
-        "response": _body(entry.response),
         "ignored": list(entry.ignored),
         "rule": entry.rule,
         "fault": entry.fault,
         "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
-        "decision": masking.record(explain(decision)) if decision is not None else None,
         "order_id": entry.order_id,
     }

@@ -5,7 +5,6 @@ from typing import Final
 from marshmallow import Schema, fields
 
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.answers.shapes import always, listed
@@ -114,115 +113,6 @@ JsonSchemaShape: Final = Schema.from_dict(
 )
 
 
-class SentShape(Schema):
-    """What an attempt sent."""
-
-    headers = always(fields.Dict(keys=fields.String(), values=fields.String()))
-    body = always(text())
-
-
-class AnsweredShape(Schema):
-    """The merchant's response."""
-
-    status = always(number())
-    body = always(text("The first 4 KiB at most."))
-
-
-class AttemptShape(Schema):
-    """One attempt to deliver a webhook."""
-
-    number = always(number())
-    at = always(moment("Sandbox time."))
-    real_at = always(moment())
-    request = always(fields.Nested(SentShape))
-    response = always(fields.Nested(AnsweredShape, allow_none=True))
-    error = always(fields.String(allow_none=True, metadata={"description": "Why there was no response."}))
-    warning = always(fields.String(allow_none=True))
-    duration_ms = always(fields.Float())
-
-
-class DeliveryShape(Schema):
-    """A webhook with all its attempts."""
-
-    id = always(text())
-    order_id = always(text())
-    url = always(text())
-    state = always(text(enum=[state.value for state in DeliveryState]))
-    attempts = always(fields.List(fields.Nested(AttemptShape)))
-
-
-class DifferenceShape(Schema):
-    """A condition of a rule that an attempt does not meet."""
-
-    condition = always(text())
-    expected = always(fields.Raw(allow_none=True))
-    actual = always(fields.Raw(allow_none=True))
-
-
-class NearestShape(Schema):
-    """The rule that came closest to matching."""
-
-    rule = always(number())
-    differs = always(fields.List(fields.Nested(DifferenceShape)))
-
-
-class DecisionShape(Schema):
-    """What a scenario decided for an attempt."""
-
-    scenario = always(text())
-    rule = always(fields.Integer(allow_none=True, metadata={"description": "The matching rule's index."}))
-    nearest = fields.Nested(NearestShape, allow_none=True)
-
-
-class EntryShape(Schema):
-    """A request to the merchant API, and its response."""
-
-    at = always(moment("Sandbox time."))
-    real_at = always(fields.String(allow_none=True, metadata={"format": "date-time"}))
-    method = always(text())
-    path = always(text())
-    query = always(text())
-    status = always(fields.Integer(allow_none=True))
-    request = always(fields.Raw(allow_none=True, metadata={"description": "The body."}))
-    response = always(fields.Raw(allow_none=True, metadata={"description": "The body."}))
-    ignored = always(fields.List(text("The path of an ignored key.")))
-    rule = always(fields.String(allow_none=True, metadata={"description": "The rule that refused it."}))
-    fault = always(fields.Dict(allow_none=True))
-    decision = always(fields.Nested(DecisionShape, allow_none=True))
-    order_id = always(fields.String(allow_none=True))
-
-
-class ReturnShape(Schema):
-    """A customer's return to the shop."""
-
-    order_id = always(text())
-    at = always(moment())
-    real_at = always(moment())
-
-
-class StatusShape(Schema):
-    """A status that an order or one of its attempts has reached."""
-
-    order_id = always(text())
-    payment_method = always(
-        fields.String(allow_none=True, metadata={"description": "The method, for an attempt."})
-    )
-    status = always(text())
-    at = always(moment())
-    real_at = always(moment())
-
-
-class FailureShape(Schema):
-    """A scheduled event that failed."""
-
-    order_id = always(text())
-    kind = always(text())
-    label = always(text())
-    error = always(text())
-    at = always(moment())
-    real_at = always(moment())
-
-
 class WaitedShape(Schema):
     """The conditions that now hold."""
 
@@ -281,18 +171,6 @@ class SnapshotShape(Schema):
 ProjectsShape: Final = listed("Projects", ProjectShape)
 AgendaShape: Final = listed("Agenda", DueShape)
 ScenariosShape: Final = listed("Scenarios", ScenarioSummaryShape)
-WebhooksShape: Final = listed("Webhooks", DeliveryShape)
-JournalShape: Final = Schema.from_dict(
-    {
-        "items": fields.List(fields.Nested(EntryShape)),
-        "dropped": number("How many older entries were dropped to make room."),
-        "returns": fields.List(fields.Nested(ReturnShape)),
-        "statuses": fields.List(fields.Nested(StatusShape)),
-        "failures": fields.List(fields.Nested(FailureShape)),
-        "count": number("With ?count=1: the number of entries, instead of the list."),
-    },
-    name="JournalShape",
-)
 FidelityShape: Final = listed(
     "Fidelity", RuleShape, assumptions=always(fields.List(fields.Nested(AssumptionShape)))
 )

@@ -87,14 +87,55 @@ class AdvanceForm(Form):
             raise ValidationError(Problem(f"must contain exactly one of: {', '.join(aims)}", aims))
 
 
-class WebhooksQuery(Form):
+def _limit() -> Text:
+    return Text(
+        pattern="[1-9][0-9]{0,4}",
+        expected="a number from 1 to 99999",
+        about="At most this many: the newest ones.",
+    )
+
+
+def _summary() -> Choice:
+    return Choice(("1",), about="Without headers and bodies.")
+
+
+class PageQuery(Form):
+    """Which part of a long list."""
+
+    limit = _limit()
+    before = Text(about="Only those before the one with this id; for the next page.")
+
+
+class OrdersQuery(PageQuery):
+    """Which orders to list."""
+
+    status = Choice([status.value for status in OrderStatus], about="Only orders with this status.")
+    method = Text(about="Only orders with an attempt by this payment method.")
+    text = Text(about="Only orders with this text in an id, number, description, method, name or e-mail.")
+
+
+class TimelineQuery(Form):
+    """Whose timeline."""
+
+    order_id = Text(about="Only what concerns this order and its refunds.")
+    limit = _limit()
+
+
+class DeedsQuery(PageQuery):
+    """Which deeds to list."""
+
+    order_id = Text(about="Only deeds on this order.")
+
+
+class WebhooksQuery(PageQuery):
     """Which webhooks to list."""
 
     order_id = Text(about="Only webhooks of this order.")
     state = Choice([state.value for state in DeliveryState], about="Only webhooks in this state.")
+    summary = _summary()
 
 
-class JournalQuery(Form):
+class JournalQuery(PageQuery):
     """Which requests to list, or to count."""
 
     method = Text(about="Only requests with this HTTP method.")
@@ -106,6 +147,17 @@ class JournalQuery(Form):
     )
     order_id = Text(about="Only requests about this order.")
     count = Choice(("1",), about="Return only the number of requests.")
+    summary = _summary()
+
+
+class EventsQuery(Form):
+    """Where to begin."""
+
+    after = Text(
+        pattern="[0-9]{1,18}",
+        expected="the number of an event",
+        about="Also stream the events after the one with this number, as after the header Last-Event-ID.",
+    )
 
 
 class WaitQuery(Form):

@@ -6,8 +6,9 @@ from flask import Response, request
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.operations.redeliver_webhook import redeliver
+from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers.control import delivery_record
-from payment_sandbox.web.answers.later import Later
+from payment_sandbox.web.answers.later import HISTORY, Later
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.control import history_filters
@@ -20,23 +21,31 @@ from payment_sandbox.web.routes import route
     control,
     "GET",
     "/webhooks/",
-    answers=Later("WebhooksShape"),
+    answers=Later("WebhooksShape", HISTORY),
     query=WebhooksQuery,
     errors=(400, 401),
     slow=True,
 )
 def get_webhooks() -> Response:
     """List webhooks with their delivery attempts (CTL-21)."""
-    order_id, state = request.args.get("order_id"), request.args.get("state")
     dropped = project().epoch.store.deliveries_dropped
-    return list_answer(history_filters.webhooks(project(), order_id, state), dropped)
+    return list_answer(history_filters.webhooks(project(), request.args), dropped)
+
+
+@route(control, "GET", "/webhooks/<delivery_id>/", answers=Later("DeliveryShape", HISTORY), errors=(401, 404))
+def get_webhook(delivery_id: str) -> Response:
+    """Get one webhook with its delivery attempts."""
+    delivery = project().epoch.store.delivery(delivery_id)
+    if delivery is None:
+        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
+    return json_answer(delivery_record(delivery, project().masking))
 
 
 @route(
     control,
     "POST",
     "/webhooks/<delivery_id>/redeliver/",
-    answers=Later("DeliveryShape"),
+    answers=Later("DeliveryShape", HISTORY),
     errors=(401, 404),
     waits=True,
 )
@@ -49,7 +58,7 @@ def post_redelivery(delivery_id: str) -> Response:
     control,
     "GET",
     "/journal/",
-    answers=Later("JournalShape"),
+    answers=Later("JournalShape", HISTORY),
     query=JournalQuery,
     errors=(400, 401),
     slow=True,
@@ -60,7 +69,18 @@ def get_journal() -> Response:
     if request.args.get("count"):
         return json_answer({"count": sum(1 for _ in items)})
     dropped = project().epoch.journal.dropped
-    return list_answer(items, dropped, **history_filters.besides(project(), request.args.get("order_id")))
+    if any(name in request.args for name in history_filters.PAGED):
+        return list_answer(items, dropped)
+    return list_answer(items, dropped, **history_filters.other_lists(project(), request.args.get("order_id")))
+
+
+@route(control, "GET", "/journal/<entry_id>/", answers=Later("EntryShape", HISTORY), errors=(401, 404))
+def get_journal_entry(entry_id: str) -> Response:
+    """Get one request to the merchant API with its response."""
+    entry = project().epoch.journal.find(entry_id)
+    if entry is None:
+        raise Unknown(f"the journal has no request {entry_id!r} (any more)")
+    return json_answer(history_filters.request_record(project(), entry))
 
 
 @route(control, "GET", "/fidelity/", answers=Later("FidelityShape"), slow=True)

@@ -1,54 +1,120 @@
-"""What happened in a project, filtered."""
+"""What happened in a project, filtered and page by page."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.answers.control import delivery_record, journal_record
+from payment_sandbox.projects.records import RETURN, Deed, JournalEntry
+from payment_sandbox.web.answers.control import (
+    delivery_record,
+    delivery_summary,
+    journal_record,
+    journal_summary,
+)
 from payment_sandbox.web.routes import same_path
 
-JOURNAL_FILTERS: Final = ("method", "path", "status", "order_id")
+PAGED: Final = ("limit", "before", "summary")
+"""Without these, the journal is answered as a whole, with its other lists."""
+
+Record = TypeVar("Record", Delivery, JournalEntry, Deed)
 
 
-def webhooks(project: Project, order_id: str | None, state: str | None) -> Iterator[dict[str, Any]]:
-    """Webhooks with their attempts, oldest first."""
-    return (
-        delivery_record(delivery, project.masking)
-        for delivery in project.epoch.store.deliveries()
-        if order_id in (None, delivery.order_id) and state in (None, delivery.state)
-    )
+def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Webhooks with their attempts, newest last.
+
+    Raises:
+        Invalid: there is none with the id ``before``.
+    """
+    order_id, state, store = query.get("order_id"), query.get("state"), project.epoch.store
+    shown = delivery_summary if "summary" in query else delivery_record
+    deliveries = store.deliveries() if order_id is None else store.deliveries_of(order_id)
+    wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
+    page = newest_page(wanted, query, lambda known: any(known == delivery.id for delivery in deliveries))
+    return (shown(delivery, project.masking) for delivery in page)
+
+
+def newest_page(
+    newest_first: Iterable[Record], query: Mapping[str, str], is_known: Callable[[str], bool]
+) -> list[Record]:
+    """The newest ones up to the limit, or those before the one with the id ``before``; newest last.
+
+    Raises:
+        Invalid: there is none with the id ``before``.
+    """
+    before, limit = query.get("before"), query.get("limit")
+    if before is not None and not is_known(before):
+        raise Invalid([Violation("before", "is not the id of an item of this list (any more)")])
+    found = _after(iter(newest_first), before) if before is not None else newest_first
+    return list(islice(found, int(limit) if limit is not None else None))[::-1]
+
+
+def _after(newest_first: Iterator[Record], before: str) -> Iterator[Record]:
+    is_begun = False
+    for item in newest_first:
+        if is_begun:
+            yield item
+        is_begun = is_begun or item.id == before
 
 
 def journal(project: Project, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Requests and their responses, oldest first."""
-    wanted = {key: query[key] for key in JOURNAL_FILTERS if key in query}
-    decisions = project.epoch.journal.decisions
-    records = (
-        journal_record(entry, decisions.get(entry.transaction_id or ""), project.masking)
-        for entry in project.epoch.journal.entries()
-    )
-    return (
-        shown for shown in records if all(_same(key, str(shown[key]), value) for key, value in wanted.items())
-    )
+    """Requests and their responses, newest last.
+
+    Raises:
+        Invalid: there is none with the id ``before``.
+    """
+    epoch, before = project.epoch, query.get("before")
+    is_summary = "summary" in query
+    if before is not None and epoch.journal.find(before) is None:
+        raise Invalid([Violation("before", "is not the id of a request in the journal (any more)")])
+    if "limit" not in query and before is None:
+        found = epoch.journal.entries(_wanted(query), with_bodies=not is_summary)
+    else:
+        wanted = _wanted(query)
+        is_of_page = before is None
+
+        def is_wanted(entry: JournalEntry) -> bool:
+            nonlocal is_of_page
+            takes = is_of_page and wanted(entry)
+            is_of_page = is_of_page or entry.id == before
+            return takes
+
+        newest = epoch.journal.entries(is_wanted, newest_first=True, with_bodies=not is_summary)
+        limit = query.get("limit")
+        found = reversed(list(islice(newest, int(limit) if limit is not None else None)))
+    if is_summary:
+        return map(journal_summary, found)
+    return (request_record(project, entry) for entry in found)
 
 
-def _same(key: str, shown: str, wanted: str) -> bool:
-    if key == "method":
-        return shown == wanted.upper()
-    return same_path(shown, wanted) if key == "path" else shown == wanted
+def request_record(project: Project, entry: JournalEntry) -> dict[str, Any]:
+    """A request and its response, with the scenario's decision for the attempt it created."""
+    decision = project.epoch.journal.decisions.get(entry.transaction_id or "")
+    return journal_record(entry, decision, project.masking)
+
+
+def _wanted(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
+    method, path = query.get("method", "").upper(), query.get("path")
+    status, order_id = query.get("status"), query.get("order_id")
+
+    def is_wanted(entry: JournalEntry) -> bool:
+        return (
+            method in ("", entry.method)
+            and (path is None or same_path(entry.path, path))
+            and status in (None, str(entry.status))
+            and order_id in (None, entry.order_id)
+        )
+
+    return is_wanted
 
 
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """The statuses that orders and their attempts have reached, oldest first."""
     return [
-        {
-            "order_id": reached.order_id,
-            "payment_method": reached.payment_method,
-            "status": reached.status,
-            "at": timestamp(reached.at),
-            "real_at": timestamp(reached.real_at),
-        }
+        {**reached._asdict(), "at": timestamp(reached.at), "real_at": timestamp(reached.real_at)}
         for reached in list(project.epoch.journal.statuses)
         if order_id in (None, reached.order_id)
     ]
@@ -66,13 +132,23 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Customers' returns to the shop, oldest first."""
     return [
-        {"order_id": visit.order_id, "at": timestamp(visit.at), "real_at": timestamp(visit.real_at)}
-        for visit in list(project.epoch.journal.returns)
-        if order_id in (None, visit.order_id)
+        {"order_id": deed.order_id, "at": timestamp(deed.at), "real_at": timestamp(deed.real_at)}
+        for deed in project.epoch.journal.deeds(frozenset((order_id,)) if order_id is not None else None)
+        if deed.action == RETURN
     ]
 
 
-def besides(project: Project, order_id: str | None) -> dict[str, list[dict[str, Any]]]:
+def deed_record(deed: Deed) -> dict[str, Any]:
+    """What somebody did."""
+    return {
+        **deed._asdict(),
+        "how": dict(deed.how),
+        "at": timestamp(deed.at),
+        "real_at": timestamp(deed.real_at),
+    }
+
+
+def other_lists(project: Project, order_id: str | None) -> dict[str, list[dict[str, Any]]]:
     """The journal's other lists: returns to the shop, statuses, and events that failed."""
     return {
         "returns": returns(project, order_id),

@@ -9,11 +9,14 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
 from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
+from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.after import hold_webhooks
-from payment_sandbox.web.answers.later import Later
+from payment_sandbox.web.answers.later import OVERVIEW, Later
 from payment_sandbox.web.answers.order import ORDER
+from payment_sandbox.web.answers.overview import scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
@@ -76,10 +79,34 @@ def get_scenarios() -> Response:
     return list_answer([{"name": found.name, "description": found.description} for found in known])
 
 
+@route(
+    control,
+    "GET",
+    "/scenarios/<name>/",
+    answers=Later("ScenarioDetailShape", OVERVIEW),
+    errors=(401, 404),
+)
+def get_one_scenario(name: str) -> Response:
+    """Get a scenario with its rules, and how often each was used if it is the active one."""
+    return json_answer(scenario_record(project(), _find_scenario(name)))
+
+
 @route(control, "GET", "/scenarios/schema/", answers=Later("JsonSchemaShape"), slow=True)
 def get_scenario_schema() -> Response:
     """Get the JSON Schema of scenario files, for editors."""
     return json_answer(file_schema())
+
+
+def _find_scenario(name: str) -> Scenario:
+    active = project().epoch.state.scenario
+    if name == active.name:
+        return active
+    if name == default_scenario().name:
+        return default_scenario()
+    known = registry().catalogue.scenarios
+    if name not in known:
+        raise Unknown(f"there is no scenario {name!r}", list(known))
+    return known[name]
 
 
 @route(control, "GET", "/faults/", answers=FaultsForm)

@@ -7,6 +7,7 @@ from payment_sandbox.projects.edit import SCAN_FORMS_MAX
 from payment_sandbox.projects.events import EVENTS_KEPT_MAX, VALUE_LENGTH_MAX
 from payment_sandbox.projects.journal import BODY_KEPT_BYTES as JOURNAL_BODY_BYTES
 from payment_sandbox.projects.journal import ENTRIES_MAX
+from payment_sandbox.projects.records import HEADER_KEPT_MAX
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
 from payment_sandbox.web.answers.responses import ANSWERS_KEPT_MAX
 from payment_sandbox.web.docs.tables import table
@@ -31,7 +32,9 @@ BOUNDS: Final = (
     Bound("A body in the journal", JOURNAL_BODY_BYTES, "bytes", CUT),
     Bound("A path, query or order id in the journal", PATH_KEPT_MAX, "characters", CUT),
     Bound("Decisions of scenarios", ENTRIES_MAX, "per project", OLDEST_GONE),
-    Bound("Returns to the shop", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Bound("A header in the journal", HEADER_KEPT_MAX, "characters", CUT),
+    Bound("Deeds of customers and banks", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Bound("Scheduled events that happened", ENTRIES_MAX, "per project", OLDEST_GONE),
     Bound("Statuses that were reached", ENTRIES_MAX, "per project", OLDEST_GONE),
     Bound("Scheduled events that failed", ENTRIES_MAX, "per project", OLDEST_GONE),
     Bound("Webhooks", WEBHOOKS_MAX, "per project", "finished ones are dropped first, and counted"),

@@ -1,15 +1,18 @@
 """What happens around every merchant API request: authentication, webhooks, headers, journal."""
 
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from flask import Response
 
-from payment_sandbox.projects.journal import BODY_KEPT_BYTES, JournalEntry
+from payment_sandbox.projects.causes import set_cause
+from payment_sandbox.projects.journal import BODY_KEPT_BYTES
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import JournalEntry
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.carried import Exchange, exchange
+from payment_sandbox.web.carried import SENT_HEADERS, Exchange, exchange
 from payment_sandbox.web.errors import RequestRefused, refused_answer
 from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.guard import refuse_foreign_host
@@ -28,6 +31,8 @@ def begin() -> Response | None:
     project = require_project()
     catch_up_on_thread(project)
     here.real_at = project.services.real.wall_now()
+    here.record_id = project.epoch.journal.next_id("request")
+    set_cause(here.record_id)
     if here.request.method != "GET":
         hold_webhooks()
     return strike_before(project)
@@ -69,27 +74,42 @@ def _keep(project: Project, response: Response, here: Exchange) -> None:
     request = here.request
     status = here.cut_status if here.is_cut else response.status_code
     answer = b"" if response.is_streamed else response.get_data()
-    project.epoch.journal.add(
-        JournalEntry(
-            at=project.now(),
-            method=request.method,
-            path=request.path[:PATH_KEPT_MAX],
-            query=request.query_string[:PATH_KEPT_MAX].decode(errors="replace"),
-            status=status,
-            request=_request_body(here),
-            response=answer[:BODY_KEPT_BYTES],
-            ignored=here.ignored,
-            rule=here.rule,
-            fault=dict(here.fault) or None,
-            real_at=here.real_at or project.services.real.wall_now(),
-            transaction_id=here.transaction_id,
-            order_id=here.order_id or (request.view_args or {}).get("order_id", "")[:PATH_KEPT_MAX] or None,
-        )
+    journal, answered_at = project.epoch.journal, project.services.real.wall_now()
+    entry_id = here.record_id or journal.next_id("request")
+    order_id = here.order_id or (request.view_args or {}).get("order_id", "")[:PATH_KEPT_MAX] or None
+    entry = JournalEntry(
+        id=entry_id,
+        at=project.now(),
+        method=request.method,
+        path=request.path[:PATH_KEPT_MAX],
+        query=request.query_string[:PATH_KEPT_MAX].decode(errors="replace"),
+        status=status,
+        request=_request_body(here),
+        response=answer[:BODY_KEPT_BYTES],
+        ignored=here.ignored,
+        rule=here.rule,
+        fault=dict(here.fault) or None,
+        real_at=here.real_at or answered_at,
+        answered_at=answered_at,
+        request_headers=_headers(request.environ),
+        response_headers=response.headers,
+        transaction_id=here.transaction_id,
+        order_id=order_id,
     )
-    if project.events.watchers:
-        project.events.publish(
-            "request", method=request.method, path=request.path, status=response.status_code
-        )
+    journal.add(entry)
+    project.events.publish_lazily("request", entry.summary)
+
+
+def _headers(environ: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
+    """The headers of a request as it was sent; without a connection, as they are in its environment."""
+    sent: Iterable[tuple[bytes, bytes]] | None = environ.get(SENT_HEADERS)
+    if sent is not None:
+        return sent
+    return [
+        (name.removeprefix("HTTP_").replace("_", "-").encode(), value.encode("latin-1"))
+        for name, value in environ.items()
+        if name.startswith("HTTP_") or name == "CONTENT_TYPE"
+    ]
 
 
 def _request_body(here: Exchange) -> bytes:

@@ -14,6 +14,7 @@ from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import VIA_PAGE
 from payment_sandbox.web.addresses import base_path, qr_page_url
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.browsers import HTML
@@ -58,7 +59,7 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
     try:
         amount_cents = _typed_cents(asked)
         hold_webhooks()
-        order = scan(project, qr_id, amount_cents, request.form.get("issuer_id"), form_id)
+        order = scan(project, qr_id, amount_cents, request.form.get("issuer_id"), form_id, VIA_PAGE)
     except (QrAmountRefused, ValueError):
         return _shown(project, asked, "amount")
     except Invalid as invalid:

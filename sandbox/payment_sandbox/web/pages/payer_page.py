@@ -9,12 +9,13 @@ from werkzeug.urls import iri_to_uri
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.operations.act import GIVEN_UP
+from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.projects.journal import ReturnVisit
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import RETURN, VIA_PAGE
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import HTML
@@ -190,8 +191,8 @@ def go_on(page: PayerPage) -> Response:
     """Redirect the payer to the next page; a return to the shop goes into the journal."""
     address, project = page.onward_url, page.project
     if address == page.shop_url:
-        returned = ReturnVisit(page.order.id, project.now(), project.services.real.wall_now())
-        project.epoch.journal.returns.append(returned)
+        with project.edit() as edit:
+            edit.deed(Action(CUSTOMER, RETURN), VIA_PAGE, page.order.id)
     return go(address)
 
 

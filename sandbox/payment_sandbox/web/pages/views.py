@@ -5,6 +5,7 @@ from flask import Response, request
 from payment_sandbox.operations.act import act as act_on_order
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, Unknown
+from payment_sandbox.projects.records import VIA_PAGE
 from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.responses import json_answer
@@ -30,7 +31,7 @@ def get_order_page(project_id: str, order_id: str) -> Response:
         return _led_on(page)
     if page.order.last_transaction is None and request.method == "GET":
         hold_webhooks()
-        act_on_order(page.project, order_id, Action(CUSTOMER, "visit"))
+        act_on_order(page.project, order_id, Action(CUSTOMER, "visit"), VIA_PAGE)
     leave = page.url("get_result")
     return show(page.now(), "choose", choices=choices(page), corner=(), leave=leave)
 
@@ -60,7 +61,7 @@ def _chosen(page: PayerPage, chosen: str) -> Response:
     issuer_id = request.form.get("issuer_id")
     action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=issuer_id)
     try:
-        order = act_on_order(page.project, page.order.id, action)
+        order = act_on_order(page.project, page.order.id, action, VIA_PAGE)
     except (ActionNotPossible, Invalid):
         return go(page.url("get_order_page", notice="stale"))
     return go_on(page.now()._replace(attempt=order.last_transaction))

@@ -1,0 +1,300 @@
+"""What happened in a project, as one list with causes before effects: who told whom what, and why."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.methods import BY_NAME
+from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.webhooks import Attempt, Delivery
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.records import (
+    RETURN,
+    SCAN,
+    VISIT,
+    AgendaEvent,
+    Deed,
+    Failure,
+    JournalEntry,
+    StatusReached,
+)
+
+SHOP: Final = "shop"
+SERVICE: Final = "service"
+BANK: Final = "bank"
+SCREENING: Final = "screening"
+PARTIES: Final = (CUSTOMER, SHOP, SERVICE, BANK, SCREENING)
+KINDS: Final = (
+    "request",
+    "response",
+    "status",
+    "attempt-status",
+    "deed",
+    "outcome",
+    "webhook",
+    "webhook-response",
+    "agenda-event",
+    "failure",
+)
+DEEDS: Final = {
+    VISIT: "opens the payment page",
+    "pay": "pays",
+    "cancel": "cancels",
+    "fail": "the payment fails",
+    "choose": "chooses {payment_method}",
+    RETURN: "goes back to the shop",
+    SCAN: "scans the QR code",
+    "credit": "the money arrives",
+    "approve": "approves",
+    "decline": "declines",
+    "error": "fails with an error",
+    "settle": "settles",
+}
+OUTCOMES: Final = {"pay": "approved", "fail": "declined"}
+PAGES_OF_BANKS: Final = ("card", "login", "sheet", "scan")  # here customers confirm with their bank or wallet
+ERROR_FROM: Final = 400
+WORDS_SHOWN: Final = 160  # characters of a shop's response
+UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class Happening(NamedTuple):
+    """One thing that happened: who told whom what; ``cause`` is the id of an earlier one.
+
+    ``status`` is an HTTP status, or the status that an order or attempt has reached. ``failed`` marks what
+    was refused, lost or declined.
+    """
+
+    id: str
+    at: datetime
+    real_at: datetime
+    sender: str
+    receiver: str
+    kind: str
+    label: str
+    status: int | str | None
+    cause: str | None
+    order_id: str | None
+    failed: bool = False
+    rule: str | None = None
+    detail: str | None = None
+
+
+Ids = frozenset[str | None]
+"""Identifiers of orders."""
+
+
+def history(epoch: Epoch, order_id: str | None = None) -> list[Happening]:
+    """All that happened, or all that concerns one order and its refunds.
+
+    Raises:
+        Unknown: there is no such order.
+    """
+    about = _related(epoch, order_id) if order_id is not None else None
+    found = [happening for happening in _all(epoch, about) if about is None or happening.order_id in about]
+    return sorted(found, key=lambda happening: (happening.real_at, _number(happening.id)))
+
+
+def _related(epoch: Epoch, order_id: str) -> Ids:
+    order = epoch.find_order(order_id)
+    return frozenset((order.id, *(refund.refund_id for refund in order.refunds)))
+
+
+def _number(record_id: str) -> int:
+    """The number of a record; records of one edit have the same real time."""
+    digits = record_id.partition("-")[2].partition("/")[0]
+    return int(digits) if digits.isdecimal() else 0
+
+
+def _all(epoch: Epoch, about: Ids | None) -> Iterator[Happening]:
+    journal, store = epoch.journal, epoch.store
+    for entry in journal.entries(lambda entry: about is None or entry.order_id in about, with_bodies=False):
+        yield from _exchange(entry)
+    for deed in journal.deeds(about):
+        yield from _deed(deed, store.order(deed.order_id or ""))
+    statuses = list(journal.statuses)
+    yield from _statuses(statuses)
+    yield from map(_agenda_event, list(journal.agenda_events))
+    yield from map(_failure, list(journal.failures))
+    causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
+    for delivery in _deliveries(epoch, about):
+        yield from _webhook(delivery, causes.get((delivery.order_id, delivery.status, delivery.created)))
+
+
+def _deliveries(epoch: Epoch, about: Ids | None) -> list[Delivery]:
+    if about is None:
+        return epoch.store.deliveries()
+    return [delivery for order_id in about for delivery in epoch.store.deliveries_of(order_id or "")]
+
+
+def _exchange(entry: JournalEntry) -> Iterator[Happening]:
+    real_at = entry.real_at or entry.at
+    label = f"{entry.method} {short_path(entry.path)}"
+    yield Happening(entry.id, entry.at, real_at, SHOP, SERVICE, "request", label, None, None, entry.order_id)
+    is_refused = entry.status is None or entry.status >= ERROR_FROM
+    words = [str(entry.status) if entry.status is not None else "no response", entry.rule or ""]
+    yield Happening(
+        f"{entry.id}/response",
+        entry.at,
+        entry.answered_at or real_at,
+        SERVICE,
+        SHOP,
+        "response",
+        " ".join(filter(None, words)),
+        entry.status,
+        entry.id,
+        entry.order_id,
+        is_refused or entry.fault is not None,
+        entry.rule,
+        f"fault {entry.fault}" if entry.fault is not None else None,
+    )
+
+
+def _deed(deed: Deed, order: Order | None) -> Iterator[Happening]:
+    words = DEEDS.get(deed.action, deed.action).format_map({"payment_method": "", **deed.how})
+    sender, receiver = _between(deed, order)
+    reason = deed.how.get("reason")
+    yield Happening(
+        deed.id,
+        deed.at,
+        deed.real_at,
+        sender,
+        receiver,
+        "deed",
+        words,
+        None,
+        None,
+        deed.order_id,
+        deed.action in ("fail", "decline", "error"),
+        None,
+        f"{reason} (via {deed.via})" if reason else f"via {deed.via}",
+    )
+    if receiver == BANK:
+        outcome = OUTCOMES[deed.action]
+        yield Happening(
+            f"{deed.id}/outcome",
+            deed.at,
+            deed.real_at,
+            BANK,
+            SERVICE,
+            "outcome",
+            outcome,
+            None,
+            deed.id,
+            deed.order_id,
+            deed.action == "fail",
+        )
+
+
+def _between(deed: Deed, order: Order | None) -> tuple[str, str]:
+    """Who does something, and to whom: customers confirm payments at their bank."""
+    if deed.actor == CUSTOMER:
+        if deed.action == RETURN:
+            return CUSTOMER, SHOP
+        attempt = order.transaction(deed.transaction_id or "") if order is not None else None
+        asks_bank = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAGES_OF_BANKS
+        return CUSTOMER, BANK if deed.action in OUTCOMES and asks_bank else SERVICE
+    return BANK if deed.actor == PROCESSOR else deed.actor, SERVICE
+
+
+def _statuses(statuses: list[StatusReached]) -> Iterator[Happening]:
+    """One happening for an order and its attempt if they reach the same status at once."""
+    orders = {(item.order_id, item.real_at, item.status) for item in statuses if item.payment_method is None}
+    for item in statuses:
+        is_order = item.payment_method is None
+        if is_order or (item.order_id, item.real_at, item.status) not in orders:
+            yield Happening(
+                item.id,
+                item.at,
+                item.real_at,
+                SERVICE,
+                SERVICE,
+                "status" if is_order else "attempt-status",
+                item.status if is_order else f"{item.payment_method}: {item.status}",
+                item.status,
+                item.cause,
+                item.order_id,
+            )
+
+
+def _agenda_event(event: AgendaEvent) -> Happening:
+    words = event.kind.replace("-", " ")
+    return Happening(
+        event.id, event.at, event.real_at, SERVICE, SERVICE, "agenda-event", words, None, None, event.order_id
+    )
+
+
+def _failure(failure: Failure) -> Happening:
+    return Happening(
+        failure.id,
+        failure.at,
+        failure.real_at,
+        SERVICE,
+        SERVICE,
+        "failure",
+        f"{failure.kind.replace('-', ' ')} failed",
+        None,
+        None,
+        failure.order_id,
+        failed=True,
+        detail=failure.error,
+    )
+
+
+def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
+    for index, attempt in enumerate(delivery.attempts, 1):
+        attempt_id = f"{delivery.id}/{index}"
+        failed = not attempt.reply.is_delivered
+        label = f"webhook, try {attempt.number}"
+        yield Happening(
+            attempt_id,
+            attempt.at,
+            attempt.real_at,
+            SERVICE,
+            SHOP,
+            "webhook",
+            label,
+            None,
+            cause,
+            delivery.order_id,
+            failed,
+            None,
+            delivery.status,
+        )
+        yield Happening(
+            f"{attempt_id}/response",
+            attempt.at,
+            attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms),
+            SHOP,
+            SERVICE,
+            "webhook-response",
+            *_answered(attempt),
+            attempt_id,
+            delivery.order_id,
+            failed,
+            None,
+            attempt.reply.warning,
+        )
+        cause = attempt_id
+
+
+def _answered(attempt: Attempt) -> tuple[str, int | None]:
+    """What a shop answered: a text with its duration, and the status."""
+    reply = attempt.reply
+    duration = f"{reply.duration_ms:.0f} ms" if reply.duration_ms else ""
+    if reply.status is None:
+        return reply.error or reply.warning or "no response", None
+    words = " ".join(reply.body.split())[:WORDS_SHOWN] if reply.status >= ERROR_FROM else ""
+    return " · ".join(filter(None, (str(reply.status), words, duration))), reply.status
+
+
+def short_path(path: str) -> str:
+    """A path with its long ids left out."""
+    return UUID.sub("…", path)
+
+
+def as_mapping(happening: Happening) -> dict[str, Any]:
+    """A happening under the names of the API."""
+    shown: Mapping[str, Any] = happening._asdict()
+    return {{"sender": "from", "receiver": "to"}.get(name, name): value for name, value in shown.items()}

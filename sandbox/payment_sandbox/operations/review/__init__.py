@@ -1,0 +1,37 @@
+"""Finds mistakes of an integration in its requests and webhooks."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from payment_sandbox.operations.review.creations import captured_late, created_twice, retried_blindly
+from payment_sandbox.operations.review.evidence import Finding, Reviewed
+from payment_sandbox.operations.review.webhooks import polled, trusted_return, unanswered, unread
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.records import RETURN
+
+__all__ = ["Finding", "review"]
+
+
+def review(epoch: Epoch) -> list[Finding]:
+    """Review a project's history; a correct integration gets no findings."""
+    requests = list(epoch.journal.entries())
+    orders = {entry.order_id for entry in requests if entry.order_id}
+    found = {order_id: epoch.store.order(order_id) for order_id in orders}
+    reviewed = Reviewed(
+        requests,
+        [deed for deed in epoch.journal.deeds() if deed.action == RETURN],
+        epoch.store.deliveries(),
+        {order_id: order.status for order_id, order in found.items() if order is not None},
+    )
+    return [finding for check in CHECKS for finding in check(reviewed)]
+
+
+CHECKS: Final[Sequence[Callable[[Reviewed], Iterable[Finding]]]] = (
+    unread,
+    trusted_return,
+    unanswered,
+    created_twice,
+    captured_late,
+    retried_blindly,
+    polled,
+)

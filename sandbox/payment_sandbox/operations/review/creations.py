@@ -1,0 +1,84 @@
+"""Mistakes with orders: created twice, captured too late, or sent again without a look."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from payment_sandbox.operations.review.evidence import Finding, Reviewed, as_object, line_of
+from payment_sandbox.projects.records import JournalEntry
+
+LOSING: Final = frozenset({"status", "reset", "hang", "truncate"})
+CREATION: Final = "/v1/orders"
+GIVEN_UP: Final = ("cancelled", "expired", "error")
+
+
+def _is_creation(entry: JournalEntry) -> bool:
+    return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION)
+
+
+def created_twice(reviewed: Reviewed) -> Iterator[Finding]:
+    """One basket has two orders that can both be paid."""
+    by_number: dict[str, list[JournalEntry]] = defaultdict(list)
+    for entry in reviewed.requests:
+        if _is_creation(entry):
+            number = as_object(entry.request).get("merchant_order_id")
+            if isinstance(number, str):
+                by_number[number].append(entry)
+    for number, entries in by_number.items():
+        alive = [entry for entry in entries if _is_alive(reviewed, entry)]
+        if len(alive) > 1:
+            yield Finding(
+                "ORD-07",
+                f"merchant_order_id {number!r} was created {len(alive)} times",
+                "Keep the id of the order that you created, and cancel it before you create another.",
+                alive[-1].order_id,
+                tuple(map(line_of, alive)),
+            )
+
+
+def captured_late(reviewed: Reviewed) -> Iterator[Finding]:
+    """A capture was sent after the authorization had expired."""
+    for entry in reviewed.requests:
+        if entry.rule == "CAP-04" and "/captures" in entry.path:
+            yield Finding(
+                "CAP-04",
+                "a capture came after the authorization had expired",
+                "Request an expiration_period that covers your shipping, and capture before it ends.",
+                entry.order_id,
+                (line_of(entry),),
+            )
+
+
+def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
+    """The response to a creation was lost, and it was sent again although the order existed."""
+    creations = [entry for entry in reviewed.requests if _is_creation(entry)]
+    for number, first in enumerate(creations):
+        if not (_is_answer_lost(first) and _is_alive(reviewed, first)):
+            continue
+        second = _sent_again(reviewed, first, creations[number + 1 :])
+        if second is not None:
+            yield Finding(
+                "CTL-23",
+                "a creation was sent again after its response was lost, and now there are two orders",
+                "After a lost response, check first whether the order exists: its webhooks show it.",
+                first.order_id,
+                (line_of(first), line_of(second)),
+            )
+
+
+def _is_answer_lost(entry: JournalEntry) -> bool:
+    return bool((entry.fault or {}).keys() & LOSING)
+
+
+def _sent_again(
+    reviewed: Reviewed, first: JournalEntry, later: Sequence[JournalEntry]
+) -> JournalEntry | None:
+    """The first later creation with the same body whose order was not abandoned."""
+    asked = as_object(first.request)
+    same = (entry for entry in later if as_object(entry.request) == asked)
+    return next((entry for entry in same if _is_alive(reviewed, entry)), None)
+
+
+def _is_alive(reviewed: Reviewed, creation: JournalEntry) -> bool:
+    """Whether it created an order that is not abandoned."""
+    return creation.order_id is not None and reviewed.statuses.get(creation.order_id) not in GIVEN_UP

@@ -1,0 +1,80 @@
+"""What a review looks at, and what it finds."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.orders.webhooks import Attempt, Delivery
+from payment_sandbox.projects.records import Deed, JournalEntry
+
+LOOKED: Final = (200, 304)
+
+
+class Finding(NamedTuple):
+    """One mistake: the rule behind it, what happened, what to do, and the requests that show it."""
+
+    rule: str
+    problem: str
+    advice: str
+    order_id: str | None
+    requests: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = "".join(f"\n    {request}" for request in self.requests)
+        of = f" (order {self.order_id})" if self.order_id is not None else ""
+        return f"{self.rule}: {self.problem}{of}\n  {self.advice}{shown}"
+
+
+class Reviewed(NamedTuple):
+    """The history of a project: requests, returns to the shop, webhooks, and order statuses."""
+
+    requests: Sequence[JournalEntry]
+    returns: Sequence[Deed]
+    webhooks: Sequence[Delivery]
+    statuses: dict[str, str]
+
+
+def line_of(entry: JournalEntry) -> str:
+    """A request in one line."""
+    return f"{timestamp(entry.at)}  {entry.method} {entry.path} -> {entry.status}"
+
+
+def line_of_attempt(attempt: Attempt) -> str:
+    """An attempt to deliver a webhook in one line."""
+    return f"{timestamp(attempt.at)}  webhook {attempt.number}"
+
+
+def began(entry: JournalEntry) -> datetime:
+    """When a request came in, in real time."""
+    return entry.real_at or entry.at
+
+
+def as_object(body: bytes) -> dict[str, Any]:
+    """A body as an object; empty if it is none, or truncated by the journal."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def status_told(entry: JournalEntry) -> str | None:
+    """The order's status in a response; None if the journal truncated the response."""
+    return as_object(entry.response).get("status")
+
+
+def reads_of(reviewed: Reviewed) -> dict[str, list[JournalEntry]]:
+    """The successful reads, by order."""
+    reads: dict[str, list[JournalEntry]] = defaultdict(list)
+    for entry in reviewed.requests:
+        if (
+            entry.method == "GET"
+            and entry.order_id
+            and entry.status in LOOKED
+            and entry.path.rstrip("/").endswith(entry.order_id)
+        ):
+            reads[entry.order_id].append(entry)
+    return reads

@@ -1,0 +1,147 @@
+"""Mistakes with webhooks: not answered, not followed by a read, or not waited for."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.operations.review.evidence import (
+    Finding,
+    Reviewed,
+    began,
+    line_of,
+    line_of_attempt,
+    reads_of,
+    status_told,
+)
+from payment_sandbox.orders.webhooks import BY_SCENARIO, Attempt
+from payment_sandbox.projects.records import JournalEntry
+
+POLLS_MAX: Final = 4
+NO_ANSWER: Final = 999
+POLL_APART: Final = timedelta(hours=1)
+
+
+def _is_own(attempt: Attempt) -> bool:
+    """Whether the merchant answered, and not a scenario on their behalf."""
+    return not {attempt.reply.warning, attempt.reply.error} & BY_SCENARIO
+
+
+def _status(attempt: Attempt) -> int:
+    """The status of the merchant's response; 999 if there was none."""
+    return attempt.reply.status if attempt.reply.status is not None else NO_ANSWER
+
+
+def _is_taken(attempt: Attempt) -> bool:
+    """Whether the merchant received and acknowledged it."""
+    return _is_own(attempt) and _status(attempt) < 300
+
+
+def unread(reviewed: Reviewed) -> Iterator[Finding]:
+    """The shop acknowledged a webhook but never read the order."""
+    reads = reads_of(reviewed)
+    newest: dict[str, Attempt] = {}
+    for webhook in reviewed.webhooks:
+        told = list(filter(_is_taken, webhook.attempts))
+        if told:
+            newest[webhook.order_id] = told[0]
+    for order_id, attempt in newest.items():
+        is_read = any(began(entry) >= attempt.real_at for entry in reads[order_id])
+        if not is_read and not _is_cancelled_by_shop(reviewed, order_id):
+            yield Finding(
+                "HOOK-08",
+                "a webhook was answered, but the order was not read",
+                "A webhook carries no status: GET the order before you fulfil it.",
+                order_id,
+                (line_of_attempt(attempt),),
+            )
+
+
+def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
+    """Whether the shop cancelled the order itself and so knows its status already."""
+    return reviewed.statuses.get(order_id) == "cancelled" and any(
+        entry.order_id == order_id and entry.method == "DELETE" and status_told(entry) == "cancelled"
+        for entry in reviewed.requests
+    )
+
+
+def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
+    """The customer came back, but the shop did not check whether they had paid."""
+    reads = reads_of(reviewed)
+    told = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.attempts))}
+    for visit in reviewed.returns:
+        order_id = visit.order_id or ""
+        if order_id not in told and not any(began(e) >= visit.real_at for e in reads[order_id]):
+            yield Finding(
+                "FLOW-15",
+                "the customer came back, but the order was not read",
+                "return_url is visited whether or not the payment succeeded: GET the order there.",
+                order_id,
+                (f"{timestamp(visit.at)}  back to the shop",),
+            )
+
+
+def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
+    """Webhooks got no 2xx response."""
+    for webhook in reviewed.webhooks:
+        failed = [
+            attempt for attempt in webhook.attempts if _is_own(attempt) and not 200 <= _status(attempt) < 300
+        ]
+        if failed:
+            outcome = failed[0].reply.error or f"answered {_status(failed[0])}"
+            yield Finding(
+                "HOOK-09",
+                f"{len(failed)} webhook attempts got no 2xx: {outcome}",
+                "Answer 2xx once you have recorded the order, and do slow work afterwards.",
+                webhook.order_id,
+                tuple(map(line_of_attempt, failed)),
+            )
+
+
+def _causes(reviewed: Reviewed, order_id: str) -> list[datetime]:
+    """The times of everything that justifies a read: a webhook, a return, or a merchant call."""
+    told = (
+        attempt.real_at
+        for webhook in reviewed.webhooks
+        if webhook.order_id == order_id
+        for attempt in webhook.attempts
+    )
+    came = (visit.real_at for visit in reviewed.returns if visit.order_id == order_id)
+    called = (
+        began(entry) for entry in reviewed.requests if entry.order_id == order_id and entry.method != "GET"
+    )
+    return sorted([*told, *came, *called])
+
+
+def _longest_run(entries: Sequence[JournalEntry], causes: list[datetime]) -> list[JournalEntry]:
+    """Consecutive reads with the same result and no cause, up to one more than allowed."""
+    run: list[JournalEntry] = []
+    for entry in entries:
+        run = [*run, entry] if run and _is_polling(run, entry, causes) else [entry]
+        if len(run) > POLLS_MAX:
+            break
+    return run
+
+
+def _is_polling(run: list[JournalEntry], entry: JournalEntry, causes: list[datetime]) -> bool:
+    """Whether a read repeats the run's result with no cause since, soon after in sandbox time."""
+    is_apart = entry.at - run[-1].at >= POLL_APART
+    has_cause = is_apart or any(began(run[-1]) < at <= began(entry) for at in causes)
+    is_same = entry.status != 200 or status_told(entry) == status_told(run[0])
+    return is_same and not has_cause
+
+
+def polled(reviewed: Reviewed) -> Iterator[Finding]:
+    """The shop polled for a status instead of waiting for the webhook."""
+    for order_id, entries in reads_of(reviewed).items():
+        if len(entries) <= POLLS_MAX:
+            continue
+        run = _longest_run(entries, _causes(reviewed, order_id))
+        if len(run) > POLLS_MAX:
+            yield Finding(
+                "HOOK-02",
+                f"the order was read at least {len(run)} times without a change in between",
+                "Wait for the webhook: every status change sends one.",
+                order_id,
+                tuple(map(line_of, run)),
+            )

@@ -1,0 +1,155 @@
+"""What an edit records in the journal and publishes, once it is applied."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.commands import Command
+from payment_sandbox.orders.order import Order
+from payment_sandbox.projects.causes import current_cause
+from payment_sandbox.projects.events import Build
+from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.records import AgendaEvent, Deed, StatusReached
+from payment_sandbox.scenarios.model import Decision
+from payment_sandbox.scenarios.near_misses import explain
+
+ACTION_FIELDS: Final = ("actor", "action")
+
+
+class Published(NamedTuple):
+    """An event to publish; ``build`` if its data is costly and rarely read."""
+
+    kind: str
+    data: dict[str, Any]
+    build: Build | None = None
+
+
+class Moved(NamedTuple):
+    """A status change of an order; ``before`` is None for a new order."""
+
+    order_id: str
+    before: str | None
+    after: str
+
+
+class Recorder:
+    """Collects what an edit does, with the record that caused it."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.cause = current_cause()
+        self.decisions: dict[str, Decision] = {}  # by transaction
+        self._journal = journal
+        self._published: list[Published] = []
+        self._deeds: list[Deed] = []
+        self._agenda_events: list[AgendaEvent] = []
+        self._new_events: set[str] = set()  # ids of transaction events
+
+    def publish(self, kind: str, data: dict[str, Any]) -> None:
+        """Publish an event."""
+        self._published.append(Published(kind, data))
+
+    def note_event(self, event_id: str) -> None:
+        """Record the status that an attempt has reached by this event."""
+        self._new_events.add(event_id)
+
+    def deed(
+        self,
+        action: Action,
+        via: str,
+        at: datetime,
+        order_id: str | None,
+        transaction_id: str | None,
+        how: Mapping[str, Any],
+    ) -> None:
+        """Record what somebody did; it causes the rest of the edit."""
+        fields = {name: value for name, value in action.as_mapping().items() if name not in ACTION_FIELDS}
+        deed = Deed(
+            self._journal.next_id("deed"),
+            at,
+            at,  # real time is filled in when the edit is applied
+            action.actor,
+            action.action,
+            via,
+            order_id,
+            transaction_id,
+            {**fields, **how},
+        )
+        self._deeds.append(deed)
+        self.cause = deed.id
+
+    def agenda_event(self, due: Due[Command], at: datetime) -> None:
+        """Record something that was due and happens now; it causes the rest of the edit."""
+        command = due.item
+        found = AgendaEvent(
+            self._journal.next_id("event"), command.order_id, command.kind, command.label, at, at
+        )
+        self._agenda_events.append(found)
+        self.cause = found.id
+
+    def tell(
+        self,
+        orders: Iterable[Order],
+        moves: list[Moved],
+        at: datetime,
+        real_at: datetime,
+    ) -> Iterator[Published]:
+        """Add the records to the journal; yields the events to publish."""
+        journal = self._journal
+        if self.decisions:
+            journal.note(self.decisions)
+        deeds = [deed._replace(real_at=real_at) for deed in self._deeds]
+        journal.add_deeds(deeds)
+        journal.agenda_events.extend(event._replace(real_at=real_at) for event in self._agenda_events)
+        statuses = list(self._statuses(orders, moves, at, real_at))
+        journal.statuses.extend(statuses)
+        yield from map(_deed_event, deeds)
+        for transaction_id, decision in self.decisions.items():
+            yield Published("decision", {}, partial(_explained, transaction_id, decision))
+        yield from self._status_events(moves, statuses, at)
+        yield from self._published
+
+    def _statuses(
+        self, orders: Iterable[Order], moves: list[Moved], at: datetime, real_at: datetime
+    ) -> Iterator[StatusReached]:
+        """The new statuses of attempts and orders."""
+        next_id, cause = self._journal.next_id, self.cause
+        for order in orders:
+            for attempt in order.transactions:
+                for event in attempt.events:
+                    if event.id in self._new_events:
+                        yield StatusReached(
+                            next_id("status"),
+                            order.id,
+                            attempt.payment_method,
+                            attempt.id,
+                            event.event,
+                            at,
+                            real_at,
+                            cause,
+                        )
+        for move in moves:
+            yield StatusReached(next_id("status"), move.order_id, None, None, move.after, at, real_at, cause)
+
+    def _status_events(
+        self, moves: list[Moved], statuses: list[StatusReached], at: datetime
+    ) -> Iterator[Published]:
+        of_orders = statuses[len(statuses) - len(moves) :]
+        for move, status in zip(moves, of_orders, strict=True):
+            yield Published(
+                "status", {**move._asdict(), "at": timestamp(at), "id": status.id, "cause": status.cause}
+            )
+
+
+def _explained(transaction_id: str, decision: Decision) -> dict[str, Any]:
+    return {"transaction_id": transaction_id, **explain(decision)}
+
+
+def _deed_event(deed: Deed) -> Published:
+    shown: Mapping[str, Any] = deed._asdict()
+    return Published(
+        "deed", {**shown, "how": dict(deed.how), "at": timestamp(deed.at), "real_at": timestamp(deed.real_at)}
+    )

@@ -1,0 +1,124 @@
+"""What a project records of what happened: requests, deeds, statuses, agenda events and failures."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+VIA_PAGE: Final = "page"
+VIA_CONTROL: Final = "control"
+VIA_SCENARIO: Final = "scenario"
+VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
+
+HEADER_KEPT_MAX: Final = 500  # characters
+SECRET_HEADERS: Final = ("authorization", "cookie", "proxy-authorization")
+
+VISIT: Final = "visit"
+RETURN: Final = "return"
+SCAN: Final = "scan"
+
+
+def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
+    for header in headers:
+        name, value = (part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in header)
+        if name.lower() not in SECRET_HEADERS:
+            yield name if not name.islower() and not name.isupper() else name.title(), value[:HEADER_KEPT_MAX]
+
+
+class JournalEntry(NamedTuple):
+    """One request and its response; bodies are unchanged, except that secrets are masked."""
+
+    id: str
+    at: datetime
+    method: str
+    path: str
+    query: str
+    status: int | None  # None: the connection was cut before the status
+    request: bytes
+    response: bytes
+    ignored: tuple[str, ...] = ()
+    rule: str | None = None
+    order_id: str | None = None
+    fault: dict[str, Any] | None = None
+    transaction_id: str | None = None  # of the attempt that the request created
+    real_at: datetime | None = None  # when it came in, before anything it caused
+    answered_at: datetime | None = None  # real time, before anything that the response caused
+    request_headers: Iterable[tuple[Any, Any]] = ()  # as bytes or text, with those that hold keys
+    response_headers: Iterable[tuple[Any, Any]] = ()
+
+    def readable(self) -> "JournalEntry":
+        """The entry with headers as text, without those that hold keys, and long values cut."""
+        return self._replace(
+            request_headers=tuple(_headers(self.request_headers)),
+            response_headers=tuple(_headers(self.response_headers)),
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The facts that an event tells."""
+        return {
+            "id": self.id,
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "rule": self.rule,
+            "order_id": self.order_id,
+        }
+
+    def without_bodies(self) -> "JournalEntry":
+        """The entry without its bodies and headers."""
+        return self._replace(request=b"", response=b"", request_headers=(), response_headers=())
+
+
+class Deed(NamedTuple):
+    """What a customer, bank, screening or processor did, and by which way: page, control or scenario.
+
+    ``order_id`` is None for the visit of a QR code's page. ``how`` holds further fields of the action.
+    """
+
+    id: str
+    at: datetime
+    real_at: datetime
+    actor: str
+    action: str
+    via: str
+    order_id: str | None
+    transaction_id: str | None
+    how: Mapping[str, Any]
+
+
+class StatusReached(NamedTuple):
+    """A status that an order has reached or, with ``payment_method``, one of its attempts.
+
+    ``cause`` is the id of the request, deed or agenda event behind it.
+    """
+
+    id: str
+    order_id: str
+    payment_method: str | None
+    transaction_id: str | None
+    status: str
+    at: datetime
+    real_at: datetime
+    cause: str | None
+
+
+class AgendaEvent(NamedTuple):
+    """Something that was due and has happened, such as an expiry; actions and webhooks have other records."""
+
+    id: str
+    order_id: str
+    kind: str
+    label: str
+    at: datetime
+    real_at: datetime
+
+
+class Failure(NamedTuple):
+    """A due command that failed."""
+
+    id: str
+    order_id: str
+    kind: str
+    label: str
+    error: str
+    at: datetime
+    real_at: datetime

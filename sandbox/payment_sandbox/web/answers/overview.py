@@ -1,0 +1,148 @@
+"""Orders as the control API and the dashboard show them: light rows, and everything about one."""
+
+from collections import Counter
+from typing import Any, Final
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.operations.act import possible_actions
+from payment_sandbox.operations.agenda import applies, event
+from payment_sandbox.operations.cancel import why_not_cancellable
+from payment_sandbox.orders.actions import ACTIONS
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refunds import refundable_cents
+from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.model import Scenario
+from payment_sandbox.scenarios.near_misses import explain
+from payment_sandbox.web.addresses import order_url, payment_url
+from payment_sandbox.web.answers.control import delivery_record
+from payment_sandbox.web.answers.order import order_record
+
+MERCHANT: Final = "merchant"
+
+
+def order_row(project: Project, order: Order) -> dict[str, Any]:
+    """The few facts of an order that a list shows, with a summary of its webhooks."""
+    attempt = order.last_transaction
+    deliveries = project.epoch.store.deliveries_of(order.id)
+    states = Counter(delivery.state for delivery in deliveries)
+    return {
+        "id": order.id,
+        "merchant_order_id": order.merchant_order_id,
+        "description": order.description,
+        "status": order.status,
+        "amount": order.amount_cents,
+        "currency": order.currency,
+        "payment_method": attempt.payment_method if attempt is not None else None,
+        "customer": (order.customer or {}).get("email_address"),
+        "created": timestamp(order.created),
+        "modified": timestamp(order.modified),
+        "flags": order.flags,
+        "webhooks": {
+            **{state.value: states[state] for state in DeliveryState},
+            "attempts": sum(len(delivery.attempts) for delivery in deliveries),
+        },
+    }
+
+
+def order_overview(project: Project, order: Order) -> dict[str, Any]:
+    """Everything about one order or refund."""
+    epoch = project.epoch
+    refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
+    ids = {order.id, *(refund.id for refund in refunds)}
+    return {
+        "order": order_record(project, order),
+        "actions": actions(project, order),
+        "decisions": list(_decisions(project, order)),
+        "agenda": [event(due) for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)],
+        "webhooks": [
+            delivery_record(delivery, project.masking)
+            for order_id in (order.id, *(refund.id for refund in refunds))
+            for delivery in epoch.store.deliveries_of(order_id)
+        ],
+        "refunds": [
+            {**order_row(project, refund), "actions": actions(project, refund)} for refund in refunds
+        ],
+        "pages": _pages(project, order),
+    }
+
+
+def actions(project: Project, order: Order) -> dict[str, list[Any]]:
+    """What everybody could do now, by actor; the merchant's actions with their limits in cents."""
+    terms = project.epoch.terms(project.now())
+    possible = possible_actions(order, terms)
+    found: dict[str, list[Any]] = {
+        actor: [name.partition(" ")[2] for name in possible if name.startswith(f"{actor} ")]
+        for actor in ACTIONS
+    }
+    return {**found, MERCHANT: _of_merchant(order)}
+
+
+def _of_merchant(order: Order) -> list[dict[str, Any]]:
+    takes = {
+        "capture": _capturable_cents(order),
+        "void": _held_cents(order),
+        "refund": _refundable_cents(order),
+    }
+    found = [{"action": name, "amount_max": cents} for name, cents in takes.items() if cents > 0]
+    if why_not_cancellable(order) is None:
+        found.append({"action": "cancel", "amount_max": None})
+    return found
+
+
+def _held_cents(order: Order) -> Cents:
+    """What the newest attempt's authorization still holds."""
+    attempt = order.last_transaction
+    authorization = attempt.authorization if attempt is not None else None
+    return 0 if authorization is None or authorization.is_over else authorization.remaining_cents
+
+
+def _capturable_cents(order: Order) -> Cents:
+    attempt = order.last_transaction
+    return _held_cents(order) if attempt is not None and attempt.is_capturable else 0
+
+
+def _refundable_cents(order: Order) -> Cents:
+    return 0 if order.is_refund or order.paying_transaction is None else refundable_cents(order)
+
+
+def _decisions(project: Project, order: Order) -> Any:
+    decisions = project.epoch.journal.decisions
+    for attempt in order.transactions:
+        decision = decisions.get(attempt.id)
+        if decision is not None:
+            yield {"transaction_id": attempt.id, **project.masking.record(explain(decision))}
+
+
+def _pages(project: Project, order: Order) -> list[str]:
+    found = [order_url(project, order)] if order.is_hosted else []
+    return found + [
+        payment_url(project, order, attempt) for attempt in order.transactions if attempt.has_page
+    ]
+
+
+def scenario_record(project: Project, scenario: Scenario) -> dict[str, Any]:
+    """A scenario with its rules; uses are counted while it is active."""
+    state = project.epoch.state
+    is_active = state.scenario.name == scenario.name
+    uses = state.rule_uses if is_active else {}
+    document = scenario.document
+    return {
+        "name": scenario.name,
+        "description": scenario.description,
+        "is_active": is_active,
+        "settings": dict(scenario.settings),
+        "rules": [
+            {
+                "rule": index,
+                "when": rule.get("when", {}),
+                "then": rule["then"],
+                "times": rule.get("times"),
+                "uses": uses.get(index, 0),
+            }
+            for index, rule in enumerate(document.get("rules", ()))
+        ],
+        "webhooks": list(document.get("webhooks", ())),
+        "faults": list(document.get("faults", ())),
+    }

@@ -1,0 +1,144 @@
+"""The timeline: all that happened, causes before effects."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.driver import NOBODY, Sandbox, by, card, refused
+from tests.support.payer import Payer, payment_page
+from tests.support.shop import Received, Shop
+
+
+def timeline(sandbox: Sandbox, order: dict[str, Any] | None = None, **query: Any) -> list[dict[str, Any]]:
+    """Its entries."""
+    if order is not None:
+        query["order_id"] = order["id"]
+    items: list[dict[str, Any]] = sandbox.get("/control/timeline/", params=query).json()["items"]
+    return items
+
+
+def told(items: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Who told whom what; durations differ."""
+    return [(item["from"], item["to"], item["label"].partition(" · ")[0]) for item in items]
+
+
+def test_it_tells_who_told_whom_what(watched: Sandbox, shop: Shop) -> None:
+    """Of a card payment: the request, the customer, the bank, statuses and webhooks."""
+
+    def reads(received: Received) -> int:
+        watched.read(received.body["order_id"])
+        return 204
+
+    shop.answer = reads
+    order = watched.place(card())
+    watched.settle()
+    watched.pay(order)
+    watched.settle()
+    assert told(timeline(watched, order)) == [
+        ("shop", "service", "POST /v1/orders/"),
+        ("service", "service", "new"),
+        ("service", "shop", "201"),
+        ("customer", "bank", "pays"),
+        ("bank", "service", "approved"),
+        ("service", "service", "processing"),
+        ("service", "service", "completed"),
+        ("service", "shop", "webhook, try 1"),
+        ("shop", "service", "GET /v1/orders/…/"),
+        ("service", "shop", "200"),
+        ("shop", "service", "204"),
+        ("service", "shop", "webhook, try 1"),
+        ("shop", "service", "GET /v1/orders/…/"),
+        ("service", "shop", "200"),
+        ("shop", "service", "204"),
+    ]
+
+
+def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> None:
+    """And is in the list, whatever happened."""
+    shop.answer = lambda received: 500
+    payer = Payer(watched)
+    order = watched.place(by("wallet-web"))
+    payer.press(payer.open(payment_page(order)), "pay")
+    watched.settle()
+    watched.advance("PT2M")
+    watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1})
+    expiring = watched.place(card())
+    watched.advance("P2D")
+    items = timeline(watched)
+    places = {item["id"]: place for place, item in enumerate(items)}
+    assert len(places) == len(items), "ids are unique"
+    for place, item in enumerate(items):
+        assert item["cause"] is None or places[item["cause"]] < place, item
+    kinds = {item["cause"].partition("-")[0] for item in items if item["kind"] == "status"}
+    assert kinds == {"request", "deed", "event"}
+    assert [item["label"] for item in timeline(watched, expiring) if item["kind"] == "agenda-event"] == [
+        "expiry"
+    ]
+
+
+def caused_by(items: list[dict[str, Any]], status: str) -> dict[str, Any]:
+    """What caused a status."""
+    (reached,) = [item for item in items if item["kind"] == "status" and item["label"] == status]
+    (found,) = [item for item in items if item["id"] == reached["cause"]]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("end", "status", "cause"),
+    [
+        (lambda sandbox, order: sandbox.delete(f"/v1/orders/{order['id']}/"), "cancelled", "request"),
+        (lambda sandbox, order: sandbox.acted(order, "customer cancel"), "cancelled", "deed"),
+        (lambda sandbox, order: sandbox.advance("PT30M"), "expired", "agenda-event"),
+    ],
+    ids=["by the shop", "by the customer", "by the clock"],
+)
+def test_a_status_names_its_cause(
+    sandbox: Sandbox, end: Callable[[Sandbox, dict[str, Any]], Any], status: str, cause: str
+) -> None:
+    """A request, a deed, or something that was due."""
+    order = sandbox.place(card())
+    end(sandbox, order)
+    assert caused_by(timeline(sandbox, order), status)["kind"] == cause
+
+
+def test_retries_are_told_with_their_answers(watched: Sandbox, shop: Shop) -> None:
+    """What failed is marked, and the next attempt names the one before as its cause."""
+    shop.answer = lambda received: 204 if len(shop.received) > 1 else 503
+    order = watched.acted(watched.place(card()), "customer visit")
+    watched.settle()
+    watched.advance("PT2M")
+    tries = [item for item in timeline(watched, order) if item["kind"] == "webhook"]
+    answers = [item for item in timeline(watched, order) if item["kind"] == "webhook-response"]
+    assert [item["label"] for item in tries] == ["webhook, try 1", "webhook, try 2"]
+    assert [(item["status"], item["failed"]) for item in answers] == [(503, True), (204, False)]
+    assert tries[1]["cause"] == tries[0]["id"]
+    assert tries[1]["at"] > tries[0]["at"]
+
+
+def test_a_refusal_names_its_rule(sandbox: Sandbox) -> None:
+    """In the response."""
+    order = sandbox.place(card())
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5})
+    response = timeline(sandbox, order)[-1]
+    assert (response["label"], response["rule"], response["failed"]) == ("409 SET-49", "SET-49", True)
+
+
+def test_it_is_of_one_order_with_its_refunds(watched: Sandbox) -> None:
+    """Or of all, or of the newest entries."""
+    order, other = watched.pay(watched.place(card())), watched.place(card())
+    refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 5}).json()
+    watched.settle()
+    ids = {item["order_id"] for item in timeline(watched, order)}
+    assert ids == {order["id"], refund["id"]}
+    assert {item["order_id"] for item in timeline(watched)} == {*ids, other["id"]}
+    assert timeline(watched, limit=3) == timeline(watched)[-3:]
+    refused(watched.get("/control/timeline/", params={"order_id": NOBODY}), 404, "NotFound")
+
+
+def test_a_reset_forgets(sandbox: Sandbox) -> None:
+    """Everything."""
+    sandbox.place(card())
+    sandbox.post("/control/reset/")
+    assert timeline(sandbox) == []
+    assert sandbox.get("/control/deeds/").json()["items"] == []
