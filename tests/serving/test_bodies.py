@@ -10,7 +10,8 @@ import requests
 
 from payment_sandbox.serving import bodies
 from payment_sandbox.serving.bodies import Bodies, Body, refusal
-from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_PATH
+from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.paths import STATE_PATH
 from tests.support.driver import Sandbox
 
 PIECE = b"x" * (1 << 16)

@@ -23,7 +23,7 @@ class Form:
 
     def __init__(self, action: str) -> None:
         self.action = action
-        self.fields: dict[str, str] = {}
+        self.fields: dict[str, Any] = {}
         self.buttons: list[tuple[str, str]] = []
 
 
@@ -61,14 +61,23 @@ class Page(HTMLParser):
             self._control(tag, name, given)
 
     def _control(self, tag: str, name: str, given: dict[str, str]) -> None:
-        if tag == "input" and (given.get("type") != "radio" or "checked" in given):
-            self.forms[-1].fields[name] = given.get("value", "")
+        if tag == "input" and (given.get("type") not in ("radio", "checkbox") or "checked" in given):
+            self._add(name, given)
         elif tag == "select":
             self._select = name
         elif tag == "option":
+            if "selected" in given:
+                self.forms[-1].fields[self._select] = given["value"]
             self.forms[-1].fields.setdefault(self._select, given["value"])
         elif tag == "button" and given.get("type") != "button":
             self.forms[-1].buttons.append((name, given.get("value", "")))
+
+    def _add(self, name: str, given: dict[str, str]) -> None:
+        fields, value = self.forms[-1].fields, given.get("value", "")
+        if given.get("type") == "checkbox" and name in fields:
+            fields[name] = [*([fields[name]] if isinstance(fields[name], str) else fields[name]), value]
+        else:
+            fields[name] = value
 
     def handle_endtag(self, tag: str) -> None:
         while self._open and self._open.pop()[0] != tag:

@@ -162,7 +162,7 @@ def _announce(server: "Server", control_token: str | None, log_format: str) -> N
         f"  curl -u {FIRST_API_KEY}: {server.url}/v1/orders/ -H 'Content-Type: application/json' \\",
         '    -d \'{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}\'',
         "",
-        "Then open the payment_url from the response in a browser, with http:// in front, and pay.",
+        f"Then open {server.url}/ in a browser: the dashboard shows the order and leads to its payment.",
         f"Documentation: {server.url}/docs/",
     ]
     if control_token is not None:

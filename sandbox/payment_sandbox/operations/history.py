@@ -1,16 +1,18 @@
 """What happened in a project, as one list with causes before effects: who told whom what, and why."""
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Final, TypeVar
 
-from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.methods import BY_NAME
+from payment_sandbox.operations.happenings import BANK, SERVICE, SHOP, Happening, short_path
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.webhooks import Attempt, Delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.records import (
+    MERCHANT,
     RETURN,
     SCAN,
     VISIT,
@@ -21,23 +23,6 @@ from payment_sandbox.projects.records import (
     StatusReached,
 )
 
-SHOP: Final = "shop"
-SERVICE: Final = "service"
-BANK: Final = "bank"
-SCREENING: Final = "screening"
-PARTIES: Final = (CUSTOMER, SHOP, SERVICE, BANK, SCREENING)
-KINDS: Final = (
-    "request",
-    "response",
-    "status",
-    "attempt-status",
-    "deed",
-    "outcome",
-    "webhook",
-    "webhook-response",
-    "agenda-event",
-    "failure",
-)
 DEEDS: Final = {
     VISIT: "opens the payment page",
     "pay": "pays",
@@ -51,35 +36,19 @@ DEEDS: Final = {
     "decline": "declines",
     "error": "fails with an error",
     "settle": "settles",
+    "create": "creates a test order",
+    "capture": "captures by hand",
+    "void": "voids by hand",
+    "refund": "refunds by hand",
 }
-OUTCOMES: Final = {"pay": "approved", "fail": "declined"}
+PARTY_OF: Final = {PROCESSOR: BANK, MERCHANT: SHOP}
+DECIDED_BY_BANK: Final = ("pay", "fail")
 PAGES_OF_BANKS: Final = ("card", "login", "sheet", "scan")  # here customers confirm with their bank or wallet
 ERROR_FROM: Final = 400
 WORDS_SHOWN: Final = 160  # characters of a shop's response
-UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-class Happening(NamedTuple):
-    """One thing that happened: who told whom what; ``cause`` is the id of an earlier one.
-
-    ``status`` is an HTTP status, or the status that an order or attempt has reached. ``failed`` marks what
-    was refused, lost or declined.
-    """
-
-    id: str
-    at: datetime
-    real_at: datetime
-    sender: str
-    receiver: str
-    kind: str
-    label: str
-    status: int | str | None
-    cause: str | None
-    order_id: str | None
-    failed: bool = False
-    rule: str | None = None
-    detail: str | None = None
-
+Record = TypeVar("Record", StatusReached, AgendaEvent, Failure)
 
 Ids = frozenset[str | None]
 """Identifiers of orders."""
@@ -111,15 +80,20 @@ def _all(epoch: Epoch, about: Ids | None) -> Iterator[Happening]:
     journal, store = epoch.journal, epoch.store
     for entry in journal.entries(lambda entry: about is None or entry.order_id in about, with_bodies=False):
         yield from _exchange(entry)
+    statuses = _about(journal.statuses, about)
+    failed = frozenset(status.cause for status in statuses if status.status == TransactionStatus.ERROR)
     for deed in journal.deeds(about):
-        yield from _deed(deed, store.order(deed.order_id or ""))
-    statuses = list(journal.statuses)
+        yield from _deed(deed, store.order(deed.order_id or ""), has_failed=deed.id in failed)
     yield from _statuses(statuses)
-    yield from map(_agenda_event, list(journal.agenda_events))
-    yield from map(_failure, list(journal.failures))
+    yield from map(_agenda_event, _about(journal.agenda_events, about))
+    yield from map(_failure, _about(journal.failures, about))
     causes = {(status.order_id, status.status, status.at): status.id for status in statuses}
     for delivery in _deliveries(epoch, about):
         yield from _webhook(delivery, causes.get((delivery.order_id, delivery.status, delivery.created)))
+
+
+def _about(records: Iterable[Record], about: Ids | None) -> list[Record]:
+    return [record for record in list(records) if about is None or record.order_id in about]
 
 
 def _deliveries(epoch: Epoch, about: Ids | None) -> list[Delivery]:
@@ -151,7 +125,7 @@ def _exchange(entry: JournalEntry) -> Iterator[Happening]:
     )
 
 
-def _deed(deed: Deed, order: Order | None) -> Iterator[Happening]:
+def _deed(deed: Deed, order: Order | None, *, has_failed: bool) -> Iterator[Happening]:
     words = DEEDS.get(deed.action, deed.action).format_map({"payment_method": "", **deed.how})
     sender, receiver = _between(deed, order)
     reason = deed.how.get("reason")
@@ -171,7 +145,6 @@ def _deed(deed: Deed, order: Order | None) -> Iterator[Happening]:
         f"{reason} (via {deed.via})" if reason else f"via {deed.via}",
     )
     if receiver == BANK:
-        outcome = OUTCOMES[deed.action]
         yield Happening(
             f"{deed.id}/outcome",
             deed.at,
@@ -179,11 +152,11 @@ def _deed(deed: Deed, order: Order | None) -> Iterator[Happening]:
             BANK,
             SERVICE,
             "outcome",
-            outcome,
+            "declined" if has_failed else "approved",
             None,
             deed.id,
             deed.order_id,
-            deed.action == "fail",
+            has_failed,
         )
 
 
@@ -194,8 +167,8 @@ def _between(deed: Deed, order: Order | None) -> tuple[str, str]:
             return CUSTOMER, SHOP
         attempt = order.transaction(deed.transaction_id or "") if order is not None else None
         asks_bank = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAGES_OF_BANKS
-        return CUSTOMER, BANK if deed.action in OUTCOMES and asks_bank else SERVICE
-    return BANK if deed.actor == PROCESSOR else deed.actor, SERVICE
+        return CUSTOMER, BANK if deed.action in DECIDED_BY_BANK and asks_bank else SERVICE
+    return PARTY_OF.get(deed.actor, deed.actor), SERVICE
 
 
 def _statuses(statuses: list[StatusReached]) -> Iterator[Happening]:
@@ -287,14 +260,3 @@ def _answered(attempt: Attempt) -> tuple[str, int | None]:
         return reply.error or reply.warning or "no response", None
     words = " ".join(reply.body.split())[:WORDS_SHOWN] if reply.status >= ERROR_FROM else ""
     return " · ".join(filter(None, (str(reply.status), words, duration))), reply.status
-
-
-def short_path(path: str) -> str:
-    """A path with its long ids left out."""
-    return UUID.sub("…", path)
-
-
-def as_mapping(happening: Happening) -> dict[str, Any]:
-    """A happening under the names of the API."""
-    shown: Mapping[str, Any] = happening._asdict()
-    return {{"sender": "from", "receiver": "to"}.get(name, name): value for name, value in shown.items()}

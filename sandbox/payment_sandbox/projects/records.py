@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 VIA_PAGE: Final = "page"
 VIA_CONTROL: Final = "control"
 VIA_SCENARIO: Final = "scenario"
+MERCHANT: Final = "merchant"  # acts by hand, in the back office
 VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
 
 HEADER_KEPT_MAX: Final = 500  # characters
@@ -69,7 +70,7 @@ class JournalEntry(NamedTuple):
 
 
 class Deed(NamedTuple):
-    """What a customer, bank, screening or processor did, and by which way: page, control or scenario.
+    """What a customer, bank, screening, processor or merchant did, and by which way it came.
 
     ``order_id`` is None for the visit of a QR code's page. ``how`` holds further fields of the action.
     """

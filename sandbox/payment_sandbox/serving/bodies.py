@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, Answer, error
-from payment_sandbox.web.bodies import BODY_BYTES_MAX, STATE_PATH
-from payment_sandbox.web.routes import same_path
+from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.paths import takes_snapshot
 
 SNAPSHOTS_BYTES_MAX: Final = 1 << 30  # of all snapshots that are being received or restored
 
@@ -35,7 +35,7 @@ class Bodies:
 
         It is read to its end even if nobody will use it, so that the client reads the response.
         """
-        if not same_path(path, STATE_PATH):
+        if not takes_snapshot(path):
             return await _received(receive, lambda before, length: before + length <= BODY_BYTES_MAX)
         kept = 0
 
@@ -57,7 +57,7 @@ class Bodies:
 
     def done(self, path: str, body: Body) -> None:
         """Note that a body is needed no longer."""
-        if same_path(path, STATE_PATH):
+        if takes_snapshot(path):
             self._snapshots_bytes -= len(body.data)
 
 
@@ -65,7 +65,7 @@ def refusal(path: str, body: Body) -> Answer | None:
     """The answer to a request whose body the application cannot be asked about."""
     if body.length > REQUEST_BYTES_MAX:
         return error(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes")
-    if same_path(path, STATE_PATH) and not body.is_whole:
+    if takes_snapshot(path) and not body.is_whole:
         return error(503, "too many snapshots are being received; try again later", retry=True)
     return None
 

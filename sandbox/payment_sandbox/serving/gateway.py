@@ -26,8 +26,8 @@ from payment_sandbox.serving.wsgi import (
     error,
 )
 from payment_sandbox.web.event_loop import BEGIN_WAITING, ON_EVENT_LOOP, TOO_MANY_WAIT, MayWait
-from payment_sandbox.web.event_stream import EVENTS_PATH, STREAM, EventStream
-from payment_sandbox.web.routes import same_path
+from payment_sandbox.web.event_stream import STREAM, EventStream
+from payment_sandbox.web.paths import is_stream
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -109,7 +109,7 @@ class Gateway:
         """Whether a request has to run on a thread, whatever it asks for; watching never does."""
         if body.length > LOOP_BYTES_MAX:
             return True
-        return self._always_on_threads and not same_path(path, EVENTS_PATH)
+        return self._always_on_threads and not is_stream(path)
 
     async def _deliver(self, answer: Answer, send: Send, response: SentResponse) -> None:
         """Send a complete response, unless its client does not read."""

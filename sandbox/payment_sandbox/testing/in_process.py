@@ -19,6 +19,7 @@ from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.testing.merchant_app import Receiver
 from payment_sandbox.testing.wsgi import Head, Pairs, environment, opened
 from payment_sandbox.web.carried import CUT_OFF
+from payment_sandbox.web.paths import is_stream
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 SETTLE_SECONDS: Final = (
     10.0  # how long a call waits for the webhooks that it triggers, directly or indirectly
 )
-STREAMED: Final = "/control/events"  # a stream never ends, so it needs a socket
 
 
 class CutOff(Exception):
@@ -167,7 +167,7 @@ class InProcessAdapter(HTTPAdapter):
     ) -> requests.Response:
         """Handle one request on this thread."""
         url = request.url or ""
-        if urlsplit(url).path.rstrip("/") == STREAMED:
+        if is_stream(urlsplit(url).path):  # it never ends, so it needs a socket
             return super().send(request, stream, timeout, *arguments, **options)
         headers = [(_text(name), _text(value)) for name, value in request.headers.items()]
         limit_seconds = _read_seconds(timeout)

@@ -58,3 +58,22 @@ def qr_image_url(project: Project, request: QrRequest) -> str:
 def qr_page_url(project: Project, request: QrRequest) -> str:
     """The URL in the QR code: the page that scanners open."""
     return f"{_public_url()}/qr/{project.project_id}/{request.id}/"
+
+
+def qr_page_path(project: Project, request: QrRequest) -> str:
+    """The path of the page of a QR request, for links on our own pages."""
+    return f"{base_path()}/qr/{project.project_id}/{request.id}/"
+
+
+def order_page_path(project: Project, order: Order) -> str | None:
+    """The path of the page on which a customer could pay an order now; None if there is none."""
+    attempt = order.last_transaction
+    if attempt is not None and attempt.has_page and not (order.is_hosted and not attempt.is_open):
+        return f"{base_path()}{_payment_path(project, order, attempt)}"
+    return f"{base_path()}/pay/{project.project_id}/{order.id}/" if order.is_hosted else None
+
+
+def dashboard_path(project: Project, order: Order | None = None) -> str:
+    """The path of a project's dashboard, or of one of its orders there."""
+    place = f"{order.refund_of_order_id or order.id}/" if order is not None else ""
+    return f"{base_path()}/dashboard/{project.project_id}/orders/{place}"

@@ -21,6 +21,12 @@ from payment_sandbox.web.control import (  # noqa: F401 (they add their routes)
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.projects import health, projects
 from payment_sandbox.web.control.watching import watching
+from payment_sandbox.web.dashboard import (  # noqa: F401 (they add their routes)
+    clock as dashboard_clock,
+)
+from payment_sandbox.web.dashboard import entrance, exports, faults, records, settings  # noqa: F401
+from payment_sandbox.web.dashboard import orders as dashboard_orders  # noqa: F401
+from payment_sandbox.web.dashboard.frame import dashboard
 from payment_sandbox.web.docs.views import docs
 from payment_sandbox.web.event_loop import leave_if_route_is_slow
 from payment_sandbox.web.guard import known_hosts
@@ -110,6 +116,7 @@ def make_app(
     app.register_blueprint(health)
     app.register_blueprint(pages)
     app.register_blueprint(docs)
+    app.register_blueprint(dashboard)
     app.register_blueprint(description)
     require_facts(app)
     return app

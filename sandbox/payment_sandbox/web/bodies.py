@@ -13,7 +13,6 @@ from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.errors import RequestRefused
 
 BODY_BYTES_MAX: Final = 1 << 20  # SET-09
-STATE_PATH: Final = "/control/state/"
 STATE_BYTES_MAX: Final = 256 << 20
 NESTING_MAX: Final = 100
 PLAIN: Final = "identity"

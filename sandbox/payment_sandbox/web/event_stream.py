@@ -6,13 +6,15 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Final
 
+from flask import Request
+
 from payment_sandbox.projects.events import Event, Events
 
 STREAM: Final = "sandbox.stream"
 """Set in a request's WSGI environment: the stream that it answers with, which a server may run by itself."""
 
-EVENTS_PATH: Final = "/control/events/"
 HEARTBEAT_SECONDS: Final = 15.0
+NUMBER_DIGITS_MAX: Final = 18
 BEGUN: Final = ": watching\n\n"
 
 
@@ -54,6 +56,12 @@ class EventStream:
             while not self.events.is_ended:
                 self.events.wait_beyond(self._number, HEARTBEAT_SECONDS)
                 yield self.take() or self.heartbeat
+
+
+def after_of(request: Request) -> int | None:
+    """The number of the last event that the client has; browsers send a header when they reconnect."""
+    after = request.args.get("after") or request.headers.get("Last-Event-ID", "")
+    return int(after) if after.isascii() and after.isdecimal() and len(after) <= NUMBER_DIGITS_MAX else None
 
 
 @lru_cache(maxsize=8)

@@ -49,6 +49,7 @@ TAGS: Final = {
     "health": "server",
     "description": "server",
 }
+FOR_PEOPLE: Final = ("dashboard",)  # not described: programs use the control API
 STRICT: Final = ("control", "watching", "projects")  # here, unknown keys are refused
 GUARDED: Final = {"api": (403,), **dict.fromkeys(STRICT, (400, 403))}
 WITH_KEY: Final = ("api", "control", "watching")
@@ -82,6 +83,8 @@ def document(app: Flask, make_app: MakeApp) -> str:
     for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
         facts = facts_of(app, rule.endpoint)
         assert facts is not None, "require_facts has checked every route"
+        if rule.endpoint.partition(".")[0] in FOR_PEOPLE:
+            continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
         operation = _operation(app, rule, facts, examples)
         method = next(name for name in sorted(rule.methods or ()) if name not in ("HEAD", "OPTIONS"))

@@ -47,11 +47,6 @@ class Facts:
         return self.answers.shape if isinstance(self.answers, Later) else self.answers
 
 
-def same_path(one: str, other: str) -> bool:
-    """Whether two paths lead to the same route: a trailing slash makes no difference (SET-01)."""
-    return one.rstrip("/") == other.rstrip("/")
-
-
 class RouteWithoutFacts(Exception):
     """A route that does not declare its facts."""
 

@@ -4,11 +4,11 @@ from typing import Any, Final
 
 from marshmallow import Schema, fields
 
-from payment_sandbox.operations.history import KINDS, PARTIES
+from payment_sandbox.operations.happenings import KINDS, PARTIES
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.vault import ONE_CLICK, RECURRING
-from payment_sandbox.projects.records import VIAS
+from payment_sandbox.projects.records import MERCHANT, VIAS
 from payment_sandbox.web.answers.control_shapes import DueShape
 from payment_sandbox.web.answers.history_shapes import DecisionShape, DeliveryShape
 from payment_sandbox.web.answers.order import ORDER
@@ -93,7 +93,7 @@ class DeedShape(Schema):
     id = always(text())
     at = always(moment("Sandbox time."))
     real_at = always(moment())
-    actor = always(text(enum=list(ACTIONS)))
+    actor = always(text(enum=[*ACTIONS, MERCHANT]))
     action = always(text())
     via = always(text(enum=list(VIAS)))
     order_id = maybe()

@@ -6,6 +6,7 @@ from payment_sandbox.forms import read
 from payment_sandbox.operations import clock as clocks
 from payment_sandbox.operations.advance import Limits
 from payment_sandbox.operations.agenda import agenda
+from payment_sandbox.web.advance_form import AdvanceForm
 from payment_sandbox.web.answers.control import (
     advance_record,
     clock_record,
@@ -16,7 +17,7 @@ from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import AdvanceForm, ClockForm
+from payment_sandbox.web.control.forms import ClockForm
 from payment_sandbox.web.routes import route
 
 CLOCK = ClockForm()

@@ -7,11 +7,11 @@ from flask import Response, request
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.operations.redeliver_webhook import redeliver
 from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.web.answers import history as histories
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.later import HISTORY, Later
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
-from payment_sandbox.web.control import history_filters
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
 from payment_sandbox.web.routes import route
@@ -29,7 +29,7 @@ from payment_sandbox.web.routes import route
 def get_webhooks() -> Response:
     """List webhooks with their delivery attempts (CTL-21)."""
     dropped = project().epoch.store.deliveries_dropped
-    return list_answer(history_filters.webhooks(project(), request.args), dropped)
+    return list_answer(histories.webhooks(project(), request.args), dropped)
 
 
 @route(control, "GET", "/webhooks/<delivery_id>/", answers=Later("DeliveryShape", HISTORY), errors=(401, 404))
@@ -65,13 +65,13 @@ def post_redelivery(delivery_id: str) -> Response:
 )
 def get_journal() -> Response:
     """List the requests to the merchant API."""
-    items = history_filters.journal(project(), request.args)
+    items = histories.journal(project(), request.args)
     if request.args.get("count"):
         return json_answer({"count": sum(1 for _ in items)})
     dropped = project().epoch.journal.dropped
-    if any(name in request.args for name in history_filters.PAGED):
+    if any(name in request.args for name in histories.PAGED):
         return list_answer(items, dropped)
-    return list_answer(items, dropped, **history_filters.other_lists(project(), request.args.get("order_id")))
+    return list_answer(items, dropped, **histories.other_lists(project(), request.args.get("order_id")))
 
 
 @route(control, "GET", "/journal/<entry_id>/", answers=Later("EntryShape", HISTORY), errors=(401, 404))
@@ -80,7 +80,7 @@ def get_journal_entry(entry_id: str) -> Response:
     entry = project().epoch.journal.find(entry_id)
     if entry is None:
         raise Unknown(f"the journal has no request {entry_id!r} (any more)")
-    return json_answer(history_filters.request_record(project(), entry))
+    return json_answer(histories.request_record(project(), entry))
 
 
 @route(control, "GET", "/fidelity/", answers=Later("FidelityShape"), slow=True)

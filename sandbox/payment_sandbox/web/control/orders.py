@@ -6,19 +6,20 @@ from flask import Response, request
 
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.operations.find_orders import Wanted, find_orders
-from payment_sandbox.operations.history import as_mapping, history
+from payment_sandbox.operations.happenings import as_mapping
+from payment_sandbox.operations.history import history
 from payment_sandbox.operations.review import review
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.vault import Credential
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_url
+from payment_sandbox.web.answers.history import deed_record, newest_page
 from payment_sandbox.web.answers.later import OVERVIEW, Later
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.forms import DeedsQuery, OrdersQuery, TimelineQuery
-from payment_sandbox.web.control.history_filters import deed_record, newest_page
 from payment_sandbox.web.routes import route
 
 

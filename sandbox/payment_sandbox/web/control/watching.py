@@ -13,13 +13,12 @@ from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import project, select_project
 from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
 from payment_sandbox.web.control.strict import refuse_unknown
-from payment_sandbox.web.event_stream import STREAM, EventStream
+from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
 from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.routes import route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
-NUMBER_DIGITS_MAX: Final = 18
 
 watching = Blueprint("watching", __name__, url_prefix="/control")
 watching.before_request(refuse_strangers)
@@ -63,14 +62,8 @@ def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeo
 @route(watching, "GET", "/events/", media_type="text/event-stream", query=EventsQuery, errors=(400, 401))
 def get_events() -> Response:
     """Stream all events of the project, as server-sent events (CTL-27)."""
-    stream = request.environ[STREAM] = EventStream(project().events, _after())
+    stream = request.environ[STREAM] = EventStream(project().events, after_of(request))
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
-
-
-def _after() -> int | None:
-    """The number of the last event that the client has; browsers send a header when they reconnect."""
-    after = request.args.get("after") or request.headers.get("Last-Event-ID", "")
-    return int(after) if after.isascii() and after.isdecimal() and len(after) <= NUMBER_DIGITS_MAX else None
 
 
 def _conditions(query: dict[str, str]) -> list[waiting.Condition]:

@@ -7,7 +7,7 @@ from typing import Final
 
 FIRST: Final = "quick-start"
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Begin": (FIRST, "test-values"),
+    "Begin": (FIRST, "dashboard", "test-values"),
     "Ways to pay": (
         "hosted-page",
         "redirect",

@@ -4,11 +4,10 @@ from importlib.resources import files
 from typing import Final
 
 from flask import Blueprint, Response, render_template
-from werkzeug.exceptions import NotFound
 
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.addresses import base_path
-from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.browsers import HTML
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, title
 from payment_sandbox.web.routes import route
@@ -31,14 +30,6 @@ def secure(response: Response) -> Response:
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response
-
-
-@route(docs, "GET", "/", media_type="text/html", errors=(404,), slow=True)
-def get_root() -> Response:
-    """Show browsers the quick start; other clients get a 404."""
-    if not is_browser():
-        raise NotFound
-    return get_page(FIRST)
 
 
 @route(docs, "GET", "/docs/", media_type="text/html", errors=(), slow=True)

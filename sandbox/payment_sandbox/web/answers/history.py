@@ -15,7 +15,7 @@ from payment_sandbox.web.answers.control import (
     journal_record,
     journal_summary,
 )
-from payment_sandbox.web.routes import same_path
+from payment_sandbox.web.paths import same_path
 
 PAGED: Final = ("limit", "before", "summary")
 """Without these, the journal is answered as a whole, with its other lists."""

@@ -1,0 +1,65 @@
+"""What a merchant does by hand, in the service's back office: test orders, captures, voids, refunds."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from payment_sandbox.operations.authorizations import apply_to_ledger, capture_amount, void_amount
+from payment_sandbox.operations.cancel import cancel
+from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.operations.refund import refund
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.causes import current_cause, set_cause
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import MERCHANT, VIA_CONTROL, Deed
+
+ACTIONS: Final = ("capture", "void", "refund", "cancel")
+
+
+def create_by_hand(project: Project, data: Mapping[str, Any]) -> Order:
+    """Create an order from its parsed form; it is recorded as a deed, not as a request of the shop."""
+    return _recorded(project, "create", {}, lambda: create_order(project, data))
+
+
+def act_as_merchant(project: Project, order_id: str, action: str, amount_cents: Cents | None) -> Order:
+    """Do something to an order; it is recorded as a deed, not as a request of the shop.
+
+    Raises:
+        Invalid: there is no such action, or it needs an amount.
+        Unknown: the order does not exist.
+        Refusal: the order's state does not allow it.
+    """
+    if action not in ACTIONS:
+        raise Invalid([Violation("action", f"must be one of: {', '.join(ACTIONS)}", list(ACTIONS))])
+    how = {"amount_cents": amount_cents} if amount_cents is not None else {}
+    return _recorded(project, action, how, lambda: _act(project, order_id, action, amount_cents))
+
+
+def _recorded(project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order]) -> Order:
+    """Do something with a deed as its cause; it is recorded if it was possible."""
+    journal, real_at, before = project.epoch.journal, project.services.real.wall_now(), current_cause()
+    deed_id = journal.next_id("deed")
+    set_cause(deed_id)
+    try:
+        order = run()
+    finally:
+        set_cause(before)
+    now = project.now()
+    journal.add_deeds([Deed(deed_id, now, real_at, MERCHANT, action, VIA_CONTROL, order.id, None, how)])
+    return order
+
+
+def _act(project: Project, order_id: str, action: str, amount_cents: Cents | None) -> Order:
+    if action == "cancel":
+        return cancel(project, order_id, None)
+    if action == "refund":
+        asked = {"amount": amount_cents} if amount_cents is not None else {}
+        refund(project, order_id, asked, None)
+        return project.find_order(order_id)
+    if amount_cents is None:
+        raise Invalid([Violation("amount", "is required")])
+    attempt = project.find_order(order_id).last_transaction
+    take = capture_amount if action == "capture" else void_amount
+    step = take(amount_cents, None)
+    return apply_to_ledger(project, order_id, attempt.id if attempt is not None else "", step, None)[0]

@@ -1,0 +1,60 @@
+"""The entries of a timeline: who told whom what."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.orders.actions import CUSTOMER
+
+SHOP: Final = "shop"
+SERVICE: Final = "service"
+BANK: Final = "bank"
+SCREENING: Final = "screening"
+PARTIES: Final = (CUSTOMER, SHOP, SERVICE, BANK, SCREENING)
+KINDS: Final = (
+    "request",
+    "response",
+    "status",
+    "attempt-status",
+    "deed",
+    "outcome",
+    "webhook",
+    "webhook-response",
+    "agenda-event",
+    "failure",
+)
+UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class Happening(NamedTuple):
+    """One thing that happened: who told whom what; ``cause`` is the id of an earlier one.
+
+    ``status`` is an HTTP status, or the status that an order or attempt has reached. ``failed`` marks what
+    was refused, lost or declined.
+    """
+
+    id: str
+    at: datetime
+    real_at: datetime
+    sender: str
+    receiver: str
+    kind: str
+    label: str
+    status: int | str | None
+    cause: str | None
+    order_id: str | None
+    failed: bool = False
+    rule: str | None = None
+    detail: str | None = None
+
+
+def short_path(path: str) -> str:
+    """A path with its long ids left out."""
+    return UUID.sub("…", path)
+
+
+def as_mapping(happening: Happening) -> dict[str, Any]:
+    """A happening under the names of the API."""
+    shown: Mapping[str, Any] = happening._asdict()
+    return {{"sender": "from", "receiver": "to"}.get(name, name): value for name, value in shown.items()}

@@ -1,0 +1,53 @@
+"""The clock bar: move the clock, freeze it, or let it run."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from flask import Response, request
+
+from payment_sandbox.forms import read
+from payment_sandbox.operations.clock import advance_clock, change_clock
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.clock import FROZEN, RUNNING
+from payment_sandbox.web.advance_form import AdvanceForm
+from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, go, own_path, url
+from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
+from payment_sandbox.web.routes import route
+
+ADVANCE: Final = AdvanceForm()
+AIMS: Final = ("by", "until", "to")
+RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
+
+
+@route(dashboard, "POST", "/dashboard/<project_id>/clock/", **POSTED)
+def post_clock(project_id: str) -> Response:
+    """Advance the clock, freeze it, or let it run at some rate."""
+    project = enter(project_id)
+    aim = {name: request.form[name].strip() for name in AIMS if request.form.get(name, "").strip()}
+    if aim:
+        advance_clock(project, read(ADVANCE, _with_zone(aim)))
+    elif request.form.get("rate") in RATES:
+        change_clock(project, RUNNING, RATES[request.form["rate"]])
+    elif request.form.get("rate") == FROZEN:
+        change_clock(project, FROZEN)
+    else:
+        raise Invalid([Violation("", "names no time; use by, until, to or rate")])
+    return go(own_path(request.form.get("back", "")) or url(project, "orders/"))
+
+
+@route(dashboard, "GET", "/dashboard/<project_id>/events/", media_type="text/event-stream", errors=(403, 404))
+def get_dashboard_events(project_id: str) -> Response:
+    """Stream the project's events to an open page."""
+    stream = request.environ[STREAM] = EventStream(enter(project_id).events, after_of(request))
+    return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _with_zone(aim: dict[str, str]) -> dict[str, Any]:
+    """A time from a date field has no time zone: it is sandbox time, which is UTC."""
+    try:
+        to = datetime.fromisoformat(aim["to"]) if "to" in aim else None
+    except ValueError:
+        return aim
+    if to is None or to.tzinfo is not None:
+        return aim
+    return {**aim, "to": to.replace(tzinfo=UTC).isoformat()}

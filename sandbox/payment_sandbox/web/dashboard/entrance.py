@@ -1,0 +1,77 @@
+"""The ways in: the first page, the choice of a project, and the sign-in."""
+
+from flask import Response, render_template, request
+from werkzeug.exceptions import NotFound
+
+from payment_sandbox.web.addresses import base_path
+from payment_sandbox.web.auth import registry
+from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.dashboard import signing_in
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, go, own_path, url
+from payment_sandbox.web.routes import route
+
+UNAUTHORIZED = 401
+SIGN_IN = "sign-in"
+
+
+@route(dashboard, "GET", "/", **VIEW)
+def get_root() -> Response:
+    """Lead browsers to the dashboard; other clients get a 404."""
+    if not is_browser():
+        raise NotFound
+    return go(f"{base_path()}/dashboard/")
+
+
+@route(dashboard, "GET", "/dashboard/", **VIEW)
+def get_dashboard() -> Response:
+    """Show the project, or let the browser choose one."""
+    projects = signing_in.visible_projects()
+    if len(projects) == 1:
+        return go(url(projects[0], "orders/"))
+    if not projects and not signing_in.is_open():
+        return go(f"{base_path()}/dashboard/{SIGN_IN}/")
+    body = render_template(
+        "dashboard/projects.html", base=base_path(), projects=projects, is_open=signing_in.is_open()
+    )
+    return Response(body, content_type=HTML)
+
+
+@route(dashboard, "GET", f"/dashboard/{SIGN_IN}/", **VIEW)
+def get_sign_in() -> Response:
+    """Ask for an API key or the control token."""
+    return _sign_in_page()
+
+
+@route(dashboard, "POST", f"/dashboard/{SIGN_IN}/", **POSTED)
+def post_sign_in() -> Response:
+    """Sign in with an API key, for its project, or with the control token, for all."""
+    grant = signing_in.grant_for(request.form.get("secret", "").strip())
+    if grant is None:
+        return _sign_in_page(UNAUTHORIZED)
+    to = f"{base_path()}/dashboard/"
+    project = registry().find_by_id(grant)
+    if project is not None:
+        to = url(project, "orders/")
+    return signing_in.sign_in(go(own_path(request.form.get("next", "")) or to), grant)
+
+
+@route(dashboard, "POST", "/dashboard/sign-out/", **POSTED)
+def post_sign_out() -> Response:
+    """Sign out."""
+    return signing_in.sign_out(go(f"{base_path()}/dashboard/"))
+
+
+@route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW)
+def get_project_page(project_id: str) -> Response:
+    """Lead to the orders of a project."""
+    return go(f"{base_path()}/dashboard/{project_id}/orders/")
+
+
+def _sign_in_page(status: int = 200) -> Response:
+    body = render_template(
+        "dashboard/sign_in.html",
+        base=base_path(),
+        next=own_path(request.values.get("next", "")),
+        is_wrong=status == UNAUTHORIZED,
+    )
+    return Response(body, status=status, content_type=HTML)

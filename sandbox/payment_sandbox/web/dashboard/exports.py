@@ -1,0 +1,81 @@
+"""What can be taken away of an order: its picture, commands, a test, and the evidence."""
+
+from typing import Any, Final
+
+from flask import Response
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.operations.happenings import as_mapping
+from payment_sandbox.operations.history import history
+from payment_sandbox.orders.order import Order
+from payment_sandbox.projects.project import Project
+from payment_sandbox.storage import snapshot
+from payment_sandbox.web.answers.history import deed_record, request_record
+from payment_sandbox.web.answers.overview import order_overview
+from payment_sandbox.web.answers.responses import streamed_answer
+from payment_sandbox.web.dashboard.frame import VIEW, dashboard, enter
+from payment_sandbox.web.dashboard.orders import ORDER, due_of
+from payment_sandbox.web.pictures.mermaid import mermaid
+from payment_sandbox.web.pictures.sequence import Sequence, sequence
+from payment_sandbox.web.pictures.svg import svg
+from payment_sandbox.web.routes import route
+
+EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
+TEXT: Final = {**VIEW, "media_type": "text/plain"}
+
+
+@route(dashboard, "GET", f"{ORDER}picture.svg", **{**VIEW, "media_type": "image/svg+xml"})
+def get_picture(project_id: str, order_id: str) -> Response:
+    """Download the sequence picture of an order."""
+    project = enter(project_id)
+    order = project.find_order(order_id)
+    drawn = svg(_picture(project, order), title=f"What happened to order {order.id}", is_file=True)
+    return _file(drawn, "image/svg+xml", f"order-{order.id[:8]}.svg")
+
+
+@route(dashboard, "GET", f"{ORDER}picture.mmd", **TEXT)
+def get_mermaid(project_id: str, order_id: str) -> Response:
+    """Download the sequence picture of an order as Mermaid text."""
+    project = enter(project_id)
+    order = project.find_order(order_id)
+    return _file(mermaid(_picture(project, order)), "text/plain", f"order-{order.id[:8]}.mmd")
+
+
+@route(dashboard, "GET", f"{ORDER}evidence.json", **TEXT)
+def get_evidence(project_id: str, order_id: str) -> Response:
+    """Download the evidence of an order: snapshot, timeline and journal of its project."""
+    project = enter(project_id)
+    order = project.find_order(order_id)
+    epoch = project.epoch
+    timeline = (
+        {**as_mapping(item), "at": timestamp(item.at), "real_at": timestamp(item.real_at)}
+        for item in history(epoch)
+    )
+    response = streamed_answer(
+        {
+            "format": EVIDENCE_FORMAT,
+            "order_id": order.id,
+            "project_id": project.project_id,
+            "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
+            "timeline": timeline,
+            "journal": (request_record(project, entry) for entry in epoch.journal.entries()),
+            "deeds": map(deed_record, epoch.journal.deeds()),
+            "snapshot": {name: _plain(part) for name, part in snapshot.snapshot_parts(project).items()},
+        }
+    )
+    name = f"order-{order.id[:8]}-evidence.json"
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _picture(project: Project, order: Order) -> Sequence:
+    return sequence(history(project.epoch, order.id), due_of(order_overview(project, order)))
+
+
+def _plain(part: Any) -> Any:
+    return part if isinstance(part, str | int | float | dict | list | None) else list(part)
+
+
+def _file(text: str, media_type: str, name: str) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, mimetype=media_type, headers=headers)

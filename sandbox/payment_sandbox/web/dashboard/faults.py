@@ -1,0 +1,125 @@
+"""The switches for common faults, and the choice of a scenario."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from flask import Response, request
+
+from payment_sandbox.operations.choose_scenario import choose_scenario
+from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
+from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.documents import Document, parse_yaml
+from payment_sandbox.web.answers.overview import scenario_record
+from payment_sandbox.web.auth import registry
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, go, own_path, show, url
+from payment_sandbox.web.routes import route
+
+CREATION: Final = {"method": "POST", "path": "/v1/orders/"}
+YAML_LENGTH_MAX: Final = 256 << 10
+BAD_REQUEST: Final = 400
+
+
+class Switch(NamedTuple):
+    """A common fault that can be switched on and off."""
+
+    name: str
+    label: str
+    kind: str  # faults or webhooks
+    rule: Mapping[str, Any]
+    is_on: bool = False
+
+
+SWITCHES: Final = (
+    Switch(
+        "lost-answer",
+        "The answer to the next new order is lost",
+        "faults",
+        {"when": {**CREATION, "nth": 1}, "then": {"status": 503, "phase": "after"}},
+    ),
+    Switch(
+        "unavailable", "The next call gets a 503", "faults", {"when": {"nth": 1}, "then": {"status": 503}}
+    ),
+    Switch("slow", "Every answer takes 1.5 s", "faults", {"then": {"latency": 1.5}}),
+    Switch("webhook-twice", "Every webhook comes twice", "webhooks", {"then": {"duplicate": 2}}),
+    Switch("webhook-late", "Every webhook is 10 minutes late", "webhooks", {"then": {"delay": "PT10M"}}),
+    Switch("unreachable", "Your shop is unreachable", "webhooks", {"then": {"timeout": True}}),
+)
+
+
+def switches(project: Project) -> list[Switch]:
+    """All switches, as they stand."""
+    document = project.epoch.state.faults.document
+    return [switch._replace(is_on=switch.rule in document.get(switch.kind, ())) for switch in SWITCHES]
+
+
+@route(dashboard, "POST", "/dashboard/<project_id>/faults/", **POSTED)
+def post_switch(project_id: str) -> Response:
+    """Switch a common fault on or off, or remove all faults."""
+    project = enter(project_id)
+    name = request.form.get("switch")
+    if name == "none":
+        project.put_faults({})
+    else:
+        switch = next((switch for switch in switches(project) if switch.name == name), None)
+        if switch is None:
+            raise Unknown(f"there is no switch {name!r}")
+        document = project.epoch.state.faults.document
+        rules = [rule for rule in document.get(switch.kind, ()) if rule != switch.rule]
+        changed = {**document, switch.kind: rules if switch.is_on else [*rules, dict(switch.rule)]}
+        project.put_faults(changed)
+    return go(own_path(request.form.get("back", "")) or url(project, "scenario/"))
+
+
+@route(dashboard, "GET", "/dashboard/<project_id>/scenario/", **VIEW)
+def get_scenario_view(project_id: str) -> Response:
+    """Show the active scenario with its rules, the others, and the faults."""
+    return _shown(enter(project_id))
+
+
+@route(dashboard, "POST", "/dashboard/<project_id>/scenario/", **POSTED)
+def post_scenario(project_id: str) -> Response:
+    """Activate a scenario by its name, or one that was pasted as YAML."""
+    project = enter(project_id)
+    text = request.form.get("yaml", "")
+    try:
+        if text.strip():
+            document = parse_yaml(text)
+            choose_scenario(project, document, registry().catalogue)
+        elif request.form.get("name") == default_scenario().name:
+            project.activate(default_scenario())
+        else:
+            chosen = {"name": request.form.get("name", "")}
+            choose_scenario(project, Document(chosen), registry().catalogue)
+    except Invalid as invalid:
+        return _shown(project, text, invalid.violations)
+    return go(url(project, "scenario/"))
+
+
+def _shown(project: Project, text: str = "", violations: list[Violation] | None = None) -> Response:
+    active = project.epoch.state.scenario
+    others = [default_scenario(), *registry().catalogue.scenarios.values()]
+    lines = text.replace("\r\n", "\n").split("\n") if violations else []
+    return show(
+        "scenario",
+        project,
+        "scenario",
+        BAD_REQUEST if violations else 200,
+        active=scenario_record(project, active),
+        scenarios=others,
+        switches=switches(project),
+        text=text,
+        plain=words,
+        lines=lines,
+        violations=violations or [],
+        wrong_lines={violation.line for violation in violations or [] if violation.line is not None},
+    )
+
+
+def words(data: Any, path: str = "") -> str:
+    """Conditions or outcomes in one line, such as ``amount: 66601; customer.email_address: pays@*``."""
+    if isinstance(data, Mapping):
+        inner = (words(value, f"{path}.{key}" if path else str(key)) for key, value in data.items())
+        return "; ".join(inner) or "any"
+    shown = ", ".join(map(str, data)) if isinstance(data, list) else str(data)
+    return f"{path}: {shown}"

@@ -1,0 +1,219 @@
+"""What all pages of the dashboard share: the blueprint, who may enter, headers, and the frame."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import urlencode, urlsplit
+
+from flask import Blueprint, Response, render_template, request
+
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.operations.agenda import applies, event
+from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.addresses import base_path
+from payment_sandbox.web.after import release_webhooks
+from payment_sandbox.web.auth import registry
+from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.dashboard.signing_in import (
+    form_token,
+    is_open,
+    is_own_form,
+    may_see,
+    visible_projects,
+)
+from payment_sandbox.web.errors import RequestRefused, answer_for
+from payment_sandbox.web.event_loop import catch_up_on_thread
+from payment_sandbox.web.guard import refuse_strangers
+from payment_sandbox.web.routes import route
+
+ASSETS: Final = {
+    "dashboard.css": "text/css",
+    "dashboard.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+ASSET_SECONDS: Final = 3600
+SEE_OTHER: Final = 303
+AGENDA_SHOWN_MAX: Final = 12
+REFRESH_MS_MIN: Final = 300
+REFRESH_MS_PER_WATCHER: Final = 25
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not no-referrer: browsers would then omit the Origin header that the guard needs.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+UUID: Final = Pattern("([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+VIEW: Final[Mapping[str, Any]] = {
+    "media_type": "text/html",
+    "errors": (403, 404),
+    "without_body": (303,),
+    "slow": True,
+}
+POSTED: Final[Mapping[str, Any]] = {
+    "media_type": "text/html",
+    "errors": (400, 403, 404, 409),
+    "status": 303,
+    "waits": True,
+}
+VIEWS: Final = {
+    "orders": "Orders",
+    "webhooks": "Webhooks",
+    "journal": "Journal",
+    "review": "Review",
+    "scenario": "Scenario and faults",
+    "vault": "Cards and QR codes",
+    "settings": "Settings",
+}
+
+dashboard = Blueprint("dashboard", __name__, template_folder="templates")
+dashboard.before_request(refuse_strangers)
+dashboard.after_request(release_webhooks)
+
+
+class SignInNeeded(Exception):
+    """This browser may not see the project."""
+
+
+@dashboard.after_request
+def secure(response: Response) -> Response:
+    """Set security headers."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+@dashboard.app_template_filter("euros")
+def euros(cents: int | None) -> str:
+    """An amount for people."""
+    return "" if cents is None else f"€{cents // 100:,}.{cents % 100:02}"
+
+
+@dashboard.app_template_filter("clock")
+def clock_text(at: datetime | str) -> str:
+    """A time for people, to the second."""
+    text = at if isinstance(at, str) else timestamp(at)
+    return text[:19].replace("T", " ")
+
+
+@dashboard.app_template_filter("short")
+def short(path: str) -> str:
+    """A path for people: of long ids, the beginning is enough to tell them apart."""
+    return UUID.sub(r"\1…", path)
+
+
+def enter(project_id: str) -> Project:
+    """The project of a page, after running everything that is due; its webhooks wait for the response.
+
+    Raises:
+        SignInNeeded: this browser has to sign in first.
+        Unknown: there is no such project.
+        RequestRefused: 403, a post that does not come from our forms.
+    """
+    project = registry().find_by_id(project_id)
+    if project is None or not may_see(project):
+        if is_open():
+            raise Unknown("there is no such project")
+        raise SignInNeeded
+    if request.method == "POST" and not is_own_form(project_id):
+        raise RequestRefused(403, "this form is not from a page of this sandbox; load the page again")
+    catch_up_on_thread(project)
+    exchange().project = project
+    return project
+
+
+def url(project: Project, path: str = "", **query: str | None) -> str:
+    """The address of a page of a project."""
+    given = {name: value for name, value in query.items() if value}
+    return f"{base_path()}/dashboard/{project.project_id}/{path}{'?' if given else ''}{urlencode(given)}"
+
+
+def show(template: str, project: Project, view: str, status: int = 200, **more: Any) -> Response:
+    """A page of a project, in its frame."""
+    epoch = project.epoch
+    watchers = project.events.watchers
+    body = render_template(
+        f"dashboard/{template}.html",
+        base=base_path(),
+        project=project,
+        projects=visible_projects(),
+        url=lambda path="", **query: url(project, path, **query),
+        view=view,
+        views=VIEWS,
+        token=form_token(project.project_id),
+        is_open=is_open(),
+        state=epoch.state,
+        settings=project.settings,
+        now=project.now(),
+        agenda=agenda_rows(project),
+        refresh_ms=max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * watchers),
+        event=project.events.number,
+        **more,
+    )
+    return Response(body, status=status, content_type=HTML)
+
+
+def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str, Any]]:
+    """What is due next."""
+    epoch = project.epoch
+    due = (due for due in epoch.timeline.first() if applies(epoch, due))
+    return [event(found) for found in islice(due, most)]
+
+
+def go(address: str) -> Response:
+    """Redirect the browser with a 303, so that it sends a GET."""
+    return Response(status=SEE_OTHER, headers={"Location": address})
+
+
+def own_path(address: str) -> str:
+    """The address if it is a page of the dashboard, else empty: nobody is led elsewhere."""
+    parts = urlsplit(address)
+    is_own = not parts.scheme and not parts.netloc and parts.path.startswith(f"{base_path()}/dashboard/")
+    return address if is_own and "\\" not in address else ""
+
+
+@dashboard.errorhandler(SignInNeeded)
+def ask_to_sign_in(error: SignInNeeded) -> Response:
+    """Lead to the sign-in, and back."""
+    return go(f"{base_path()}/dashboard/sign-in/?{urlencode({'next': request.full_path.rstrip('?')})}")
+
+
+@dashboard.errorhandler(Refusal)
+@dashboard.errorhandler(Invalid)
+@dashboard.errorhandler(RequestRefused)
+def refuse(error: Exception) -> Response:
+    """Say what is wrong, as a page for browsers and as JSON for others."""
+    answer = answer_for(error)
+    if not is_browser():
+        return answer
+    body = render_template(
+        "dashboard/refused.html",
+        base=base_path(),
+        error=answer.get_json()["error"],
+        back=request.referrer or f"{base_path()}/dashboard/",
+    )
+    return Response(body, status=answer.status_code, content_type=HTML)
+
+
+@route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))
+def get_asset(name: str) -> Response:
+    """Get the stylesheet, the script or the icon."""
+    if name not in ASSETS:
+        raise Unknown(f"there is no asset {name!r}")
+    return Response(asset(name), mimetype=ASSETS[name], headers={"Cache-Control": f"max-age={ASSET_SECONDS}"})
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file that pages refer to."""
+    return files("payment_sandbox.web.dashboard").joinpath("assets", name).read_bytes()

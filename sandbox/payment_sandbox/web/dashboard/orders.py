@@ -1,0 +1,203 @@
+"""Orders: the list, and one order with its picture and the buttons for what is possible now."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+from flask import Response, request
+
+from payment_sandbox.forms import read
+from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.methods import NAMES
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.attempts import offered
+from payment_sandbox.operations.by_hand import act_as_merchant, create_by_hand
+from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.happenings import Happening
+from payment_sandbox.operations.history import history
+from payment_sandbox.orders.actions import ACTIONS as ACTORS
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.addresses import order_page_path
+from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.answers.control import journal_summary
+from payment_sandbox.web.answers.order import OrderForm
+from payment_sandbox.web.answers.overview import order_overview, order_row
+from payment_sandbox.web.dashboard import faults
+from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, go, show, url
+from payment_sandbox.web.pictures.sequence import Due, sequence
+from payment_sandbox.web.pictures.svg import svg
+from payment_sandbox.web.routes import route
+
+ORDER_FORM: Final = OrderForm()
+ROWS_SHOWN: Final = 50
+REQUESTS_SHOWN: Final = 8
+CUSTOMERS: Final = ("customer visit", "customer pay", "customer choose")
+LABELS: Final = {
+    "customer pay": "Customer pays",
+    "customer cancel": "Customer cancels",
+    "customer fail": "Payment fails",
+    "bank credit": "Money arrives",
+    "screening approve": "Screening passes",
+    "screening decline": "Screening declines",
+    "screening error": "Screening fails",
+    "processor settle": "Processor settles",
+    "processor fail": "Processor refuses",
+}
+EUROS: Final = Pattern(r"([0-9]{1,14})(?:\.([0-9]{1,2}))?")
+ORDERS: Final = "/dashboard/<project_id>/orders/"
+ORDER: Final = f"{ORDERS}<order_id>/"
+TEST_ORDER: Final = {
+    "currency": "EUR",
+    "amount": 2295,
+    "description": "Two pairs of wool socks",
+    "order_lines": [
+        {
+            "type": "physical",
+            "name": "Wool socks, blue",
+            "merchant_order_line_id": "socks",
+            "quantity": 2,
+            "amount": 995,
+            "currency": "EUR",
+            "vat_percentage": 2100,
+        },
+        {
+            "type": "shipping_fee",
+            "name": "Shipping",
+            "merchant_order_line_id": "shipping",
+            "quantity": 1,
+            "amount": 305,
+            "currency": "EUR",
+            "vat_percentage": 2100,
+        },
+    ],
+    "customer": {
+        "first_name": "Jan",
+        "last_name": "de Vries",
+        "email_address": "jan@example.com",
+        "country": "NL",
+        "locale": "en-GB",
+    },
+}
+
+
+@route(dashboard, "GET", ORDERS, **VIEW)
+def get_orders_view(project_id: str) -> Response:
+    """Show the orders, newest first."""
+    project = enter(project_id)
+    return _shown(project, None)
+
+
+@route(dashboard, "POST", ORDERS, **POSTED)
+def post_test_order(project_id: str) -> Response:
+    """Create a test order, so that there is something to pay."""
+    project = enter(project_id)
+    hold_webhooks()
+    order = create_by_hand(project, {**read(ORDER_FORM, TEST_ORDER), "client": {}})
+    return go(url(project, f"orders/{order.id}/"))
+
+
+@route(dashboard, "GET", ORDER, **VIEW)
+def get_order_view(project_id: str, order_id: str) -> Response:
+    """Show everything about one order."""
+    project = enter(project_id)
+    order = project.find_order(order_id)
+    if order.refund_of_order_id is not None:
+        return go(url(project, f"orders/{order.refund_of_order_id}/"))
+    return _shown(project, order)
+
+
+@route(dashboard, "POST", f"{ORDER}act/", **POSTED)
+def post_order_action(project_id: str, order_id: str) -> Response:
+    """Act as the customer, the bank, the screening, the processor, or the merchant by hand."""
+    project = enter(project_id)
+    actor, _, name = request.form.get("action", "").partition(" ")
+    hold_webhooks()
+    if actor == "merchant":
+        act_as_merchant(project, order_id, name, typed_cents("amount"))
+    else:
+        details = {field: request.form.get(field) or None for field in ("card", "reason", "payment_method")}
+        act(project, order_id, Action(actor, name, amount_cents=typed_cents("amount"), **details))
+    order = project.find_order(order_id)
+    return go(url(project, f"orders/{order.refund_of_order_id or order.id}/"))
+
+
+def typed_cents(field: str) -> int | None:
+    """An amount typed as euros, such as 12.95; None if the field is empty.
+
+    Raises:
+        Invalid: not an amount.
+    """
+    typed = request.form.get(field, "").strip().replace(",", ".").removeprefix("€")
+    if not typed:
+        return None
+    found = EUROS.fullmatch(typed)
+    if found is None:
+        raise Invalid([Violation(field, "must be an amount in euros, such as 12.95")])
+    return int(found[1]) * 100 + int((found[2] or "").ljust(2, "0"))
+
+
+def due_of(overview: Mapping[str, Any]) -> list[Due]:
+    """What is due for an order, for its picture."""
+    agenda = overview["agenda"]
+    return [Due(datetime.fromisoformat(item["at"]), item["kind"].replace("-", " ")) for item in agenda]
+
+
+def link_of(project: Project, happening: Happening) -> str | None:
+    """The page with headers and bodies of a request or webhook."""
+    if happening.kind in ("request", "response"):
+        return url(project, f"requests/{happening.id.partition('/')[0]}/")
+    if happening.kind in ("webhook", "webhook-response"):
+        return url(project, f"webhooks/{happening.id.partition('/')[0]}/")
+    return None
+
+
+def _shown(project: Project, order: Order | None) -> Response:
+    query = request.args
+    status, method = query.get("status") or None, query.get("method") or None
+    wanted = Wanted(status, method, query.get("text") or None, query.get("before") or None)
+    rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
+    newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
+    return show(
+        "orders",
+        project,
+        "orders",
+        rows=[order_row(project, row) for row in rows[:ROWS_SHOWN]],
+        has_more=len(rows) > ROWS_SHOWN,
+        wanted=wanted,
+        statuses=[status.value for status in OrderStatus],
+        methods=NAMES,
+        requests=[journal_summary(entry) for entry in islice(newest, REQUESTS_SHOWN)],
+        switches=faults.switches(project),
+        **(_one(project, order) if order is not None else {"order": None}),
+    )
+
+
+def _one(project: Project, order: Order) -> dict[str, Any]:
+    happenings = history(project.epoch, order.id)
+    overview = order_overview(project, order)
+    link = partial(link_of, project)
+    picture = sequence(happenings, due_of(overview), link)
+    possible = [f"{actor} {name}" for actor in ACTORS for name in overview["actions"][actor]]
+    can_pay = any(name in CUSTOMERS for name in possible)
+    return {
+        "order": overview["order"],
+        "row": order_row(project, order),
+        "overview": overview,
+        "possible": possible,
+        "labels": LABELS,
+        "offered": offered(project.settings, order),
+        "page_path": order_page_path(project, order) if can_pay else None,
+        "happenings": happenings,
+        "link": link,
+        "picture": svg(picture, title=f"What happened to order {order.id}"),
+        "curl": curl(project, order),
+        "test_code": test_code(project, order),
+        "pretty": pretty,
+    }

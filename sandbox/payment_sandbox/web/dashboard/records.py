@@ -1,0 +1,107 @@
+"""What happened, in detail: webhooks, requests, the journal, the review, stored cards and QR codes."""
+
+from typing import Final
+
+from flask import Response, request
+
+from payment_sandbox.operations.redeliver_webhook import redeliver
+from payment_sandbox.operations.review import review
+from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.web.addresses import qr_page_path
+from payment_sandbox.web.answers.control import delivery_record, delivery_summary, journal_summary
+from payment_sandbox.web.answers.history import newest_page, request_record
+from payment_sandbox.web.dashboard.copies import pretty
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, go, own_path, show, url
+from payment_sandbox.web.routes import route
+
+ROWS_SHOWN: Final = 50
+PROJECT: Final = "/dashboard/<project_id>"
+
+
+@route(dashboard, "GET", f"{PROJECT}/webhooks/", **VIEW)
+def get_webhooks_view(project_id: str) -> Response:
+    """Show the webhooks, newest first, with each attempt."""
+    project = enter(project_id)
+    state, store = request.args.get("state") or None, project.epoch.store
+    deliveries = store.deliveries()
+    wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
+    query = {"limit": str(ROWS_SHOWN + 1), **_before()}
+    page = newest_page(wanted, query, lambda known: store.delivery(known) is not None)[::-1]
+    return show(
+        "webhooks",
+        project,
+        "webhooks",
+        rows=[delivery_summary(delivery, project.masking) for delivery in page[:ROWS_SHOWN]],
+        has_more=len(page) > ROWS_SHOWN,
+        states=[state.value for state in DeliveryState],
+        state_wanted=state,
+        untold=len(project.epoch.journal.statuses) if not deliveries else 0,
+    )
+
+
+@route(dashboard, "GET", f"{PROJECT}/webhooks/<delivery_id>/", **VIEW)
+def get_webhook_view(project_id: str, delivery_id: str) -> Response:
+    """Show one webhook with the headers and bodies of its attempts."""
+    project = enter(project_id)
+    delivery = project.epoch.store.delivery(delivery_id)
+    if delivery is None:
+        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
+    return show("webhook", project, "webhooks", webhook=delivery_record(delivery, project.masking))
+
+
+@route(dashboard, "POST", f"{PROJECT}/webhooks/<delivery_id>/redeliver/", **POSTED)
+def post_redelivery_view(project_id: str, delivery_id: str) -> Response:
+    """Deliver a webhook again, now."""
+    project = enter(project_id)
+    redeliver(project, delivery_id)
+    return go(own_path(request.form.get("back", "")) or url(project, f"webhooks/{delivery_id}/"))
+
+
+@route(dashboard, "GET", f"{PROJECT}/journal/", **VIEW)
+def get_journal_view(project_id: str) -> Response:
+    """Show the requests to the merchant API, newest first."""
+    project = enter(project_id)
+    journal = project.epoch.journal
+    query = {"limit": str(ROWS_SHOWN + 1), **_before()}
+    newest = journal.entries(newest_first=True, with_bodies=False)
+    page = newest_page(newest, query, lambda known: journal.find(known) is not None)[::-1]
+    return show(
+        "journal",
+        project,
+        "journal",
+        rows=[journal_summary(entry) for entry in page[:ROWS_SHOWN]],
+        has_more=len(page) > ROWS_SHOWN,
+        dropped=journal.dropped,
+    )
+
+
+@route(dashboard, "GET", f"{PROJECT}/requests/<entry_id>/", **VIEW)
+def get_request_view(project_id: str, entry_id: str) -> Response:
+    """Show one request and its response, with headers and bodies."""
+    project = enter(project_id)
+    entry = project.epoch.journal.find(entry_id)
+    if entry is None:
+        raise Unknown(f"the journal has no request {entry_id!r} (any more)")
+    return show("request", project, "journal", entry=request_record(project, entry), pretty=pretty)
+
+
+@route(dashboard, "GET", f"{PROJECT}/review/", **VIEW)
+def get_review_view(project_id: str) -> Response:
+    """Show mistakes of the integration."""
+    project = enter(project_id)
+    return show("review", project, "review", findings=review(project.epoch))
+
+
+@route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
+def get_vault_view(project_id: str) -> Response:
+    """Show the stored cards and the QR codes."""
+    project = enter(project_id)
+    store = project.epoch.store
+    codes = [(asked, qr_page_path(project, asked)) for asked in reversed(store.qr_requests())]
+    cards = store.credentials()[::-1]
+    return show("vault", project, "vault", cards=cards[:ROWS_SHOWN], codes=codes[:ROWS_SHOWN])
+
+
+def _before() -> dict[str, str]:
+    return {"before": request.args["before"]} if request.args.get("before") else {}

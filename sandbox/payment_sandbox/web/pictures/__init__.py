@@ -1,0 +1,1 @@
+"""Sequence pictures: who told whom what, as SVG and as Mermaid text."""

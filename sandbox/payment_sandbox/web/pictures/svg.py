@@ -1,0 +1,105 @@
+"""A sequence picture as SVG: arrows between lanes; colours come from classes where a stylesheet has them."""
+
+from collections.abc import Iterator
+from html import escape
+from typing import Final
+
+from payment_sandbox.web.pictures.sequence import LANES, Row, Sequence
+
+WIDTH: Final = 720
+LEFT: Final = 120  # of the first lane: the time column is before it
+RIGHT: Final = 60  # from the last lane to the edge
+TOP: Final = 44
+ROW_HEIGHT: Final = 30
+ARROW: Final = 5
+CHARACTER_WIDTH: Final = 6.2
+LABEL_LENGTH_MAX: Final = 64
+COLOURS: Final = {"ok": "#0b5d57", "failed": "#a3231f", "quiet": "#4d5c5a", "due": "#8a6a1f"}
+FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
+
+
+def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = False) -> str:
+    """The picture; as a file it says what it is, and has a white ground."""
+    height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.left_out)) + 14
+    role = "group" if any(row.link for row in picture.rows) else "img"
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}" role="{role}" aria-label="{escape(title)}" '
+        f'font-family="{FONT}" font-size="11">'
+    )
+    ground = f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>' if is_file else ""
+    pieces = [head, ground, *_lanes(picture, height), *_rows(picture), "</svg>"]
+    return "\n".join(filter(None, pieces))
+
+
+def _places(picture: Sequence) -> dict[str, float]:
+    apart = (WIDTH - LEFT - RIGHT) / (len(picture.lanes) - 1)
+    return {lane: LEFT + apart * number for number, lane in enumerate(picture.lanes)}
+
+
+def _lanes(picture: Sequence, height: int) -> Iterator[str]:
+    for lane, x in _places(picture).items():
+        yield (
+            f'<text x="{x:g}" y="18" text-anchor="middle" font-weight="650" font-size="13" class="lane">'
+            f"{LANES[lane]}</text>"
+            f'<line x1="{x:g}" y1="28" x2="{x:g}" y2="{height - 8}" stroke="#b9c4c1" class="lane-line"/>'
+        )
+
+
+def _rows(picture: Sequence) -> Iterator[str]:
+    places, y = _places(picture), TOP + 10
+    if picture.left_out:
+        yield _text(WIDTH / 2, y, f"… {picture.left_out} earlier entries", COLOURS["quiet"], "quiet")
+        y += ROW_HEIGHT
+    for row in picture.rows:
+        parts = [f'<g class="row {row.look}">']
+        if row.title:
+            parts.append(f"<title>{escape(row.title)}</title>")
+        if row.time:
+            parts.append(_text(4, y + 4, row.time, COLOURS["quiet"], "time", anchor="start"))
+        parts.append(
+            _note(row, places[row.sender], y) if row.sender == row.receiver else _arrow(row, places, y)
+        )
+        drawn = "".join([*parts, "</g>"])
+        yield f'<a href="{escape(row.link)}">{drawn}</a>' if row.link else drawn
+        y += ROW_HEIGHT
+
+
+def _arrow(row: Row, places: dict[str, float], y: float) -> str:
+    begin, end = places[row.sender], places[row.receiver]
+    tip = end - ARROW if end > begin else end + ARROW
+    colour = COLOURS[row.look]
+    dash = ' stroke-dasharray="4 3"' if row.is_answer else ""
+    label = _cut(row.label, abs(end - begin) + 40)
+    return (
+        f'<line x1="{begin:g}" y1="{y}" x2="{tip:g}" y2="{y}" stroke="{colour}" stroke-width="1.5"{dash}/>'
+        f'<path d="M {end:g} {y} L {tip:g} {y - ARROW} L {tip:g} {y + ARROW} Z" fill="{colour}"/>'
+        + _text((begin + end) / 2, y - 5, label, colour, "label")
+    )
+
+
+def _note(row: Row, x: float, y: float) -> str:
+    """A status as a full pill, other notes as an outlined one."""
+    colour = COLOURS[row.look]
+    label = _cut(row.label, 2 * (WIDTH - x))
+    width = max(64.0, len(label) * CHARACTER_WIDTH + 20)
+    x = min(x, WIDTH - width / 2 - 2)
+    if row.is_status:
+        look, ink = f'fill="{colour}"', "#ffffff"
+    else:
+        dash = ' stroke-dasharray="3 3"' if row.look == "due" else ""
+        look, ink = f'fill="#ffffff" stroke="{colour}"{dash} class="outlined"', colour
+    text_class = "on-pill" if row.is_status else "label"
+    return f'<rect x="{x - width / 2:g}" y="{y - 10}" width="{width:g}" height="20" rx="10" {look}/>' + _text(
+        x, y + 4, label, ink, text_class
+    )
+
+
+def _text(x: float, y: float, text: str, colour: str, name: str, anchor: str = "middle") -> str:
+    place = f'x="{x:g}" y="{y:g}" text-anchor="{anchor}"'
+    return f'<text {place} fill="{colour}" class="{name}">{escape(text)}</text>'
+
+
+def _cut(label: str, room: float) -> str:
+    length = min(LABEL_LENGTH_MAX, int(room / CHARACTER_WIDTH))
+    return label if len(label) <= length else f"{label[: length - 1]}…"

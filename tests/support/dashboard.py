@@ -1,0 +1,50 @@
+"""The dashboard as a browser without scripts uses it: pages, forms and buttons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import requests
+
+from tests.support.driver import Sandbox
+from tests.support.payer import HTML, Form, Page
+
+
+class Dashboard:
+    """One browser; it follows redirects and keeps cookies."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.base = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/"
+        self.http = requests.Session()
+        self.http.headers.update(HTML)
+
+    def open(self, path: str = "orders/", status: int = 200) -> Page:
+        """A page of the project."""
+        address = path if path.startswith("http") else f"{self.base}{path}"
+        return self._checked(self.http.get(address, timeout=10), status)
+
+    def press(self, page: Page, value: str, status: int = 200, **fields: str) -> Page:
+        """Press the button with this value; the fields of its form are sent, too, with these changes."""
+        form, name = self.button(page, value)
+        return self.send(form, {name: value, **fields}, page, status)
+
+    def send(self, form: Form, fields: dict[str, Any], page: Page, status: int = 200) -> Page:
+        """Send a form with these fields in addition to its own."""
+        headers = {"Origin": self.sandbox.url, "Referer": page.url}
+        sent = {**form.fields, **fields}
+        return self._checked(self.http.post(form.action, data=sent, headers=headers, timeout=10), status)
+
+    def button(self, page: Page, value: str) -> tuple[Form, str]:
+        """The form and the name of a button."""
+        for form in page.forms:
+            for name, known in form.buttons:
+                if known == value:
+                    return form, name
+        raise AssertionError(f"there is no button {value!r} among {[form.buttons for form in page.forms]}")
+
+    def _checked(self, answer: requests.Response, status: int) -> Page:
+        assert answer.status_code == status, answer.text[:2000]
+        assert "script-src 'self'" in answer.headers["Content-Security-Policy"]
+        assert self.sandbox.key not in answer.text, "no page has an API key"
+        return Page(answer)

@@ -1,0 +1,198 @@
+"""Orders on the dashboard: the list, one order, and the buttons for what is possible now."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.dashboard import Dashboard
+from tests.support.driver import NOBODY, Sandbox, by, card
+from tests.support.shop import Shop
+
+VIEWS = ("orders/", "webhooks/", "journal/", "review/", "scenario/", "vault/", "settings/")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_is_there_from_the_beginning(sandbox: Sandbox, view: str) -> None:
+    """Also of a project in which nothing has happened."""
+    page = Dashboard(sandbox).open(view)
+    assert page.language == "en"
+    assert page.ids["now"] == "2026-03-01 12:00:00"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_shows_a_busy_project(watched: Sandbox, shop: Shop, view: str) -> None:
+    """Failed webhooks, faults, stored cards, codes, a scenario with all kinds of rules."""
+    shop.answer = lambda received: 500
+    watched.place(card(payment_method_details={"recurring_type": "first"}), merchant_order_id="<b>&")
+    watched.pay(watched.place(card(payment_method_details={"recurring_type": "first"}), amount=700))
+    watched.post("/v1/bankqr/", {"amount": 5})
+    watched.put("/control/scenario/", {"name": "everything-at-once"})
+    watched.put("/control/faults/", {"faults": [{"when": {"nth": 9}, "then": {"status": 503}}]})
+    watched.settle()
+    page = Dashboard(watched).open(view)
+    assert "<b>&" not in page.answer.text
+
+
+def test_the_first_page_leads_to_the_orders(sandbox: Sandbox) -> None:
+    """For browsers; another client gets a 404."""
+    browser = Dashboard(sandbox)
+    page = browser.open(f"{sandbox.url}/")
+    assert page.url.endswith("/dashboard/"), "this server has many projects"
+    assert browser.base.removeprefix(sandbox.url) + "orders/" in page.links
+    assert sandbox.get("/").status_code == 404
+
+
+def test_a_newcomer_pays_a_test_order(sandbox: Sandbox) -> None:
+    """From the empty list: one button creates it, one link leads to its payment page."""
+    browser = Dashboard(sandbox)
+    empty = browser.open()
+    assert "empty" in empty.ids
+    form = next(form for form in empty.forms if form.action.endswith("orders/") and "token" in form.fields)
+    page = browser.send(form, {}, empty)
+    assert "22.95" in page.text
+    (paying,) = {link for link in page.links if link.startswith("/pay/")}
+    order_id = page.url.rstrip("/").rpartition("/")[2]
+    assert order_id in paying
+    assert "creates a test order" in page.text
+    assert sandbox.get("/control/journal/?count=1").json() == {"count": 0}, "it is no request of the shop"
+    assert sandbox.read(order_id)["status"] == "new"
+
+
+def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
+    """By text, status and method."""
+    for number in range(52):
+        sandbox.place(by("bank-transfer"), merchant_order_id=f"shop-{number}")
+    sandbox.pay(sandbox.place(card(), merchant_order_id="paid"))
+    browser = Dashboard(sandbox)
+    first = browser.open()
+    rows = [name for name in first.ids if name.startswith("order-") and len(name) > 30]
+    assert len(rows) == 50
+    older = next(link for link in first.links if "before=" in link)
+    page = browser.open(f"{sandbox.url}{older}")
+    assert [text for text in ("shop-0", "shop-1", "shop-2") if text in page.text] == [
+        "shop-0",
+        "shop-1",
+        "shop-2",
+    ]
+    assert "shop-3" not in page.text
+    for query, found in (("text=PAID", "paid"), ("status=completed", "paid"), ("method=credit-card", "paid")):
+        page = browser.open(f"orders/?{query}")
+        assert found in page.text
+        assert "shop-50" not in page.text
+    assert "no-match" in browser.open("orders/?text=nothing").ids
+
+
+Make = Callable[[Sandbox], dict[str, Any]]
+DEEDS: list[tuple[str, Make, str]] = [
+    ("customer pay", lambda sandbox: sandbox.place(card()), "completed"),
+    ("customer cancel", lambda sandbox: sandbox.place(by("wallet-web")), "cancelled"),
+    ("customer fail", lambda sandbox: sandbox.place(card()), "error"),
+    ("customer choose", lambda sandbox: sandbox.place(payment_methods=["wallet-web"]), "processing"),
+    ("merchant cancel", lambda sandbox: sandbox.place(card()), "cancelled"),
+    ("merchant capture", lambda sandbox: sandbox.authorized(), "completed"),
+    ("merchant void", lambda sandbox: sandbox.authorized(), "cancelled"),
+    ("merchant refund", lambda sandbox: sandbox.pay(sandbox.place(card())), "completed"),
+]
+
+
+@pytest.mark.parametrize(("deed", "make", "status"), DEEDS, ids=[deed for deed, _, _ in DEEDS])
+def test_every_button_does_what_it_says(sandbox: Sandbox, deed: str, make: Make, status: str) -> None:
+    """And the page shows the result; what is no longer possible has no button any more."""
+    order = make(sandbox)
+    browser = Dashboard(sandbox)
+    page = browser.press(browser.open(f"orders/{order['id']}/"), deed)
+    assert sandbox.read(order)["status"] == status
+    assert status in page.text
+    told = sandbox.get("/control/deeds/", params={"order_id": order["id"]}).json()["items"][-1]
+    assert (f"{told['actor']} {told['action']}", told["via"]) == (deed, "control")
+    if deed != "customer choose":
+        assert deed not in page.buttons
+
+
+def test_money_and_screenings_have_buttons(live: Sandbox) -> None:
+    """For banks, screenings and processors, too."""
+    browser = Dashboard(live)
+    live.scenario(
+        {"when": {"payment_method": "pay-later-a"}, "then": {"screening": "needs-time", "after": "PT1H"}},
+        {"when": {"refund": True}, "then": {"processor": "settles", "after": "PT1H"}},
+    )
+    transfer = live.place(by("bank-transfer"))
+    assert "completed" in browser.press(browser.open(f"orders/{transfer['id']}/"), "bank credit").text
+    screened = live.place_with_lines("pay-later-a")
+    page = browser.press(browser.open(f"orders/{screened['id']}/"), "screening decline")
+    assert live.status(screened)[0] in page.text
+    refund = live.post(f"/v1/orders/{transfer['id']}/refunds/", {"amount": 1}).json()
+    page = browser.press(browser.open(f"orders/{transfer['id']}/"), "processor settle")
+    assert live.read(refund["id"])["status"] == "completed"
+    assert page.url.endswith(f"{transfer['id']}/"), "a refund is shown with its order"
+    assert browser.open(f"orders/{refund['id']}/").url == page.url
+
+
+def test_part_of_an_authorization_is_captured(sandbox: Sandbox) -> None:
+    """By an amount in euros; what is no amount is refused, and nothing happens."""
+    order = sandbox.authorized()
+    browser = Dashboard(sandbox)
+    page = browser.open(f"orders/{order['id']}/")
+    browser.press(page, "merchant capture", amount="5,50")
+    taken = sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"]
+    assert {"action": "capture", "amount_max": 1450} in taken
+    for wrong in ("5.505", "five", "-1", "99999999999999999", "٣"):
+        refused = browser.press(page, "merchant capture", 400, amount=wrong)
+        assert "must be an amount in euros" in refused.text
+    too_much = browser.press(page, "merchant capture", 409, amount="14.51")
+    assert "refused" in too_much.ids
+    assert sandbox.get(f"/control/orders/{order['id']}/").json()["actions"]["merchant"] == taken
+
+
+def test_an_order_shows_who_told_whom_what(watched: Sandbox, shop: Shop) -> None:
+    """As a picture with links, as text, and with its webhooks; a click leads to headers and bodies."""
+    shop.answer = lambda received: 503
+    shop.says = b"database is locked"
+    order = watched.acted(watched.place(card(), merchant_order_id="shop-7"), "customer visit")
+    watched.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1})
+    watched.settle()
+    browser = Dashboard(watched)
+    page = browser.open(f"orders/{order['id']}/")
+    for words in ("POST /v1/orders/", "opens the payment page", "webhook, try 1", "503", "409 SET-49", "due"):
+        assert words in page.text, words
+    request = next(link for link in page.links if "/requests/" in link)
+    assert "Content-Type" in browser.open(f"{watched.url}{request}").text
+    webhook = next(link for link in page.links if "/webhooks/" in link and not link.endswith("webhooks/"))
+    shown = browser.open(f"{watched.url}{webhook}").text
+    assert "database is locked" in shown
+    assert order["id"] in shown
+    assert "Nobody was told" not in page.text
+
+
+def test_nobody_told_is_said(sandbox: Sandbox) -> None:
+    """Where a status has changed and no address is set."""
+    order = sandbox.pay(sandbox.place(card()))
+    assert "nobody-told" in Dashboard(sandbox).open(f"orders/{order['id']}/").ids
+
+
+def test_an_order_can_be_taken_away(sandbox: Sandbox) -> None:
+    """As SVG, Mermaid and evidence; none of them has a key or a card number."""
+    order = sandbox.pay(sandbox.place(card(), description="4012888888881881"))
+    browser = Dashboard(sandbox)
+    place = f"orders/{order['id']}/"
+    svg = browser.http.get(f"{browser.base}{place}picture.svg", timeout=5)
+    assert svg.headers["Content-Type"].startswith("image/svg+xml")
+    assert "POST /v1/orders/" in svg.text
+    assert "<a " not in svg.text, "a file cannot lead anywhere"
+    mermaid = browser.http.get(f"{browser.base}{place}picture.mmd", timeout=5).text
+    assert mermaid.startswith("sequenceDiagram\n")
+    assert "    shop->>service: POST /v1/orders/" in mermaid
+    evidence = json.loads(browser.http.get(f"{browser.base}{place}evidence.json", timeout=5).text)
+    assert evidence["order_id"] == order["id"]
+    assert {"snapshot", "timeline", "journal", "deeds"} <= evidence.keys()
+    assert sandbox.key not in json.dumps(evidence)
+
+
+def test_what_is_not_there_is_a_page(sandbox: Sandbox) -> None:
+    """With a way back."""
+    browser = Dashboard(sandbox)
+    for path in (f"orders/{NOBODY}/", "requests/request-9/", "webhooks/none/"):
+        assert "refused" in browser.open(path, 404).ids
+    browser.open(f"{sandbox.url}/dashboard/{NOBODY}/orders/", 404)

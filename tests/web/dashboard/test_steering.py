@@ -1,0 +1,215 @@
+"""Steering a project from the dashboard: clock, webhooks, scenario, faults, settings, snapshot."""
+
+import json
+
+import pytest
+
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, by, card
+from tests.support.payer import Page
+from tests.support.shop import Shop
+
+
+def form_to(page: Page, path: str) -> int:
+    """The index of the form that is sent to a path."""
+    return next(index for index, form in enumerate(page.forms) if form.action.endswith(path))
+
+
+@pytest.mark.parametrize(
+    ("button", "now"),
+    [
+        ("PT1M", "2026-03-01 12:01:00"),
+        ("PT30M", "2026-03-01 12:30:00"),
+        ("P1D", "2026-03-02 12:00:00"),
+        ("P7D", "2026-03-08 12:00:00"),
+        ("next", "2026-03-01 12:30:00"),
+        ("idle", "2026-03-31 12:00:00"),
+    ],
+)
+def test_the_clock_is_moved(sandbox: Sandbox, button: str, now: str) -> None:
+    """By each button; the page that was open is shown again."""
+    sandbox.place(card())
+    sandbox.place(by("bank-transfer"))
+    browser = Dashboard(sandbox)
+    page = browser.press(browser.open("webhooks/"), button)
+    assert page.ids["now"] == now
+    assert page.url.endswith("/webhooks/")
+
+
+def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
+    """To one that is typed, and to that of an agenda entry; never back."""
+    order = sandbox.place(card())
+    browser = Dashboard(sandbox)
+    page = browser.open()
+    moved = browser.press(page, sandbox.agenda()[0]["at"])
+    assert moved.ids["now"] == "2026-03-01 12:30:00"
+    assert sandbox.read(order)["status"] == "expired"
+    clock = page.forms[1] if page.forms[1].fields.get("to") else page.forms[form_to(page, "clock/") + 1]
+    page = browser.send(clock, {"to": "2026-03-05T00:00:00"}, page)
+    assert page.ids["now"] == "2026-03-05 00:00:00"
+    refused = browser.send(clock, {"to": "2026-03-04T00:00:00"}, page, 400)
+    assert "time only moves forward" in refused.text
+    browser.send(clock, {"to": "tomorrow"}, page, 400)
+
+
+def test_the_clock_runs_and_freezes(sandbox: Sandbox) -> None:
+    """At a rate."""
+    browser = Dashboard(sandbox)
+    page = browser.press(browser.open(), "3600")
+    assert page.ids["mode"] == "running ×3600"
+    assert sandbox.get("/control/clock/").json()["rate"] == 3600
+    assert browser.press(page, "frozen").ids["mode"] == "frozen"
+
+
+def test_a_webhook_is_redelivered(watched: Sandbox, shop: Shop) -> None:
+    """From the list of webhooks; failed ones are found by a filter."""
+    shop.answer = lambda received: 500
+    watched.acted(watched.place(card()), "customer visit")
+    watched.settle()
+    watched.advance("PT30M")
+    shop.answer = lambda received: 204
+    browser = Dashboard(watched)
+    assert "failed" in browser.open("webhooks/?state=failed").text
+    page = browser.open("webhooks/?state=failed")
+    again = next(form for form in page.forms if "/redeliver/" in form.action)
+    browser.send(again, {}, page)
+    first = watched.webhooks()[0]
+    assert (first["state"], len(first["attempts"])) == ("delivered", 11)
+
+
+def test_the_webhook_address_is_set_where_it_is_missing(sandbox: Sandbox, shop: Shop) -> None:
+    """On the page of webhooks; what is no address is refused in place."""
+    sandbox.pay(sandbox.place(card()))
+    browser = Dashboard(sandbox)
+    page = browser.open("webhooks/")
+    assert "nobody was told" in page.ids["no-address"]
+    asking = next(form for form in page.forms if "webhook_url" in form.fields)
+    wrong = browser.send(asking, {"webhook_url": "localhost"}, page, 400)
+    assert "error-webhook_url" in wrong.ids
+    page = browser.send(asking, {"webhook_url": shop.url}, page)
+    assert "no-address" not in page.ids
+    assert sandbox.get("/control/project/").json()["settings"]["webhook_url"] == shop.url
+
+
+def test_a_scenario_is_chosen(sandbox: Sandbox) -> None:
+    """By name; its rules show how often they have matched."""
+    browser = Dashboard(sandbox)
+    page = browser.open("scenario/")
+    choice = next(form for form in page.forms if "name" in form.fields and "yaml" not in form.fields)
+    page = browser.send(choice, {"name": "second-try-works"}, page)
+    sandbox.place(card())
+    page = browser.open("scenario/")
+    assert "second-try-works" in page.text
+    assert "customer: fails" in page.ids["rules"]
+    assert sandbox.get("/control/scenarios/second-try-works/").json()["rules"][0]["uses"] == 1
+    page = browser.send(choice, {"name": "default"}, page)
+    assert sandbox.get("/control/scenario/").json()["name"] == "default"
+
+
+def test_a_scenario_is_pasted(sandbox: Sandbox) -> None:
+    """Mistakes are shown at their lines, and the text stays."""
+    browser = Dashboard(sandbox)
+    page = browser.open("scenario/")
+    pasting = next(form for form in page.forms if "scenario/" in form.action and "name" not in form.fields)
+    wrong = "name: mine\nrules:\n  - when: {amount: 5}\n    then: {custmer: pays}\n"
+    refused = browser.send(pasting, {"yaml": wrong}, page, 400)
+    assert "Line 4, column" in refused.ids["mistakes"]
+    assert "customer" in refused.ids["mistakes"]
+    assert "custmer: pays" in refused.ids["yaml"]
+    assert sandbox.get("/control/scenario/").json()["name"] == "default"
+    browser.send(pasting, {"yaml": wrong.replace("custmer", "customer").replace("\n", "\r\n")}, page)
+    assert sandbox.get("/control/scenario/").json()["name"] == "mine"
+
+
+SWITCHES = ("lost-answer", "unavailable", "slow", "webhook-twice", "webhook-late", "unreachable")
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_faults_are_switched_on_and_off(sandbox: Sandbox, name: str) -> None:
+    """One without the others, and beside those that were set otherwise."""
+    own = {"when": {"path": "/v1/nothing/"}, "then": {"status": 500}}
+    sandbox.put("/control/faults/", {"faults": [own]})
+    browser = Dashboard(sandbox)
+    page = browser.press(browser.open("scenario/"), name)
+    document = sandbox.get("/control/faults/").json()
+    assert len(document["faults"]) + len(document["webhooks"]) == 2
+    assert page.ids[f"switch-{name}"] == "on"
+    page = browser.press(page, name)
+    assert sandbox.get("/control/faults/").json() == {"faults": [own], "webhooks": []}
+    browser.press(page, "none")
+    assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+
+
+def test_a_switched_fault_strikes(watched: Sandbox, shop: Shop) -> None:
+    """The answer to a creation is lost, once; webhooks come twice."""
+    browser = Dashboard(watched)
+    browser.press(browser.press(browser.open(), "lost-answer"), "webhook-twice")
+    assert watched.create(card()).status_code == 503
+    watched.pay(watched.place(card()))
+    watched.settle()
+    assert len(shop.received) == 4
+    assert len(watched.get("/control/orders/").json()["items"]) == 2
+
+
+def test_settings_are_changed(sandbox: Sandbox) -> None:
+    """All of them by one form; what is wrong is said beside the field, and nothing changes."""
+    browser = Dashboard(sandbox)
+    page = browser.open("settings/")
+    before = sandbox.get("/control/project/").json()["settings"]
+    form = page.forms[form_to(page, "settings/")]
+    browser.send(form, {}, page)
+    assert sandbox.get("/control/project/").json()["settings"] == before
+    changes = {"name": "Kousen", "mode": "live", "aliases": '{"mine": "wallet-web"}', "absolute_urls": "1"}
+    browser.send(form, {**changes, "payment_methods": ["credit-card", "wallet-web"]}, page)
+    found = sandbox.get("/control/project/").json()["settings"]
+    assert (found["name"], found["mode"], found["aliases"]) == ("Kousen", "live", {"mine": "wallet-web"})
+    assert (found["absolute_urls"], found["payment_methods"]) == (True, ["credit-card", "wallet-web"])
+    wrong = browser.send(form, {"webhook_url": "ftp://x", "name": "Other"}, page, 400)
+    assert "error-webhook_url" in wrong.ids
+    assert sandbox.get("/control/project/").json()["settings"] == found
+
+
+def test_a_project_is_saved_loaded_and_reset(sandbox: Sandbox) -> None:
+    """As a file; one that is no snapshot is refused."""
+    order = sandbox.place(card())
+    browser = Dashboard(sandbox)
+    saved = browser.http.get(f"{browser.base}state/", timeout=5)
+    assert "attachment" in saved.headers["Content-Disposition"]
+    assert saved.json() == sandbox.get("/control/state/").json()
+    page = browser.open("settings/")
+    browser.send(page.forms[form_to(page, "reset/")], {}, page)
+    assert sandbox.get(f"/v1/orders/{order['id']}/").status_code == 404
+    token = page.forms[form_to(page, "state/")].fields["token"]
+
+    def load(text: str) -> int:
+        headers = {"Origin": sandbox.url}
+        files = {"file": ("snapshot.json", text)}
+        address = f"{browser.base}state/"
+        data = {"token": token}
+        answer = browser.http.post(address, data=data, files=files, headers=headers, timeout=10)
+        return answer.status_code
+
+    assert load("{}") == 400
+    assert load("no JSON") == 400
+    assert load(json.dumps({**saved.json(), "pad": None})) == 400
+    assert load(saved.text) == 200
+    assert sandbox.read(order)["status"] == "new"
+
+
+def test_a_large_snapshot_can_be_loaded(sandbox: Sandbox) -> None:
+    """More than other bodies may have."""
+    for _ in range(30):
+        sandbox.place(card(), extra={"text": "x" * 50_000})
+    browser = Dashboard(sandbox)
+    saved = browser.http.get(f"{browser.base}state/", timeout=5)
+    assert len(saved.content) > 1 << 20
+    page = browser.open("settings/")
+    token = page.forms[form_to(page, "state/")].fields["token"]
+    answer = browser.http.post(
+        f"{browser.base}state/",
+        data={"token": token},
+        files={"file": ("snapshot.json", saved.text)},
+        headers={"Origin": sandbox.url},
+        timeout=20,
+    )
+    assert answer.status_code == 200
