@@ -39,6 +39,12 @@ def order_page(live: Sandbox, page: Page) -> None:
     page.goto(address(placed(live, None, merchant_order_id="shop-1001")))
 
 
+def bank_choice(live: Sandbox, page: Page) -> None:
+    """The second step of a method with banks."""
+    order_page(live, page)
+    follow(page, "method-bank-redirect-nl")
+
+
 def ended(how: str) -> Opener:
     """The order's page after its end."""
 
@@ -66,8 +72,9 @@ def after_failure(live: Sandbox, page: Page) -> None:
 def card_errors(live: Sandbox, page: Page) -> None:
     """A card form that was filled in wrong."""
     page.goto(address(placed(live, "credit-card")))
+    page.locator(".typed summary").click()
     by_id(page, "number").fill("4242 4242 4242 4242")
-    follow(page, "pay")
+    follow(page, "pay-typed")
 
 
 def screening(live: Sandbox, page: Page) -> None:
@@ -99,6 +106,7 @@ def nowhere(live: Sandbox, page: Page) -> None:
 
 PAGES: dict[str, Opener] = {
     "order": order_page,
+    "bank-choice": bank_choice,
     "order-after-failure": after_failure,
     "card": at("credit-card"),
     "card-errors": card_errors,
@@ -174,5 +182,5 @@ def test_every_page_is_light_and_asks_nobody_else(live: Sandbox, new_context: Ne
 def assets_bytes(live: Sandbox) -> int:
     """What a page loads besides itself at most: style, script and a code."""
     order = placed(live, "wallet-qr")
-    files = [f"{live.url}/assets/pay.css", f"{live.url}/assets/pay.js", f"{address(order)}code.png"]
+    files = [f"{live.url}/assets/pay.css", f"{live.url}/assets/pay.js", f"{address(order)}code.svg"]
     return sum(len(live.http.get(file, timeout=10).content) for file in files)

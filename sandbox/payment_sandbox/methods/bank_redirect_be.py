@@ -17,6 +17,12 @@ class BankRedirectBe(PageMethod):
         ),
         bank=Labels("your Belgian bank", "je Belgische bank", "deiner belgischen Bank", "votre banque belge"),
         triggers=PAGE_TRIGGERS,
+        hint=Labels(
+            "With your Belgian bank",
+            "Met je Belgische bank",
+            "Mit deiner belgischen Bank",
+            "Avec votre banque belge",
+        ),
         default_expiration="PT60M",
         testable=False,
         brand="bank-redirect-be",

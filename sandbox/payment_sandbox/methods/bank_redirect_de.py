@@ -17,6 +17,12 @@ class BankRedirectDe(PageMethod):
         ),
         bank=Labels("your German bank", "je Duitse bank", "deiner deutschen Bank", "votre banque allemande"),
         triggers=PAGE_TRIGGERS,
+        hint=Labels(
+            "With your German bank",
+            "Met je Duitse bank",
+            "Mit deiner deutschen Bank",
+            "Avec votre banque allemande",
+        ),
         default_expiration="PT60M",
         brand="bank-redirect-de",
     )

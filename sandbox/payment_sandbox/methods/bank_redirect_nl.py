@@ -36,6 +36,12 @@ class BankRedirectNl(PageMethod):
         has_issuers=True,
         pays_bank_qr=True,
         details=(DetailField("issuer_id", "bank-redirect-nl: the bank, from the issuers list.", "IDR-06"),),
+        hint=Labels(
+            "Choose your bank next",
+            "Kies daarna je bank",
+            "Danach die Bank wählen",
+            "Choisissez ensuite votre banque",
+        ),
         default_expiration="PT60M",
         brand="bank-redirect-nl",
     )

@@ -91,6 +91,13 @@ class CreditCard(PageMethod):
                 expected="three or four digits",
             ),
         ),
+        icon="card",
+        hint=Labels(
+            "Visa, Mastercard and others",
+            "Visa, Mastercard en andere",
+            "Visa, Mastercard und andere",
+            "Visa, Mastercard et d'autres",
+        ),
         default_expiration="PT30M",
         authorizes=True,
         brand="card",

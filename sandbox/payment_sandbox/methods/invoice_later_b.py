@@ -25,6 +25,13 @@ class InvoiceLaterB:
     capabilities = Capabilities(
         labels=Labels("Pay by invoice", "Betalen op factuur", "Auf Rechnung bezahlen", "Payer sur facture"),
         triggers=DECLINES,
+        icon="later",
+        hint=Labels(
+            "Within 14 days, by invoice",
+            "Binnen 14 dagen, op factuur",
+            "Binnen 14 Tagen, auf Rechnung",
+            "Sous 14 jours, sur facture",
+        ),
         default_expiration="P30D",
         needs_order_lines=True,
         needs_customer=True,

@@ -45,6 +45,13 @@ class PayLaterA(PageMethod):
             TriggerValue({"screening": "error"}, amount=66603),
             *PAGE_TRIGGERS,
         ),
+        icon="later",
+        hint=Labels(
+            "Within 30 days of delivery",
+            "Binnen 30 dagen na levering",
+            "Binnen 30 Tagen nach Lieferung",
+            "Dans les 30 jours suivant la livraison",
+        ),
         default_expiration="PT48H",
         needs_order_lines=True,
         authorizes=True,

@@ -25,6 +25,13 @@ class WalletApple(PageMethod):
             "Portefeuille sur votre téléphone (A)",
         ),
         triggers=PAGE_TRIGGERS,
+        icon="wallet",
+        hint=Labels(
+            "The card in your phone",
+            "De kaart in je telefoon",
+            "Die Karte in deinem Handy",
+            "La carte de votre téléphone",
+        ),
         default_expiration="PT30M",
         testable=False,
         brand="wallet-apple",

@@ -36,6 +36,13 @@ class WalletGoogle(PageMethod):
             "Portefeuille sur votre téléphone (G)",
         ),
         triggers=PAGE_TRIGGERS,
+        icon="wallet",
+        hint=Labels(
+            "The card in your phone",
+            "De kaart in je telefoon",
+            "Die Karte in deinem Handy",
+            "La carte de votre téléphone",
+        ),
         default_expiration="PT30M",
         brand="wallet-google",
         page="sheet",

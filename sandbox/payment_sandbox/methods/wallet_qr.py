@@ -16,6 +16,13 @@ class WalletQr(PageMethod):
             "Application portefeuille, en scannant un code",
         ),
         triggers=PAGE_TRIGGERS,
+        icon="wallet",
+        hint=Labels(
+            "Scan a code with your phone",
+            "Scan een code met je telefoon",
+            "Code mit dem Handy scannen",
+            "Scannez un code avec votre téléphone",
+        ),
         default_expiration="PT30M",
         brand="wallet-qr",
         page="scan",

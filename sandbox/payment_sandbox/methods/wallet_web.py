@@ -11,6 +11,13 @@ class WalletWeb(PageMethod):
     capabilities = Capabilities(
         labels=Labels("Web wallet", "Webwallet", "Web-Wallet", "Portefeuille en ligne"),
         triggers=PAGE_TRIGGERS,
+        icon="wallet",
+        hint=Labels(
+            "Log in to your wallet",
+            "Log in bij je wallet",
+            "Bei deiner Wallet anmelden",
+            "Connectez-vous à votre portefeuille",
+        ),
         default_expiration="PT30M",
         brand="wallet-web",
     )

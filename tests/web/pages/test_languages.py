@@ -1,5 +1,7 @@
 """Five languages: who chooses, how amounts are written, and that no phrase is missing."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from payment_sandbox.methods import BY_NAME
@@ -71,7 +73,7 @@ def test_no_phrase_is_missing() -> None:
 
     english = phrases(DEFAULT)
     gaps = {key: sorted(re.findall(r"\{[a-z]*\}", text)) for key, text in english.items()}
-    for tag in ("nl", "de", "fr-BE"):
+    for tag in ("nl", "nl-BE", "de", "fr-BE"):
         found = phrases(tag)
         assert found.keys() == english.keys()
         for key, text in found.items():
@@ -95,3 +97,26 @@ def test_every_phrase_is_said_somewhere() -> None:
         assert key in said or key in BY_NAME or key.startswith(prefixes) or key.endswith(endings), key
     for key in re.findall(r'say\("([a-zA-Z_-]+)"[,)]', text):
         assert key in phrases(DEFAULT), key
+
+
+def test_belgian_pages_are_not_dutch_ones() -> None:
+    """They have words of their own, and take the others from Dutch."""
+    dutch, flemish = phrases("nl"), phrases("nl-BE")
+    own = {key for key in dutch if dutch[key] != flemish[key]}
+    assert {"the_shop", "choose_method"} <= own
+    assert "paid_text" not in own
+
+
+@pytest.mark.parametrize(
+    ("tag", "hours", "said"),
+    [
+        ("en-GB", 3, "today 15:00, in 3 hours"),
+        ("nl", 24, "morgen 12:00, over 1 dag"),
+        ("de", 72, "4. M\u00e4rz, 12:00, in 3 Tagen"),
+        ("fr-BE", -1, "aujourd'hui 11:00"),
+    ],
+)
+def test_times_are_said_as_people_say_them(tag: str, hours: int, said: str) -> None:
+    """Near ones by the day; what is to come, with how long it takes."""
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert Language(tag).soon(noon + timedelta(hours=hours), noon) == said

@@ -53,13 +53,11 @@ def test_a_payer_chooses_a_bank_and_pays(sandbox: Sandbox, payer: Payer) -> None
 BOUNDED = {"amount": 1000, "amount_changeable": True, "amount_min": 500, "amount_max": 2000}
 
 
-@pytest.mark.parametrize(
-    ("typed", "cents"), [("5", 500), ("20.00", 2000), ("7,25", 725), ("", 1000), (" 10 ", 1000)]
-)
+@pytest.mark.parametrize(("typed", "cents"), [("5", 500), ("20.00", 2000), ("7,25", 725), (" 10 ", 1000)])
 def test_a_payer_may_change_the_amount_within_its_bounds(
     sandbox: Sandbox, payer: Payer, typed: str, cents: int
 ) -> None:
-    """With a point or a comma; nothing typed is what was asked for."""
+    """With a point or a comma."""
     bank = on(payer, scanned(sandbox, payer, **BOUNDED), amount=typed)
     assert "pay" in bank.buttons
     assert sandbox.read(bank.url.split("/")[5])["amount"] == cents
@@ -68,6 +66,8 @@ def test_a_payer_may_change_the_amount_within_its_bounds(
 @pytest.mark.parametrize(
     "typed",
     [
+        "",
+        " ",
         "20" + " " * 60 + "x",
         "4.99",
         "20.01",

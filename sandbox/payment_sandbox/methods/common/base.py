@@ -39,9 +39,12 @@ class Labels(NamedTuple):
     dutch: str
     german: str
     french: str
+    flemish: str | None = None  # None: as in Dutch
 
     def __getitem__(self, tag: Any) -> Any:
         """The label in the language of a tag such as ``nl``; English if there is none."""
+        if tag == "nl-BE" and self.flemish is not None:
+            return self.flemish
         return {"nl": self.dutch, "de": self.german, "fr": self.french}.get(str(tag)[:2], self.english)
 
 
@@ -81,6 +84,8 @@ class Capabilities(NamedTuple):
     outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
     screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
     page: str = "login"  # which kind of page its customers see
+    icon: str = "bank"  # on the list of methods
+    hint: Labels | None = None  # under its label there
     bank: Labels | None = None  # the name of the customer's bank on its page
     has_issuers: bool = False  # the customer chooses a bank first
     pays_bank_qr: bool = False

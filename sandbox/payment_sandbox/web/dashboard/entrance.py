@@ -12,6 +12,7 @@ from payment_sandbox.web.routes import route
 
 UNAUTHORIZED = 401
 SIGN_IN = "sign-in"
+PROJECTS_SHOWN_MAX = 200
 
 
 @route(dashboard, "GET", "/", **VIEW)
@@ -31,7 +32,11 @@ def get_dashboard() -> Response:
     if not projects and not signing_in.is_open():
         return go(f"{base_path()}/dashboard/{SIGN_IN}/")
     body = render_template(
-        "dashboard/projects.html", base=base_path(), projects=projects, is_open=signing_in.is_open()
+        "dashboard/projects.html",
+        base=base_path(),
+        projects=projects[: -PROJECTS_SHOWN_MAX - 1 : -1],
+        left_out=max(0, len(projects) - PROJECTS_SHOWN_MAX),
+        is_open=signing_in.is_open(),
     )
     return Response(body, content_type=HTML)
 

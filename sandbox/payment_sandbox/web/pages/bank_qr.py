@@ -22,7 +22,7 @@ from payment_sandbox.web.carried import application
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.language import Language
-from payment_sandbox.web.pages.payer_page import TOKEN, PayerPage, chosen_language, find_project, go
+from payment_sandbox.web.pages.payer_page import TOKEN, Notice, PayerPage, chosen_language, find_project, go
 from payment_sandbox.web.pages.qr_image import qr_png
 from payment_sandbox.web.routes import route
 
@@ -76,13 +76,13 @@ def _sign(asked: QrRequest, form_id: str) -> str:
 
 
 def _typed_cents(asked: QrRequest) -> Cents | None:
-    """The amount that the payer typed, in euros with a decimal point or comma; None if empty.
+    """The amount that the payer typed, in euros with a decimal point or comma; None if they cannot.
 
     Raises:
-        ValueError: not an amount; thousands separators are not accepted.
+        ValueError: empty, or not an amount; thousands separators are not accepted.
     """
     typed = request.form.get("amount", "").strip()
-    if not asked.amount_changeable or not typed:
+    if not asked.amount_changeable or "amount" not in request.form:
         return None
     found = TYPED.fullmatch(typed)
     if found is None:
@@ -96,6 +96,16 @@ def _over(project: Project, asked: QrRequest) -> str | None:
     return "used" if asked.one_off and asked.scans else None
 
 
+def _under_way(project: Project, asked: QrRequest, speaks: Language) -> str | None:
+    """The page of the open payment that a one-off code has led to."""
+    for order in project.epoch.store.orders_newest_first():
+        if order.bankqr_id == asked.id:
+            return (
+                PayerPage(project, order, order.transactions[0], speaks).onward_url if order.is_open else None
+            )
+    return None
+
+
 def _bounds(asked: QrRequest, speaks: Language) -> str:
     low = speaks.amount(asked.amount_min_cents or 1)
     if asked.amount_max_cents is None:
@@ -106,6 +116,7 @@ def _bounds(asked: QrRequest, speaks: Language) -> str:
 def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Response:
     speaks = chosen_language(None)
     form_id = token_urlsafe(16)
+    over = _over(project, asked)
     body = render_template(
         "qr.html",
         page=None,
@@ -115,14 +126,18 @@ def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Resp
         asked=asked,
         amount=speaks.amount(asked.amount_cents) if asked.amount_cents is not None else None,
         typed=request.form.get("amount", _plain(asked.amount_cents, speaks))[:SHOWN_LENGTH_MAX],
-        notice="notice_stale" if request.args.get("notice") == "stale" else None,
+        notice=Notice(speaks.say("notice_stale")) if request.args.get("notice") == "stale" else None,
         bounds=_bounds(asked, speaks),
         issuers=ISSUERS,
         merchant=project.settings.name or speaks.say("the_shop"),
-        over=_over(project, asked),
+        over=over,
+        under_way=_under_way(project, asked, speaks) if over == "used" else None,
         error=error,
         token=f"{form_id}.{_sign(asked, form_id)}",
-        sandbox_time=speaks.moment(project.now()),
+        now=project.now(),
+        is_running=project.epoch.state.clock.running,
+        look="bank",
+        panel=None,
     )
     return Response(body, status=BAD_REQUEST if error else 200, content_type=HTML)
 

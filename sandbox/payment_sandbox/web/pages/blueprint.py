@@ -18,7 +18,12 @@ from payment_sandbox.web.pages.language import NAMES
 from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language
 from payment_sandbox.web.routes import route
 
-ASSETS: Final = {"pay.css": "text/css", "pay.js": "text/javascript"}
+ICONS: Final = ("bank", "card", "later", "transfer", "wallet", "paid", "open", "failed")
+ASSETS: Final = {
+    "pay.css": "text/css",
+    "pay.js": "text/javascript",
+    **{f"{name}.svg": "image/svg+xml" for name in ICONS},
+}
 ASSET_SECONDS: Final = 3600
 HEADERS: Final = {
     # No form-action 'self': browsers also apply it to redirects after a post, so the shop's URL and any
@@ -63,8 +68,13 @@ def secure(response: Response) -> Response:
         response.headers.setdefault(name, value)
     asked = request.args.get("language")
     if asked in NAMES:
-        response.set_cookie(LANGUAGE_COOKIE, asked, httponly=True, samesite="Lax")
+        response.set_cookie(LANGUAGE_COOKIE, asked, path=_place(), httponly=True, samesite="Lax")
     return response
+
+
+def _place() -> str:
+    """The path of the order or code whose language was chosen: other orders have their own."""
+    return f"{base_path()}{'/'.join(request.path.split('/')[:4])}"
 
 
 @pages.errorhandler(Refusal)
@@ -78,7 +88,14 @@ def refuse(error: Exception) -> Response:
     language = chosen_language(None)
     kind = "nothing" if answer.status_code == 404 else "refused"
     body = render_template(
-        "refused.html", say=language.say, language=language, languages=NAMES, kind=kind, page=None
+        "refused.html",
+        say=language.say,
+        language=language,
+        languages=NAMES,
+        kind=kind,
+        page=None,
+        look="pay",
+        why=answer.get_json()["error"]["value"],
     )
     return Response(body, status=answer.status_code, content_type=HTML)
 

@@ -19,13 +19,6 @@ BUTTONS: Final[Mapping[str, Action]] = {
     "decline": Action(SCREENING, "decline"),
     "error": Action(SCREENING, "error"),
 }
-CORNER: Final = ("credit", "approve", "decline", "error", "fail", "cancel")
-
-
-def corner_buttons(page: PayerPage, *, with_pay: bool = False) -> list[str]:
-    """The extra buttons in the sandbox corner, for testers."""
-    names = (PAY, *CORNER) if with_pay else CORNER
-    return [name for name in names if BUTTONS[name].name in page.actions]
 
 
 def secured(name: str | None, card: Card | None, authorization: str | None) -> Action | None:

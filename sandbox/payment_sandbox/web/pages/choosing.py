@@ -15,6 +15,8 @@ class Choice(NamedTuple):
 
     name: str
     label: str
+    hint: str
+    icon: str
     issuers: tuple[Issuer, ...]
 
 
@@ -24,9 +26,16 @@ def choices(page: PayerPage) -> list[Choice]:
     found = []
     for name in offered(settings, page.order):
         able = BY_NAME[settings.method(name) or ""].capabilities
-        label = able.labels[page.language.tag]
-        found.append(Choice(name, label, ISSUERS if able.has_issuers else ()))
+        speaks = page.language
+        hint = speaks.of(able.hint) if able.hint is not None else ""
+        issuers = ISSUERS if able.has_issuers else ()
+        found.append(Choice(name, speaks.of(able.labels), hint, able.icon, issuers))
     return found
+
+
+def bank_choice(page: PayerPage, name: str) -> Choice | None:
+    """The method whose bank has to be chosen next; None if it has no banks, or is not offered."""
+    return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
 
 
 def is_repeated(page: PayerPage, chosen: str) -> bool:

@@ -1,16 +1,17 @@
 """The language of a page: its phrases, and its formats for amounts and times."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from payment_sandbox.methods.common.base import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.customers import LOCALES
 
 DEFAULT: Final = "en-GB"
-PHRASES_OF: Final = {"nl-BE": "nl"}  # both use the same phrases
+VARIANT_OF: Final = {"nl-BE": "nl"}  # has phrases of its own only where they differ
 NAMES: Final = {
     "nl": "Nederlands",
     "de": "Deutsch",
@@ -18,6 +19,7 @@ NAMES: Final = {
     "fr-BE": "Français",
     "en-GB": "English",
 }
+DAYS: Final = {0: "today", 1: "tomorrow"}
 EXACT: Final = {tag.lower(): tag for tag in LOCALES}
 BY_TONGUE: Final = {"nl": "nl", "de": "de", "fr": "fr-BE", "en": "en-GB"}
 
@@ -33,7 +35,7 @@ class Language(NamedTuple):
         Raises:
             KeyError: there is no such phrase.
         """
-        return phrases(PHRASES_OF.get(self.tag, self.tag))[key].format_map(values)
+        return phrases(self.tag)[key].format_map(values)
 
     def amount(self, amount_cents: Cents) -> str:
         """A sum of money as this language writes it."""
@@ -43,6 +45,20 @@ class Language(NamedTuple):
         """A date and time as this language writes it, in UTC."""
         return _moment(self.tag, moment)
 
+    def soon(self, moment: datetime, now: datetime) -> str:
+        """A time as people say it, such as "today 20:13, in 3 hours"; the exact one is ``moment``."""
+        days = (moment.date() - now.date()).days
+        day = self.say(DAYS[days], time=f"{moment:%H:%M}") if days in DAYS else self.near(moment)
+        return f"{day}, {_ahead(self.tag, moment - now)}" if moment > now else day
+
+    def near(self, moment: datetime) -> str:
+        """A day and time without its year."""
+        return _near(self.tag, moment)
+
+    def of(self, labels: Labels) -> str:
+        """A label in this language."""
+        return str(labels[self.tag])
+
 
 @cache
 def phrases(tag: str) -> Mapping[str, str]:
@@ -50,8 +66,9 @@ def phrases(tag: str) -> Mapping[str, str]:
     lines = (
         files("payment_sandbox.web.pages").joinpath("phrases.tsv").read_text(encoding="utf-8").splitlines()
     )
-    column = lines[0].split("\t").index(tag)
-    return {row[0]: row[column] for row in (line.split("\t") for line in lines[1:])}
+    tags = lines[0].split("\t")
+    column, otherwise = tags.index(tag), tags.index(VARIANT_OF.get(tag, tag))
+    return {row[0]: row[column] or row[otherwise] for row in (line.split("\t") for line in lines[1:])}
 
 
 def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: Sequence[str]) -> Language:
@@ -77,6 +94,19 @@ def _amount(tag: str, amount_cents: Cents) -> str:
     from babel.numbers import format_currency  # imported late: faster startup
 
     return format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=tag.replace("-", "_"))
+
+
+@lru_cache(maxsize=4096)
+def _near(tag: str, moment: datetime) -> str:
+    from babel.dates import format_skeleton  # imported late: faster startup
+
+    return f"{format_skeleton('MMMd', moment, locale=tag.replace('-', '_'))}, {moment:%H:%M}"
+
+
+def _ahead(tag: str, period: timedelta) -> str:
+    from babel.dates import format_timedelta  # imported late: faster startup
+
+    return format_timedelta(period, add_direction=True, locale=tag.replace("-", "_"))
 
 
 @lru_cache(maxsize=4096)

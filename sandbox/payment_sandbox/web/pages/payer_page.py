@@ -15,8 +15,8 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import RETURN, VIA_PAGE
-from payment_sandbox.web.addresses import base_path
+from payment_sandbox.projects.records import RETURN, VIA_PAGE, VISIT
+from payment_sandbox.web.addresses import base_path, dashboard_path
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import HTML
 from payment_sandbox.web.carried import application, exchange
@@ -53,8 +53,7 @@ class PayerPage(NamedTuple):
     def method_label(self) -> str:
         """The name of the attempt's payment method."""
         assert self.attempt is not None, "only pages of attempts use this"
-        label: str = BY_NAME[self.attempt.method].capabilities.labels[self.language.tag]
-        return label
+        return self.language.of(BY_NAME[self.attempt.method].capabilities.labels)
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -90,7 +89,7 @@ class PayerPage(NamedTuple):
     def url(self, endpoint: str, **more: Any) -> str:
         """The URL of one of this order's pages."""
         ids: dict[str, Any] = {"project_id": self.project.project_id, "order_id": self.order.id}
-        if self.attempt is not None and endpoint not in ("get_order_page", "get_result"):
+        if self.attempt is not None and endpoint not in ("get_order_page", "get_result", "get_back"):
             ids["transaction_id"] = self.attempt.id
         return base_path() + url_for(f"pages.{endpoint}", **ids, **more)
 
@@ -105,6 +104,16 @@ class PayerPage(NamedTuple):
         return iri_to_uri(urlunsplit(parts._replace(query=query)))
 
     @property
+    def back_url(self) -> str | None:
+        """The link back to the shop; it leads there by way of our own page, which records the return."""
+        return self.url("get_back") if self.order.return_url is not None else None
+
+    @property
+    def dashboard_url(self) -> str:
+        """The order on the dashboard."""
+        return dashboard_path(self.project, self.order)
+
+    @property
     def end_url(self) -> str:
         """The URL after the payment: the shop's, else our result page (FLOW-16)."""
         return self.shop_url or self.url("get_result")
@@ -117,7 +126,8 @@ class PayerPage(NamedTuple):
         if not self.is_over:
             return self.url("get_payment")
         if self.can_choose_again:
-            return self.url("get_order_page", notice=self._notice(self.attempt))
+            of = {"of": self.attempt.id}
+            return self.url("get_order_page", notice=self._notice(self.attempt), **of)
         return self.end_url
 
     def _notice(self, attempt: Transaction) -> str:
@@ -126,7 +136,7 @@ class PayerPage(NamedTuple):
             return attempt.status
         if not attempt.has_page:
             return "declined"  # by a screening, before there was a page
-        return "stale" if attempt.reason == GIVEN_UP else attempt.status
+        return "elsewhere" if attempt.reason == GIVEN_UP else attempt.status
 
 
 def arrive(project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
@@ -173,27 +183,69 @@ def chosen_language(order: Order | None) -> Language:
 
 def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:
     """Render a page."""
-    notice = request.args.get("notice", "")
+    project, now = page.project, page.project.now()
     body = render_template(
         f"{template}.html",
         page=page,
         say=page.language.say,
         language=page.language,
         languages=language.NAMES,
-        notice=f"notice_{notice}" if f"notice_{notice}" in language.phrases(language.DEFAULT) else None,
-        sandbox_time=page.language.moment(page.project.now()),
-        **{"leave": None, **more},
+        notice=_notice(page),
+        now=now,
+        is_running=project.epoch.state.clock.running,
+        **{"panel": None, "look": "pay", **more},
     )
     return Response(body, status=status, content_type=HTML)
 
 
+class Notice(NamedTuple):
+    """What a customer is told about the attempt before: a text, a reason, and where it goes on."""
+
+    text: str
+    reason: str | None = None
+    url: str | None = None
+
+
+def _notice(page: PayerPage) -> Notice | None:
+    key = f"notice_{request.args.get('notice', '')}"
+    if key not in language.phrases(language.DEFAULT):
+        return None
+    said = page.language.say
+    attempt = page.order.transaction(request.args.get("of", ""))
+    newest = page._replace(attempt=page.order.last_transaction)
+    if key == "notice_elsewhere":
+        if newest.attempt is None or newest.is_over:
+            return Notice(said("notice_stale"))
+        return Notice(said(key, method=newest.method_label), url=newest.url("get_payment"))
+    if attempt is None or attempt.reason in (None, GIVEN_UP):
+        return Notice(said(key))
+    return Notice(said(key), attempt.reason)
+
+
+def record_visit(page: PayerPage) -> None:
+    """Record that the customer has opened a page again."""
+    with page.project.edit() as edit:
+        transaction_id = page.attempt.id if page.attempt is not None else None
+        edit.deed(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)
+
+
 def go_on(page: PayerPage) -> Response:
     """Redirect the payer to the next page; a return to the shop goes into the journal."""
-    address, project = page.onward_url, page.project
-    if address == page.shop_url:
-        with project.edit() as edit:
-            edit.deed(Action(CUSTOMER, RETURN), VIA_PAGE, page.order.id)
-    return go(address)
+    address = page.onward_url
+    return return_to_shop(page) if address == page.shop_url else go(address)
+
+
+def return_to_shop(page: PayerPage) -> Response:
+    """Redirect the payer to the shop; it goes into the journal.
+
+    Raises:
+        Unknown: the order has no return_url.
+    """
+    if page.shop_url is None:
+        raise Unknown("this order has no return_url")
+    with page.project.edit() as edit:
+        edit.deed(Action(CUSTOMER, RETURN), VIA_PAGE, page.order.id)
+    return go(page.shop_url)
 
 
 def go(address: str) -> Response:

@@ -15,12 +15,14 @@ from payment_sandbox.orders.refusals import ActionNotPossible
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.web.after import hold_webhooks
-from payment_sandbox.web.pages.buttons import BUTTONS, PAY, corner_buttons
+from payment_sandbox.web.pages.buttons import BUTTONS, PAY
 from payment_sandbox.web.pages.cardform import OFFERED, read_card
-from payment_sandbox.web.pages.payer_page import PayerPage, go, show
+from payment_sandbox.web.pages.outcomes import panel
+from payment_sandbox.web.pages.payer_page import PayerPage, go, record_visit, show
 
 VISIT: Final = Action(CUSTOMER, "visit")
 BAD_REQUEST: Final = 400
+LOOKS: Final = {"login": "bank", "sheet": "wallet", "scan": "pay"}
 TRANSFER_ROWS: Final = (
     ("transfer_holder", "creditor_account_holder_name"),
     ("transfer_iban", "creditor_iban"),
@@ -46,6 +48,7 @@ def kind_of(page: PayerPage) -> str:
 def enter(page: PayerPage) -> PayerPage:
     """The payer opens the page; the first visit changes the attempt's status (SET-36)."""
     if attempt_of(page).status != TransactionStatus.NEW or VISIT.name not in page.actions:
+        record_visit(page)
         return page
     hold_webhooks()
     return perform(page, VISIT)
@@ -70,10 +73,9 @@ def shown(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
         kind,
         BAD_REQUEST if errors else 200,
         errors=errors or {},
-        corner=corner_buttons(page, with_pay=kind == "scan"),
-        leave=page.url("get_left"),
+        panel=panel(page),
         typed=_echoed() if errors else {},
-        **(more(page) if more is not None else {}),
+        **{"look": LOOKS.get(kind, "pay"), **(more(page) if more is not None else {})},
     )
 
 
@@ -113,7 +115,9 @@ def _login_shown(page: PayerPage) -> dict[str, Any]:
     if bank is None and labels is not None:
         bank = labels[page.language.tag]
     say = page.language.say
-    return {"title": say("bank_title", bank=bank) if bank is not None else say("wallet_title")}
+    if bank is None:
+        return {"title": say("wallet_title"), "brand": say("wallet_name"), "look": "wallet"}
+    return {"title": say("bank_title", bank=bank), "brand": bank}
 
 
 def _sheet_shown(page: PayerPage) -> dict[str, Any]:

@@ -1,25 +1,38 @@
 """The routes of the payment pages: an order's page, an attempt's page and steps, and the result."""
 
+from contextlib import suppress
+
 from flask import Response, request
 
 from payment_sandbox.operations.act import act as act_on_order
+from payment_sandbox.operations.by_hand import act_as_merchant
+from payment_sandbox.operations.clock import change_clock
 from payment_sandbox.orders.actions import CUSTOMER, Action
-from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, Unknown
+from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, OrderNotCancellable, Unknown
 from payment_sandbox.projects.records import VIA_PAGE
 from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.answers.shapes import StateVersionShape
+from payment_sandbox.web.event_loop import begin_waiting
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
-from payment_sandbox.web.pages.buttons import BUTTONS, PAY, corner_buttons, secured, to_be_secured
-from payment_sandbox.web.pages.choosing import choices, is_repeated
-from payment_sandbox.web.pages.payer_page import PayerPage, arrive, go, go_on, show
-from payment_sandbox.web.pages.qr_image import qr_png
-from payment_sandbox.web.pages.results import ending
+from payment_sandbox.web.pages.buttons import BUTTONS, PAY, secured, to_be_secured
+from payment_sandbox.web.pages.choosing import bank_choice, choices, is_repeated
+from payment_sandbox.web.pages.outcomes import EXPIRE, REASONS, expiry, panel
+from payment_sandbox.web.pages.payer_page import (
+    PayerPage,
+    arrive,
+    go,
+    go_on,
+    record_visit,
+    return_to_shop,
+    show,
+)
+from payment_sandbox.web.pages.qr_image import qr_svg
+from payment_sandbox.web.pages.results import ending, icon, reason
 from payment_sandbox.web.routes import route
 
-SCAN_PIXELS = 240
 ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
 
 
@@ -29,11 +42,19 @@ def get_order_page(project_id: str, order_id: str) -> Response:
     page = arrive(project_id, order_id)
     if not page.can_choose_again:
         return _led_on(page)
-    if page.order.last_transaction is None and request.method == "GET":
+    if request.method == "GET":
+        _entered(page)
+    page = page.now()
+    bank = bank_choice(page, request.args.get("bank", ""))
+    return show(page, "choose", choices=choices(page), bank=bank, panel=panel(page))
+
+
+def _entered(page: PayerPage) -> None:
+    if page.order.last_transaction is None:
         hold_webhooks()
-        act_on_order(page.project, order_id, Action(CUSTOMER, "visit"), VIA_PAGE)
-    leave = page.url("get_result")
-    return show(page.now(), "choose", choices=choices(page), corner=(), leave=leave)
+        act_on_order(page.project, page.order.id, Action(CUSTOMER, "visit"), VIA_PAGE)
+    else:
+        record_visit(page)
 
 
 def _led_on(page: PayerPage) -> Response:
@@ -41,7 +62,14 @@ def _led_on(page: PayerPage) -> Response:
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
         return go_on(newest)
-    return show(page, "result", ending=ending(page), corner=())
+    return return_to_shop(page) if page.shop_url is not None else _result(page)
+
+
+def _result(page: PayerPage) -> Response:
+    how = ending(page)
+    webhooks = page.project.epoch.store.deliveries_of(page.order.id)
+    told = sum(len(webhook.attempts) for webhook in webhooks)
+    return show(page, "result", ending=how, icon=icon(how), reason=reason(page), webhooks=told)
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", **POSTED)
@@ -53,12 +81,30 @@ def post_order_page(project_id: str, order_id: str) -> Response:
         return go(page.url("get_order_page", notice="stale"))
     if is_repeated(page, chosen):
         return go_on(page._replace(attempt=page.order.last_transaction))
-    hold_webhooks()
+    if request.form.get("action") in (EXPIRE, "cancel"):
+        return _ended(page, request.form["action"])
     return _chosen(page, chosen)
+
+
+def _ended(page: PayerPage, how: str) -> Response:
+    """Let the order end as the tester says: expired, which moves the clock, or cancelled by the shop."""
+    if how == "cancel":
+        hold_webhooks()
+        with suppress(OrderNotCancellable):
+            act_as_merchant(page.project, page.order.id, how, None)
+        return go(page.now().end_url)
+    expires_at = expiry(page)
+    if expires_at is not None:
+        begin_waiting()
+        change_clock(page.project, now=expires_at)
+    return go_on(page.now())
 
 
 def _chosen(page: PayerPage, chosen: str) -> Response:
     issuer_id = request.form.get("issuer_id")
+    if issuer_id is None and bank_choice(page, chosen) is not None:
+        return go(page.url("get_order_page", bank=chosen))
+    hold_webhooks()
     action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=issuer_id)
     try:
         order = act_on_order(page.project, page.order.id, action, VIA_PAGE)
@@ -81,10 +127,17 @@ def post_payment(project_id: str, order_id: str, transaction_id: str) -> Respons
     """Pay, fail or cancel the attempt, or act for the bank or the screening."""
     page = arrive(project_id, order_id, transaction_id)
     name = request.form.get("action", "")
+    if page.is_own_post() and name == EXPIRE:
+        return _ended(page, name)
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
         return _stale(page)
-    done = payment.paid(page) if name == PAY else BUTTONS[name]
+    done = payment.paid(page) if name == PAY else _with_reason(BUTTONS[name])
     return done if isinstance(done, Response) else _acted(page, done)
+
+
+def _with_reason(action: Action) -> Action:
+    reason = request.form.get("reason")
+    return action._replace(reason=reason) if action.action == "fail" and reason in REASONS else action
 
 
 def _acted(page: PayerPage, action: Action) -> Response:
@@ -104,8 +157,7 @@ def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
     if page.is_over or about is None:
         return _stale(page)
     card, authorization = about
-    corner, leave = corner_buttons(page), page.url("get_left")
-    return show(page, "secure", card=card, authorization=authorization, corner=corner, leave=leave)
+    return show(page, "secure", card=card, authorization=authorization, panel=panel(page), look="secure")
 
 
 @route(pages, "POST", f"{ATTEMPT}/secure/", **POSTED)
@@ -128,17 +180,17 @@ def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
     page = payment.enter(page) if request.method == "GET" else page
     if page.is_over:
         return go_on(page)
-    return show(page, "confirm", corner=corner_buttons(page), leave=page.url("get_left"))
+    return show(page, "confirm", panel=panel(page), look="wallet")
 
 
-@route(pages, "GET", f"{ATTEMPT}/code.png", media_type="image/png", errors=(404,))
+@route(pages, "GET", f"{ATTEMPT}/code.svg", media_type="image/svg+xml", errors=(404,))
 def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the QR code that a wallet app scans."""
     page = arrive(project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
     address = scan_url(page.project, page.order, payment.attempt_of(page))
-    return Response(qr_png(address, SCAN_PIXELS), mimetype="image/png")
+    return Response(qr_svg(address), mimetype="image/svg+xml")
 
 
 @route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersionShape, errors=(404,))
@@ -152,11 +204,17 @@ def get_state(project_id: str, order_id: str, transaction_id: str) -> Response:
 def get_left(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show payers who leave that the payment is still open."""
     page = arrive(project_id, order_id, transaction_id)
-    return go_on(page) if page.is_over else show(page, "left", corner=())
+    return go_on(page) if page.is_over else show(page, "left")
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
 def get_result(project_id: str, order_id: str) -> Response:
     """Show the result of a payment when there is no return_url (FLOW-16)."""
     page = arrive(project_id, order_id)
-    return show(page, "result", ending=ending(page), corner=())
+    return _result(page)
+
+
+@route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE)
+def get_back(project_id: str, order_id: str) -> Response:
+    """Lead the customer back to the shop, and record it (FLOW-14)."""
+    return return_to_shop(arrive(project_id, order_id))

@@ -29,6 +29,17 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       getSelection().selectAllChildren(document.getElementById(button.dataset.copy));
       return;
     }
+    const before = button.textContent;
+    const told = document.getElementById("copied");
     button.textContent = button.dataset.copied;
+    told.textContent = `${text}: ${button.dataset.copied}`;
+    setTimeout(() => {
+      button.textContent = before;
+      told.textContent = "";
+    }, 2000);
   });
 }
+
+// On phones the summary begins closed.
+const summary = document.querySelector(".summary");
+if (summary && matchMedia("(max-width: 59.99rem)").matches) summary.open = false;

@@ -1,0 +1,35 @@
+"""Reads QR codes that are drawn as SVG."""
+
+import re
+
+import zxingcpp
+from PIL import Image, ImageDraw
+
+SCALE = 8
+
+
+def read_svg(svg: str) -> str:
+    """The content of the code; its modules are horizontal strokes, as segno draws them."""
+    found = re.search(r'viewBox="0 0 (\d+) (\d+)"', svg)
+    strokes = re.search(r'class="qrline"[^>]*d="([^"]+)"', svg) or re.search(
+        r'stroke="#000"[^>]*d="([^"]+)"', svg
+    )
+    assert found is not None, svg[:200]
+    assert strokes is not None, svg[:200]
+    size = int(found[1])
+    image = Image.new("L", (size * SCALE, size * SCALE), 255)
+    draw = ImageDraw.Draw(image)
+    x = y = 0.0
+    for command, numbers in re.findall(r"([Mmh])([-\d. ]+)", strokes[1]):
+        values = [float(number) for number in re.findall(r"-?[\d.]+", numbers)]
+        if command == "M":
+            x, y = values
+        elif command == "m":
+            x, y = x + values[0], y + values[1]
+        else:
+            top, end = (y - 0.5) * SCALE, x + values[0]
+            draw.rectangle((x * SCALE, top, end * SCALE - 1, top + SCALE - 1), fill=0)
+            x = end
+    (code,) = zxingcpp.read_barcodes(image)
+    text: str = code.text
+    return text

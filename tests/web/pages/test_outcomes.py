@@ -1,0 +1,189 @@
+"""The testers' panel, result pages, and what customers are told on the way."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from payment_sandbox.web.pages.language import Language
+from tests.support.driver import LINES_TOTAL, Sandbox, by, card
+from tests.support.payer import HTML, WITH_PAGE, Payer, order_page, payment_page, placed
+
+ENGLISH = Language("en-GB")
+
+
+@pytest.fixture
+def payer(sandbox: Sandbox) -> Payer:
+    """Their browser."""
+    return Payer(sandbox)
+
+
+@pytest.mark.parametrize("method", WITH_PAGE)
+@pytest.mark.parametrize("end", ["pay", "fail", "cancel", "expire"])
+def test_each_end_leads_to_the_status_that_it_names(live: Sandbox, method: str, end: str) -> None:
+    """On the page of every method."""
+    payer, order = Payer(live), placed(live, method)
+    page = payer.open(payment_page(order))
+    said = re.search(r"order: (\w+)", page.ids[f"sandbox-{end}"])
+    assert said is not None
+    panel = page.forms[-1]
+    payer.http.post(
+        panel.action,
+        data={**panel.fields, "action": end},
+        headers={"Origin": live.url},
+        allow_redirects=False,
+        timeout=10,
+    )
+    assert live.read(order)["status"] == said[1]
+
+
+def test_an_authorization_is_called_one(sandbox: Sandbox, payer: Payer) -> None:
+    """And its status is what the settings say."""
+    order = sandbox.place(card(capture_mode="manual"))
+    for status in ("completed", "accepted"):
+        sandbox.settings(authorized_status=status)
+        said = payer.open(payment_page(order)).ids["sandbox-pay"]
+        assert said.startswith("Authorized")
+        assert said.endswith(f"order: {status}")
+
+
+def test_a_decline_has_a_reason(sandbox: Sandbox, payer: Payer) -> None:
+    """One of the list; it is on the transaction and on the result page."""
+    order = sandbox.place(card())
+    page = payer.press(payer.open(payment_page(order)), "fail", reason="Insufficient funds")
+    assert page.ids["reason"] == "Insufficient funds"
+    assert sandbox.read(order)["transactions"][0]["reason"] == "Insufficient funds"
+    other = sandbox.place(card())
+    payer.press(payer.open(payment_page(other)), "fail", reason="<made up>")
+    assert sandbox.read(other)["transactions"][0]["reason"] != "<made up>"
+
+
+def test_a_failed_attempt_is_explained_where_the_customer_chooses_again(
+    sandbox: Sandbox, payer: Payer
+) -> None:
+    """With its reason."""
+    order = sandbox.place()
+    page = payer.press(payer.open(order_page(order)), "wallet-web")
+    page = payer.press(page, "fail", reason="Suspected fraud")
+    assert "Suspected fraud" in page.ids["notice-reason"]
+
+
+def test_expiring_moves_the_clock(sandbox: Sandbox, payer: Payer) -> None:
+    """To the end of the payment and not further."""
+    order = sandbox.place(card(expiration_period="PT5M"))
+    page = payer.press(payer.open(payment_page(order)), "expire")
+    assert "result-expired" in page.ids
+    assert sandbox.now() == "2026-03-01T12:05:00.000000+00:00"
+
+
+def authorized(live: Sandbox) -> dict[str, Any]:
+    """Reserved, and not captured yet."""
+    return live.pay(live.place(card(capture_mode="manual"), merchant_order_id="shop-7"))
+
+
+def invoiced(live: Sandbox) -> dict[str, Any]:
+    """Accepted, to be paid by invoice; its page is chosen by the customer."""
+    order = live.place_with_lines("invoice-later-b", merchant_order_id="shop-7")
+    return live.read(order)
+
+
+def refunded(live: Sandbox) -> dict[str, Any]:
+    """Paid and given back."""
+    order = live.pay(live.place(card(), merchant_order_id="shop-7"))
+    live.post(f"/v1/orders/{order['id']}/refunds/", {})
+    return order
+
+
+@pytest.mark.parametrize(
+    ("make", "ending"), [(authorized, "authorized"), (invoiced, "invoice"), (refunded, "refunded")]
+)
+def test_not_everything_is_paid(
+    live: Sandbox, make: Callable[[Sandbox], dict[str, Any]], ending: str
+) -> None:
+    """An authorization, an invoice and a refund say what they are, with the facts."""
+    order = make(live)
+    payer = Payer(live)
+    url = f"{live.url}/pay/{live.project['project_id']}/{order['id']}/result/"
+    page = payer.open(url)
+    assert page.ids[f"result-{ending}"] == ENGLISH.say(f"{ending}_title")
+    assert "shop-7" in page.ids["facts"]
+    assert live.read(order)["status"] in page.ids["for-testers"]
+    assert f"/dashboard/{live.project['project_id']}/orders/{order['id']}/" in page.links
+
+
+def test_two_tabs_are_told_which_payment_goes_on(sandbox: Sandbox, payer: Payer) -> None:
+    """With a link to it."""
+    order = sandbox.place(payment_methods=["wallet-web", "credit-card"])
+    first = payer.press(payer.open(order_page(order)), "wallet-web")
+    payer.press(payer.open(order_page(order)), "credit-card")
+    page = payer.press(first, "pay")
+    assert "Card" in page.ids["notice"]
+    newest = sandbox.read(order)["transactions"][1]["id"]
+    assert "go-there" in page.ids
+    assert any(newest in link for link in page.links)
+
+
+def test_the_way_back_is_recorded(live: Sandbox) -> None:
+    """On the page of a transfer, too; without a return_url there is none."""
+    order = live.place(by("bank-transfer"), return_url="http://shop.example/thanks")
+    payer = Payer(live)
+    page = payer.open(payment_page(order))
+    (back,) = {link for link in page.links if link.endswith("/back/")}
+    payer.open(f"{live.url}{back}")
+    assert payer.arrived is not None
+    assert payer.arrived.startswith("http://shop.example/thanks?order_id=")
+    assert [deed["action"] for deed in live.get("/control/deeds/").json()["items"]] == ["visit", "return"]
+    bare = live.place(by("bank-transfer"))
+    url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
+    assert live.http.get(url, allow_redirects=False, timeout=5).status_code == 404
+
+
+def test_a_language_is_chosen_for_one_order(live: Sandbox) -> None:
+    """Another order speaks its own customer's language."""
+    payer = Payer(live)
+    first = live.place(by("wallet-web"), customer={"locale": "de"})
+    second = live.place(by("wallet-web"), customer={"locale": "nl"})
+    payer.open(f"{payment_page(first)}?language=fr-BE")
+    assert payer.open(payment_page(first)).language == "fr-BE"
+    assert payer.open(payment_page(second)).language == "nl"
+
+
+def test_a_used_code_leads_to_the_payment_under_way(sandbox: Sandbox, payer: Payer) -> None:
+    """Until it has ended."""
+    asked = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
+    code = asked["qr_url"].removesuffix(".png") + "/"
+    bank = payer.press(payer.open(code), "")
+    page = payer.open(code)
+    (there,) = {link for link in page.links if link.startswith("/pay/")}
+    assert there in bank.url
+    payer.press(bank, "pay")
+    assert "go-there" not in payer.open(code).ids
+
+
+def test_every_step_has_a_title_of_its_own(live: Sandbox) -> None:
+    """So that tabs and the history tell them apart."""
+    payer = Payer(live)
+    titles = set()
+    for method in (None, "credit-card", "wallet-web", "bank-transfer", "pay-later-a", "wallet-qr"):
+        order = placed(live, method) if method is not None else live.place(amount=LINES_TOTAL)
+        url = payment_page(order) if method is not None else order_page(order)
+        text = payer.open(url).answer.text
+        titles.add(text.partition("<title>")[2].partition("</title>")[0])
+    assert len(titles) == 6
+
+
+def test_the_ribbon_says_when_it_is(sandbox: Sandbox, payer: Payer) -> None:
+    """Sandbox time, and whether it runs."""
+    page = payer.open(payment_page(sandbox.place(card())))
+    assert page.ids["sandbox-time"] == "1 Mar, 12:00"
+    assert "frozen" in page.ids["ribbon"]
+
+
+def test_a_refusal_says_why(sandbox: Sandbox) -> None:
+    """For a wrong host, with the option that allows it."""
+    order = sandbox.place(card())
+    page = f"http://{payment_page(order)}"
+    answer = sandbox.http.post(page, headers={**HTML, "Host": "pay.example"}, timeout=5)
+    assert answer.status_code == 403
+    assert "--allow-host pay.example" in answer.text
