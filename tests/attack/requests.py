@@ -98,7 +98,7 @@ def _known(project: Project) -> dict[str, Any]:
         "qr_id": [code["id"]],
         "project_id": [order["project_id"]],
         "method_name": ["bank-redirect-nl"],
-        "name": ["quick-start", "docs.css"],
+        "name": ["quick-start", "webhooks"],
     }
     return {"ids": ids, "snapshot": project.expect("GET", "/control/state/")}
 

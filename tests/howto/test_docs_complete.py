@@ -20,6 +20,7 @@ from payment_sandbox.web.advance_form import AdvanceForm
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.control.forms import ActForm, ClockForm, ScanForm
 from payment_sandbox.web.docs.contents import page
+from payment_sandbox.web.docs.flows import FLOWS
 from payment_sandbox.web.docs.library import NAMES, written
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
 from payment_sandbox.web.routes import facts_of
@@ -168,7 +169,7 @@ def test_every_link_leads_somewhere(sandbox: Sandbox) -> None:
     for path, text in pages.items():
         for link in re.findall(r'href="([^"]+)"', text):
             address, _, anchor = link.partition("#")
-            if address in ("/docs/", "/docs/docs.css"):
+            if address in ("/docs/", "/dashboard/") or address.startswith("/docs/assets/"):
                 continue
             target = pages.get(address or path)
             if target is None or (anchor and f'id="{anchor}"' not in target):
@@ -205,9 +206,9 @@ def test_commands_name_the_server_that_serves_them() -> None:
     with Server(public_url="http://pay.test:8443/sandbox") as server:
         client = server.app.test_client()
         text = client.get("/docs/quick-start/").text
-        assert "API=http://pay.test:8443/sandbox" in text
+        assert "API=http://pay.test:8443/sandbox" in re.sub("<[^>]*>", "", text)
         assert 'href="/sandbox/docs/webhooks/"' in text
-        assert 'href="/sandbox/docs/docs.css"' in text
+        assert 'href="/sandbox/docs/assets/docs.css"' in text
 
 
 def test_every_test_id_is_documented() -> None:
@@ -228,3 +229,47 @@ def test_every_test_id_is_documented() -> None:
     for test_id in found:
         fixed = test_id.partition("{{")[0].strip()
         assert not fixed or f"`{fixed}" in documented, test_id
+
+
+def test_every_picture_is_there_and_says_what_it_shows(sandbox: Sandbox, by_hand: str) -> None:
+    """Each flow is drawn on a page, under its own title."""
+    told = dict(re.findall(r"!\[([^\]]+)\]\(flows/([a-z-]+)\.svg\)", by_hand))
+    assert {name: title for title, name in told.items()} == {name: flow.title for name, flow in FLOWS.items()}
+    for name, flow in FLOWS.items():
+        drawn = sandbox.http.get(f"{sandbox.url}/docs/flows/{name}.svg")
+        assert drawn.headers["Content-Type"].startswith("image/svg+xml")
+        assert flow.title in drawn.text
+        assert "webhook, try 1" in drawn.text
+        assert ">completed<" in drawn.text
+    assert sandbox.http.get(f"{sandbox.url}/docs/flows/nothing.svg").status_code == 404
+
+
+def test_what_is_searched_is_found(sandbox: Sandbox) -> None:
+    """Sections with all words, best first, with links to their headings."""
+    page = sandbox.http.get(f"{sandbox.url}/docs/search/?q=Last-Event-ID").text
+    assert 'href="/docs/control-api/#see-what-happened"' in page
+    first = re.search(
+        r'<ol class="found">\s*<li><a href="([^"]+)"',
+        sandbox.http.get(f"{sandbox.url}/docs/search/?q=bank+QR").text,
+    )
+    assert first is not None
+    assert first[1].startswith("/docs/bank-qr/")
+    for words in ("nothingatall", "<script>", "x" * 500):
+        text = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
+        assert "No section has" in text
+        assert "<script>alert" not in text
+    assert "Type some words" in sandbox.http.get(f"{sandbox.url}/docs/search/").text
+
+
+@pytest.mark.parametrize("path", ["/no-such-page/", "/pay/", "/docs/x/y/"])
+def test_browsers_get_a_page_where_nothing_is(sandbox: Sandbox, path: str) -> None:
+    """With ways on; programs get the error."""
+    html = {"Accept": "text/html,*/*;q=0.8"}
+    page = sandbox.http.get(f"{sandbox.url}{path}", headers=html)
+    assert (page.status_code, "There is nothing here" in page.text) == (404, True)
+    assert "/dashboard/" in page.text
+    assert page.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert sandbox.http.get(f"{sandbox.url}{path}").json()["error"]["status"] == 404
+    for api in ("/v1/nothing/", "/control/nothing/"):
+        answer = sandbox.http.get(f"{sandbox.url}{api}", headers=html)
+        assert answer.headers["Content-Type"] == "application/json"

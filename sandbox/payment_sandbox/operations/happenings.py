@@ -24,6 +24,8 @@ KINDS: Final = (
     "agenda-event",
     "failure",
 )
+OF_ORDER: Final = "/v1/orders/…/"
+OF_ATTEMPT: Final = f"{OF_ORDER}transactions/…/"
 UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -50,8 +52,11 @@ class Happening(NamedTuple):
 
 
 def short_path(path: str) -> str:
-    """A path with its long ids left out."""
-    return UUID.sub("…", path)
+    """A path with its long ids left out, and without the order where it goes on after it."""
+    bare = UUID.sub("…", path)
+    if bare == OF_ORDER or not bare.startswith(OF_ORDER):
+        return bare
+    return f"…/{bare.removeprefix(OF_ATTEMPT).removeprefix(OF_ORDER)}"
 
 
 def as_mapping(happening: Happening) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from payment_sandbox.web.dashboard import (  # noqa: F401 (they add their routes
 from payment_sandbox.web.dashboard import entrance, exports, faults, records, settings  # noqa: F401
 from payment_sandbox.web.dashboard import orders as dashboard_orders  # noqa: F401
 from payment_sandbox.web.dashboard.frame import dashboard
-from payment_sandbox.web.docs.views import docs
+from payment_sandbox.web.docs.views import docs, show_nothing
 from payment_sandbox.web.event_loop import leave_if_route_is_slow
 from payment_sandbox.web.guard import known_hosts
 from payment_sandbox.web.lazy_routes import LazyRoute
@@ -105,7 +105,7 @@ def make_app(
     app.url_map = Map(strict_slashes=False, merge_slashes=False)
     hosts = known_hosts(public_url, allow_hosts)
     Application(registry, public_url, control_token, hosts, make_app).attach(app)
-    errors.install(app, keep_unrouted)
+    errors.install(app, keep_unrouted, show_nothing)
     app.before_request(open_exchange)
     app.before_request(leave_if_route_is_slow)
     app.teardown_request(close_exchange)

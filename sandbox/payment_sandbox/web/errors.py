@@ -16,6 +16,7 @@ from payment_sandbox.web.carried import exchange
 
 STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408}
 CONFLICT: Final = 409
+NOT_FOUND: Final = 404
 MERCHANT_API: Final = "/v1"
 TYPE_OF: Final = {
     refusals.Unknown: "NotFound",
@@ -130,7 +131,7 @@ def _on_http(error: HTTPException) -> Response:
     kind = TYPE_OF_STATUS.get(status, type(error).__name__)
     headers = {name: value for name, value in error.get_headers() if name in ("Allow", "WWW-Authenticate")}
     value = error.description or error.name
-    if status == 404:
+    if status == NOT_FOUND:
         value = "there is nothing at this path"
     elif status == 405:
         value = f"this path does not allow that method; it allows {headers.get('Allow', 'others')}"
@@ -158,12 +159,20 @@ def answer_for(error: Exception) -> Response:
     return refused_answer(error)
 
 
-def install(app: Flask, keep_unrouted: Callable[[Response], Response]) -> None:
-    """Answer every error in the same shape; ``keep_unrouted`` gets merchant calls that match no route."""
+def install(
+    app: Flask, keep_unrouted: Callable[[Response], Response], show_nothing: Callable[[], Response | None]
+) -> None:
+    """Answer every error in the same shape.
+
+    ``keep_unrouted`` gets merchant calls that match no route. ``show_nothing`` makes a page for browsers
+    where there is nothing; None for other clients.
+    """
 
     def on_http(error: HTTPException) -> Response:
-        answer = _on_http(error)
-        return keep_unrouted(answer) if request.path.startswith(MERCHANT_API) else answer
+        if request.path.startswith(MERCHANT_API):
+            return keep_unrouted(_on_http(error))
+        page = show_nothing() if error.code == NOT_FOUND else None
+        return page or _on_http(error)
 
     app.register_error_handler(Invalid, _on_invalid)
     app.register_error_handler(Refusal, _on_refusal)

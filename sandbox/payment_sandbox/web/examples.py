@@ -66,6 +66,7 @@ class Shop:
             path, method=method, json=body, headers=self._headers, base_url="http://127.0.0.1:8080"
         )
         data = answer.get_json(silent=True)
+        answer.close()  # webhooks follow the response
         endpoint, _ = self._app.url_map.bind("127.0.0.1").match(path.partition("?")[0], method)
         facts = facts_of(self._app, endpoint)
         if facts is not None and facts.media_type == JSON and answer.status_code == facts.status:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from html import escape
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +12,7 @@ from mdit_py_plugins.anchors import anchors_plugin
 
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
 FOCUSABLE: Final = 'tabindex="0"'  # scrollable elements must be reachable by keyboard
+FLOWS: Final = "flows/"  # pictures
 LISTED: Final = ("h2", "h3")
 
 
@@ -31,7 +33,7 @@ class Rendered(NamedTuple):
 
 def render(text: str, docs_path: str) -> Rendered:
     """Render a page; ``docs_path``, such as ``/docs/``, is the prefix of its links."""
-    markdown = MarkdownIt("commonmark", {"html": False}).enable("table").use(anchors_plugin, max_level=3)
+    markdown = _markdown()
     markdown.add_render_rule("fence", _fence)
     markdown.add_render_rule("table_open", _table_open)
     markdown.add_render_rule("table_close", _table_close)
@@ -40,7 +42,27 @@ def render(text: str, docs_path: str) -> Rendered:
         link = PAGE_LINK.match(str(token.attrGet("href") or ""))
         if link is not None:
             token.attrSet("href", f"{docs_path}{link[1]}/{link[2] or ''}")
+        if token.type == "image" and str(token.attrGet("src")).startswith(FLOWS):
+            token.attrSet("src", f"{docs_path}{token.attrGet('src')}")
     return Rendered(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
+
+
+def _markdown() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False}).enable("table").use(anchors_plugin, max_level=3)
+
+
+def sections(text: str) -> Iterator[tuple[str, str, str]]:
+    """The anchor, heading and plain text of each section of a page; the first one has no anchor."""
+    tokens = _markdown().parse(text)
+    anchor = heading = ""
+    words: list[str] = []
+    for before, token in pairwise([Token("", "", 0), *tokens]):
+        if before.type == "heading_open" and before.tag in LISTED:
+            yield anchor, heading, " ".join(words)
+            anchor, heading, words = str(before.attrGet("id")), token.content, []
+        elif token.type in ("inline", "fence", "code_block"):
+            words.append(token.content)
+    yield anchor, heading, " ".join(words)
 
 
 def _headings(tokens: Sequence[Token]) -> Iterator[Heading]:
@@ -57,7 +79,24 @@ def _all(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
-    return str(self.fence(tokens, index, options, env)).replace("<pre>", f"<pre {FOCUSABLE}>", 1)
+    token = tokens[index]
+    language = token.info.strip()
+    code = _highlighted(token.content, language)
+    return f'<pre {FOCUSABLE}><code class="language-{escape(language)}">{code}</code></pre>\n'
+
+
+def _highlighted(code: str, language: str) -> str:
+    """The code with a class around each token; plain if the language has no name here."""
+    from pygments import highlight  # imported late: faster startup
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        lexer = get_lexer_by_name(language)
+    except ClassNotFound:
+        return escape(code)
+    return str(highlight(code, lexer, HtmlFormatter(nowrap=True, classprefix="hl-")))
 
 
 def _table_open(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:

@@ -1,44 +1,82 @@
 """Serves the documentation; it needs no network."""
 
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
-from flask import Blueprint, Response, render_template
+from flask import Blueprint, Response, render_template, request
 
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.addresses import base_path
-from payment_sandbox.web.browsers import HTML
+from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, title
+from payment_sandbox.web.docs.searching import WORDS_LENGTH_MAX, SearchQuery, search
 from payment_sandbox.web.routes import route
 
-STYLE: Final = "docs.css"
+ASSETS: Final = {"docs.css": "text/css", "docs.js": "text/javascript", "icon.svg": "image/svg+xml"}
 HEADERS: Final = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+CACHED: Final = {"Cache-Control": "max-age=3600"}
+NOT_FOUND: Final = 404
+CONTROL_API: Final = "/control/"
+PAGE: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
 docs = Blueprint("docs", __name__, template_folder="templates")
 
 
 @docs.after_request
 def secure(response: Response) -> Response:
-    """Set security headers that allow only text and styles."""
+    """Set security headers that allow only what we serve."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response
 
 
-@route(docs, "GET", "/docs/", media_type="text/html", errors=(), slow=True)
+@route(docs, "GET", "/docs/", **PAGE)
 def get_first_page() -> Response:
     """Show the quick start."""
     return get_page(FIRST)
 
 
-@route(docs, "GET", "/docs/<name>/", media_type="text/html", errors=(404,), slow=True)
+@route(docs, "GET", "/docs/search/", query=SearchQuery, **PAGE)
+def get_search() -> Response:
+    """Search the documentation."""
+    words = request.args.get("q", "")[:WORDS_LENGTH_MAX]
+    found = search(words)
+    return _framed("docs/search.html", title="Search", name="", words=words, found=found)
+
+
+@route(docs, "GET", "/docs/flows/<name>.svg", media_type="image/svg+xml", errors=(404,), slow=True)
+def get_flow(name: str) -> Response:
+    """Get the picture of a flow."""
+    from payment_sandbox.web.docs.flows import FLOWS, picture  # imported late: faster startup
+
+    if name not in FLOWS:
+        raise Unknown(f"the documentation has no flow {name!r}", list(FLOWS))
+    made = application().docs
+    key = f"flows/{name}"
+    if key not in made:
+        made[key] = picture(name, application().make_app)
+    return Response(made[key], mimetype="image/svg+xml", headers=CACHED)
+
+
+@route(docs, "GET", "/docs/assets/<name>", media_type="text/css", errors=(404,))
+def get_asset(name: str) -> Response:
+    """Get the stylesheet or the script of the documentation."""
+    if name not in ASSETS:
+        raise Unknown(f"there is no asset {name!r}")
+    text = files("payment_sandbox.web.docs").joinpath("assets", name).read_bytes()
+    return Response(text, mimetype=ASSETS[name], headers=CACHED)
+
+
+@route(docs, "GET", "/docs/<name>/", **PAGE)
 def get_page(name: str) -> Response:
     """Show a page of the documentation."""
     if name not in NAMES:
@@ -49,11 +87,13 @@ def get_page(name: str) -> Response:
     return Response(made[name], content_type=HTML)
 
 
-@route(docs, "GET", f"/docs/{STYLE}", media_type="text/css", errors=())
-def get_style() -> Response:
-    """Get the stylesheet of the documentation."""
-    text = files("payment_sandbox.web.docs").joinpath("assets", STYLE).read_bytes()
-    return Response(text, mimetype="text/css", headers={"Cache-Control": "max-age=3600"})
+def show_nothing() -> Response | None:
+    """A page with ways on, for browsers where a path is unknown; None for programs."""
+    if not is_browser() or request.path.startswith(CONTROL_API):
+        return None
+    response = _framed("docs/nothing.html", title="There is nothing here", name="", path=request.path)
+    response.status_code = NOT_FOUND
+    return secure(response)
 
 
 def _page(name: str) -> str:
@@ -61,7 +101,18 @@ def _page(name: str) -> str:
     from payment_sandbox.web.docs.rendering import render
 
     shown = page(name, application().public_url)
-    here = f"{base_path()}/docs/"
+    body = render(shown.text, f"{base_path()}/docs/")
+    place = NAMES.index(name)
+    before = NAMES[place - 1] if place else None
+    after = NAMES[place + 1] if place + 1 < len(NAMES) else None
+    around = [(other, title(other)) if other is not None else None for other in (before, after)]
+    return _rendered("docs/page.html", title=shown.title, name=name, body=body, around=around)
+
+
+def _framed(template: str, **more: Any) -> Response:
+    return Response(_rendered(template, **more), content_type=HTML)
+
+
+def _rendered(template: str, **more: Any) -> str:
     groups = {group: [(other, title(other)) for other in names] for group, names in GROUPS.items()}
-    body = render(shown.text, here)
-    return render_template("docs/page.html", page=shown, body=body, groups=groups, docs=here)
+    return render_template(template, groups=groups, docs=f"{base_path()}/docs/", base=base_path(), **more)

@@ -1,0 +1,206 @@
+"""The flows in the documentation: played in memory, and drawn as the dashboard draws orders."""
+
+from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.methods import NAMES
+from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
+from payment_sandbox.operations.history import history
+from payment_sandbox.orders.webhooks import Reply
+from payment_sandbox.projects.clock import ClockStart, RealTime
+from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.registry import Registry
+from payment_sandbox.projects.services import Unattended
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.web.examples import LINES, START, MakeApp, Shop
+from payment_sandbox.web.pictures.sequence import sequence
+from payment_sandbox.web.pictures.svg import svg
+
+if TYPE_CHECKING:
+    from payment_sandbox.projects.delivery_queue import QueuedDelivery
+    from payment_sandbox.projects.epoch import Epoch
+    from payment_sandbox.projects.project import Project
+
+HOOK: Final = "https://shop.example/webhook"
+CUSTOMER: Final = {"first_name": "Jan", "last_name": "de Vries", "email_address": "jan@example.com"}
+
+
+Play = Generator[dict[str, Any], dict[str, Any], None]
+"""Plays a flow; yields the order that the picture is about, and gets it back."""
+
+
+class Attended(Unattended):
+    """Services whose webhooks are answered at once, by a shop that reads the order first."""
+
+    def __init__(self, real: RealTime, read: Callable[[str], None]) -> None:
+        super().__init__(real)
+        self._read = read
+
+    def carry(self, project: "Project", epoch: "Epoch") -> None:
+        """Deliver what is queued."""
+        while (queued := epoch.outbox.next()) is not None:
+            self.deliver(project, epoch, queued)
+
+    def deliver(self, project: "Project", epoch: "Epoch", queued: "QueuedDelivery") -> None:
+        """Let the shop read the order, and answer 204; or whatever the scenario says."""
+        prepared = prepare_attempt(project, epoch, queued)
+        if prepared is None:
+            return
+        if prepared.reply is None:
+            self._read(queued.order_id)
+        passed_ms = (self.real.wall_now() - prepared.real_at) / timedelta(milliseconds=1)
+        record_attempt(project, epoch, prepared, prepared.reply or Reply(passed_ms, status=204))
+
+
+class Flow:
+    """A shop, and everybody else who takes part in a flow."""
+
+    def __init__(self, make_app: MakeApp, **settings: Any) -> None:
+        start = ClockStart.parse(START).at
+        assert start is not None, "START is a frozen time"
+        ticks = count()
+        real = RealTime(lambda: start + timedelta(milliseconds=next(ticks)), lambda: 0.0)
+        catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+        registry = Registry(Attended(real, self._read), MemoryStorage(), catalogue, ids=Ids(1), clock=START)
+        self.project, api_key = registry.create({"webhook_url": HOOK, **settings})
+        self.shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
+
+    def order(self, method: str | None = None, **fields: Any) -> dict[str, Any]:
+        """Create an order."""
+        details = fields.pop("details", None)
+        attempt = {"payment_method": method, **fields.pop("attempt", {})}
+        if details is not None:
+            attempt["payment_method_details"] = details
+        body = {"currency": "EUR", "amount": 1295, **fields}
+        if method is not None:
+            body["transactions"] = [attempt]
+        made: dict[str, Any] = self.shop.call("POST", "/v1/orders/", body)
+        return made
+
+    def act(self, order: Mapping[str, Any], deed: str, **how: Any) -> None:
+        """Let somebody act."""
+        actor, _, action = deed.partition(" ")
+        self.shop.call(
+            "POST", f"/control/orders/{order['id']}/act/", {"actor": actor, "action": action, **how}
+        )
+
+    def advance(self, by: str) -> None:
+        """Move the clock."""
+        self.shop.call("POST", "/control/clock/advance/", {"by": by})
+
+    def take(self, order: Mapping[str, Any], what: str, body: Any) -> None:
+        """Capture or void."""
+        place = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
+        self.shop.call("POST", f"{place}/{what}/", body)
+
+    def _read(self, order_id: str) -> None:
+        self.shop.call("GET", f"/v1/orders/{order_id}/")
+
+
+def _hosted_page(flow: Flow) -> Play:
+    order = yield flow.order(order_lines=LINES)
+    flow.act(order, "customer visit")
+    flow.act(order, "customer choose", payment_method="credit-card")
+    flow.act(order, "customer pay")
+
+
+def _redirect(flow: Flow) -> Play:
+    order = yield flow.order("bank-redirect-nl", details={"issuer_id": "SBXANL2A"})
+    flow.act(order, "customer visit")
+    flow.advance("PT40S")
+    flow.act(order, "customer pay")
+
+
+def _authorization(flow: Flow) -> Play:
+    order = yield flow.order("credit-card", attempt={"capture_mode": "manual", "expiration_period": "P7D"})
+    flow.act(order, "customer pay")
+    flow.advance("P2D")
+    flow.take(order, "captures/amount", {"amount": 1000})
+    flow.take(order, "voids/amount", {"amount": 295})
+
+
+def _recurring(flow: Flow) -> Play:
+    first = flow.order("credit-card", details={"recurring_type": "first"})
+    flow.act(first, "customer pay")
+    token = flow.shop.call("GET", f"/v1/orders/{first['id']}/")
+    details = token["transactions"][0]["payment_method_details"]
+    flow.advance("P1M")
+    yield flow.order(
+        "credit-card", details={"recurring_type": "recurring", "vault_token": details["vault_token"]}
+    )
+    flow.advance("PT1M")
+
+
+def _pay_later(flow: Flow) -> Play:
+    order = yield flow.order("pay-later-a", order_lines=LINES, customer=CUSTOMER)
+    flow.act(order, "customer visit")
+    flow.act(order, "customer pay")
+    flow.advance("P1D")
+    flow.take(order, "captures", {})
+
+
+def _bank_transfer(flow: Flow) -> Play:
+    order = yield flow.order("bank-transfer")
+    flow.advance("P2D")
+    flow.act(order, "bank credit")
+
+
+def _bank_qr(flow: Flow) -> Play:
+    asked = flow.shop.call("POST", "/v1/bankqr/", {"amount": 1295})
+    order = yield flow.shop.call("POST", f"/control/bankqr/{asked['id']}/scan/", {})
+    flow.act(order, "customer pay")
+
+
+def _refunds(flow: Flow) -> Play:
+    order = yield flow.order("credit-card")
+    flow.act(order, "customer pay")
+    flow.advance("P3D")
+    flow.shop.call("POST", f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    flow.shop.call("POST", f"/v1/orders/{order['id']}/refunds/", {"amount": 5000})
+
+
+def _webhooks(flow: Flow) -> Play:
+    rules = [{"when": {"status": "completed", "attempt": 1}, "then": {"answer": 503}}]
+    flow.shop.call("PUT", "/control/faults/", {"webhooks": rules})
+    order = yield flow.order("credit-card")
+    flow.act(order, "customer pay")
+    flow.advance("PT2M")
+
+
+class Told(NamedTuple):
+    """A flow's title, its play, and its project's mode."""
+
+    title: str
+    play: Callable[[Flow], Play]
+    mode: str = "test"
+
+
+FLOWS: Final[Mapping[str, Told]] = {
+    "hosted-page": Told("A customer chooses a method on the hosted page and pays", _hosted_page),
+    "redirect": Told("A customer pays at their bank", _redirect),
+    "authorization-and-capture": Told("A card is authorized, captured in part, and voided", _authorization),
+    "one-click-and-recurring": Told("The second payment of a series needs no customer", _recurring),
+    "pay-later": Told("The screening passes, the customer authorizes, the shop captures", _pay_later),
+    "bank-transfer": Told("The money of a transfer arrives two days later", _bank_transfer, "live"),
+    "bank-qr": Told("A payer scans a QR code and pays", _bank_qr),
+    "refunds": Told("A part is refunded; more than the rest is refused", _refunds),
+    "webhooks": Told("A webhook is answered with an error and tried again", _webhooks),
+}
+
+
+def picture(name: str, make_app: MakeApp) -> str:
+    """The picture of a flow, as an SVG file."""
+    told = FLOWS[name]
+    flow = Flow(make_app, mode=told.mode)
+    play = told.play(flow)
+    order = next(play)
+    with suppress(StopIteration):
+        play.send(order)
+    drawn = sequence(history(flow.project.epoch, order["id"]))
+    return svg(drawn, title=told.title, is_file=True)
