@@ -1,5 +1,6 @@
 """Runs the command line in a separate process."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -20,6 +21,13 @@ def hearing(program: Sequence[str]) -> list[str]:
     return [sys.executable, "-c", f"{hear}; os.execv(sys.argv[1], sys.argv[1:])", *program]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command until it exits."""
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=20, check=False)
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command until it exits, with these environment variables besides."""
+    return subprocess.run(
+        command(*arguments),
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        env={**os.environ, **environment},
+    )

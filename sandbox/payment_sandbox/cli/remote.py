@@ -260,4 +260,28 @@ def review(as_json: bool) -> None:
     sys.exit(1 if found else 0)
 
 
-COMMANDS = (health, clock, act, scenario, webhooks, projects, reset, watch, review)
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def replay(file: Path) -> None:
+    """Play the evidence of an order again in a new project; exit code 1 if it goes differently.
+
+    The dashboard saves such a file: "Download evidence" on the page of an order.
+    """
+    from payment_sandbox.client.replaying import EvidenceRefused
+    from payment_sandbox.client.replaying import replay as play
+
+    with client() as sandbox:
+        try:
+            outcome = play(sandbox, json.loads(file.read_text(encoding="utf-8")))
+        except (EvidenceRefused, UnicodeDecodeError, json.JSONDecodeError) as refused:
+            _fail(f"{file} cannot be played: {refused}")
+    for skipped in outcome.skipped:
+        print(f"not compared: {skipped}")
+    for difference in outcome.differences:
+        print(f"different: {difference}")
+    told = "differently" if outcome.differences else "the same way"
+    print(f"{outcome.steps} steps went {told}; see project {outcome.project_id} on the dashboard")
+    sys.exit(1 if outcome.differences else 0)
+
+
+COMMANDS = (health, clock, act, scenario, webhooks, projects, reset, watch, review, replay)

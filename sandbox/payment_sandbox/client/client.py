@@ -8,11 +8,12 @@ Every method raises ``SandboxError`` if the server refuses the call; it lists al
 
 import json
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.client import answers
 from payment_sandbox.client.clock import Advance, SandboxClock, given
 from payment_sandbox.client.errors import SandboxError, Violation
+from payment_sandbox.client.transport import Transport
 from payment_sandbox.serving.sessions import direct_session
 
 if TYPE_CHECKING:
@@ -26,22 +27,6 @@ Json = dict[str, Any]
 REFUSED: Final = 400
 YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
-
-
-class Transport(Protocol):
-    """Sends the calls: a ``requests.Session`` or an equivalent."""
-
-    def request(self, *arguments: Any, **options: Any) -> Any:
-        """Send one call; the response has ``status_code``, ``content`` and ``json()``."""
-        ...
-
-    def get(self, *arguments: Any, **options: Any) -> Any:
-        """Open a stream."""
-        ...
-
-    def close(self) -> None:
-        """Close the connections."""
-        ...
 
 
 class Event(NamedTuple):
@@ -81,12 +66,22 @@ class SandboxClient:
         Raises:
             SandboxError: the server refused the call.
         """
+        answer = self._send(method, path, body, query)
+        _refuse(answer)
+        return answer.json() if answer.content else {}
+
+    def exchange(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Make any call; return the status and the parsed body, also if the server refused it."""
+        answer = self._send(method, path, body)
+        return answer.status_code, answer.json() if answer.content else None
+
+    def _send(self, method: str, path: str, body: Any, query: Mapping[str, Any] | None = None) -> Any:
         headers, auth = {}, (self.api_key, "")
         if path == "/control/projects/" and self._control_token is not None:
             headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
         if isinstance(body, bytes):
             headers["Content-Type"] = YAML
-        answer = self._session.request(
+        return self._session.request(
             method,
             f"{self.base_url}{path}",
             json=None if isinstance(body, bytes) else body,
@@ -97,8 +92,6 @@ class SandboxClient:
             timeout=TIMEOUT_SECONDS,
             allow_redirects=False,
         )
-        _refuse(answer)
-        return answer.json() if answer.content else {}
 
     def health(self) -> answers.Health:
         """Return ``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""

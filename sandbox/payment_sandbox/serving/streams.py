@@ -1,6 +1,6 @@
 """Event streams on the event loop: watchers need no threads, however many there are."""
 
-from asyncio import AbstractEventLoop, Event, timeout
+from asyncio import AbstractEventLoop, Event, sleep, timeout
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -47,6 +47,7 @@ class Watchers:
             with suppress(TimeoutError):
                 async with timeout(HEARTBEAT_SECONDS):
                     await news.wait()
+                await sleep(stream.apart_seconds)
             news.clear()
             text = stream.take() or (None if stream.events.is_ended else stream.heartbeat)
 

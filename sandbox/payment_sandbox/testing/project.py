@@ -5,7 +5,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.client import answers
-from payment_sandbox.client.client import SandboxClient, SandboxClock, SandboxError, Transport
+from payment_sandbox.client.client import SandboxClient, SandboxClock, SandboxError
+from payment_sandbox.client.transport import Transport
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.serving.sessions import direct_session
 

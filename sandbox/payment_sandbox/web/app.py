@@ -24,7 +24,7 @@ from payment_sandbox.web.control.watching import watching
 from payment_sandbox.web.dashboard import (  # noqa: F401 (they add their routes)
     clock as dashboard_clock,
 )
-from payment_sandbox.web.dashboard import entrance, exports, faults, records, settings  # noqa: F401
+from payment_sandbox.web.dashboard import crowds, entrance, exports, faults, records, settings  # noqa: F401
 from payment_sandbox.web.dashboard import orders as dashboard_orders  # noqa: F401
 from payment_sandbox.web.dashboard.frame import dashboard
 from payment_sandbox.web.docs.views import docs, show_nothing

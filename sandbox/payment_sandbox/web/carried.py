@@ -34,6 +34,7 @@ class Application:
     hosts: frozenset[str]
     make_app: Any  # builds another application, such as the one that plays the examples
     forgery_secret: bytes = field(default_factory=lambda: token_bytes(32))
+    live_pages: dict[str, tuple[datetime, bytes]] = field(default_factory=dict)  # of busy dashboards
     docs: dict[str, str] = field(default_factory=dict)  # rendered documentation pages, by name
     openapi: str | None = None  # the OpenAPI description, once built
 

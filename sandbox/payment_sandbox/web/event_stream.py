@@ -15,6 +15,7 @@ STREAM: Final = "sandbox.stream"
 
 HEARTBEAT_SECONDS: Final = 15.0
 NUMBER_DIGITS_MAX: Final = 18
+APART_SECONDS_MAX: Final = 2.0
 BEGUN: Final = ": watching\n\n"
 
 
@@ -23,9 +24,15 @@ class EventStream:
 
     heartbeat: Final = ": still here\n\n"
 
-    def __init__(self, events: Events, after: int | None = None) -> None:
-        """Begin with the next event, or after the one with the number ``after``."""
+    def __init__(
+        self, events: Events, after: int | None = None, apart_seconds_per_watcher: float = 0.0
+    ) -> None:
+        """Begin with the next event, or after the one with the number ``after``.
+
+        With ``apart_seconds_per_watcher``, events are collected for a while if there are many watchers.
+        """
         self.events = events
+        self._apart_seconds_per_watcher = apart_seconds_per_watcher
         self._after = after
         self._number = events.number
 
@@ -43,6 +50,11 @@ class EventStream:
             return BEGUN + self.take()
         missed = {"after": self._after, "first_kept": first}
         return f"{BEGUN}event: missed\ndata: {json.dumps(missed)}\n\n{self.take()}"
+
+    @property
+    def apart_seconds(self) -> float:
+        """How long to collect events before they are sent."""
+        return min(APART_SECONDS_MAX, self._apart_seconds_per_watcher * self.events.watchers)
 
     def take(self) -> str:
         """The events since the last call, all at once: a piece costs as much to send as its content."""

@@ -16,6 +16,7 @@ from payment_sandbox.web.routes import route
 
 ADVANCE: Final = AdvanceForm()
 AIMS: Final = ("by", "until", "to")
+APART_SECONDS_PER_WATCHER: Final = 0.005
 RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 
 
@@ -38,7 +39,9 @@ def post_clock(project_id: str) -> Response:
 @route(dashboard, "GET", "/dashboard/<project_id>/events/", media_type="text/event-stream", errors=(403, 404))
 def get_dashboard_events(project_id: str) -> Response:
     """Stream the project's events to an open page."""
-    stream = request.environ[STREAM] = EventStream(enter(project_id).events, after_of(request))
+    stream = request.environ[STREAM] = EventStream(
+        enter(project_id).events, after_of(request), APART_SECONDS_PER_WATCHER
+    )
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

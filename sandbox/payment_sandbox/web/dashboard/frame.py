@@ -1,7 +1,7 @@
 """What all pages of the dashboard share: the blueprint, who may enter, headers, and the frame."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
 from itertools import islice
@@ -43,6 +43,7 @@ AGENDA_SHOWN_MAX: Final = 12
 MENU_MAX: Final = 12
 REFRESH_MS_MIN: Final = 300
 REFRESH_MS_PER_WATCHER: Final = 25
+REFRESH_PER_TIME_TAKEN: Final = 20
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -130,6 +131,7 @@ def enter(project_id: str) -> Project:
         raise RequestRefused(403, "this form is not from a page of this sandbox; load the page again")
     catch_up_on_thread(project)
     exchange().project = project
+    exchange().real_at = project.services.real.wall_now()
     return project
 
 
@@ -141,8 +143,6 @@ def url(project: Project, path: str = "", **query: str | None) -> str:
 
 def show(template: str, project: Project, view: str, status: int = 200, **more: Any) -> Response:
     """A page of a project, in its frame."""
-    epoch = project.epoch
-    watchers = project.events.watchers
     body = render_template(
         f"dashboard/{template}.html",
         base=base_path(),
@@ -153,15 +153,23 @@ def show(template: str, project: Project, view: str, status: int = 200, **more: 
         views=VIEWS,
         token=form_token(project.project_id),
         is_open=is_open(),
-        state=epoch.state,
+        state=project.epoch.state,
         settings=project.settings,
         now=project.now(),
         agenda=agenda_rows(project),
-        refresh_ms=max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * watchers),
+        refresh_ms=_refresh_ms(project),
         event=project.events.number,
         **more,
     )
     return Response(body, status=status, content_type=HTML)
+
+
+def _refresh_ms(project: Project) -> int:
+    """How long an open page waits before it is renewed: long if many are open, or if it takes long."""
+    begun = exchange().real_at
+    took = project.services.real.wall_now() - begun if begun is not None else timedelta()
+    by_time = REFRESH_PER_TIME_TAKEN * took / timedelta(milliseconds=1)
+    return max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * project.events.watchers, round(by_time))
 
 
 def _menu(project: Project) -> list[Project]:

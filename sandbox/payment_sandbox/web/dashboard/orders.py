@@ -31,7 +31,7 @@ from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, go, show, url
-from payment_sandbox.web.pictures.sequence import Due, sequence
+from payment_sandbox.web.pictures.sequence import ROWS_MAX, Due, sequence
 from payment_sandbox.web.pictures.svg import svg
 from payment_sandbox.web.routes import route
 
@@ -194,7 +194,8 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
         "labels": LABELS,
         "offered": offered(project.settings, order),
         "page_path": order_page_path(project, order) if can_pay else None,
-        "happenings": happenings,
+        "happenings": happenings[-ROWS_MAX:],
+        "left_out": max(0, len(happenings) - ROWS_MAX),
         "link": link,
         "picture": svg(picture, title=f"What happened to order {order.id}"),
         "curl": curl(project, order),

@@ -61,7 +61,7 @@ def sections(text: str) -> Iterator[tuple[str, str, str]]:
             yield anchor, heading, " ".join(words)
             anchor, heading, words = str(before.attrGet("id")), token.content, []
         elif token.type in ("inline", "fence", "code_block"):
-            words.append(token.content)
+            words.append(token.content.replace("`", ""))
     yield anchor, heading, " ".join(words)
 
 

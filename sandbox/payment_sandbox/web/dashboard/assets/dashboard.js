@@ -25,7 +25,7 @@ async function refresh() {
   isStale = false;
   isFetching = true;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const answer = await fetch(location.href, { headers: { Accept: "text/html", "Sandbox-Live": "1" } });
     if (answer.ok) replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch {
     // The server is unreachable; the stream says so, and comes back.

@@ -1,0 +1,177 @@
+"""Plays the evidence of an order again, in a fresh project, and says where it goes differently."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.kernel.patterns import Pattern
+
+FORMAT: Final = "payment-orders-sandbox-evidence/1"
+UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+NOT_COMPARED: Final = ("payment_url", "order_url", "qr_url", "events", "client")
+BY_HAND: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
+NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}
+DIFFERENCES_MAX: Final = 5  # of one response
+
+
+class EvidenceRefused(ValueError):
+    """The file is not evidence that can be played."""
+
+
+class Step(NamedTuple):
+    """Something that was done, by the shop or by somebody else, with its sandbox time."""
+
+    real_at: str
+    at: str
+    what: str
+    run: "Callable[[Replay], Iterator[str]]"
+
+
+class Outcome(NamedTuple):
+    """How a replay went: the differences, what could not be played, and the project that it made."""
+
+    differences: list[str]
+    skipped: list[str]
+    project_id: str
+    steps: int
+
+
+def replay(server: SandboxClient, evidence: Any) -> Outcome:
+    """Play evidence in a new project; no shop gets its webhooks.
+
+    Raises:
+        EvidenceRefused: it is something else, or nothing in it can be played.
+        SandboxError: the server refuses the project, its scenario or the clock.
+    """
+    found = _checked(evidence)
+    steps = sorted(_steps(found), key=lambda step: step.real_at)
+    if not steps:
+        raise EvidenceRefused("there is no request or deed in it")
+    return Replay(server, found, steps).play()
+
+
+def _checked(evidence: Any) -> Mapping[str, Any]:
+    if not isinstance(evidence, dict) or evidence.get("format") != FORMAT:
+        raise EvidenceRefused(f"it is not evidence of the dashboard: its format is not {FORMAT!r}")
+    missing = [name for name in ("journal", "deeds", "snapshot", "clock") if name not in evidence]
+    if missing:
+        raise EvidenceRefused(f"it has no {', '.join(missing)}")
+    return evidence
+
+
+def _steps(evidence: Mapping[str, Any]) -> Iterator[Step]:
+    for entry in evidence["journal"]:
+        what = f"{entry['method']} {entry['path']}"
+        yield Step(entry["real_at"], entry["at"], what, partial(Replay.request, entry=entry))
+    for deed in evidence["deeds"]:
+        if deed["via"] != "scenario" and deed["action"] != "return" and deed["order_id"] is not None:
+            what = f"{deed['actor']} {deed['action']}"
+            yield Step(deed["real_at"], deed["at"], what, partial(Replay.deed, deed=deed))
+
+
+class Replay:
+    """One replay: its project, and which identifiers stand for which."""
+
+    def __init__(self, server: SandboxClient, evidence: Mapping[str, Any], steps: list[Step]) -> None:
+        self._evidence = evidence
+        self._steps = steps
+        self._ids: dict[str, str] = {}  # of the evidence -> of the replay
+        self._skipped: list[str] = []
+        snapshot = evidence["snapshot"]
+        settings = {**snapshot["settings"], "webhook_url": None, "clock": f"frozen@{steps[0].at}"}
+        made = server.call("POST", "/control/projects/", settings)
+        self._project_id: str = made["project_id"]
+        self._sandbox = SandboxClient(server.base_url, made["api_key"])
+        if snapshot["scenario"].get("name") != "default":
+            self._sandbox.call("PUT", "/control/scenario/", snapshot["scenario"])
+        self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
+
+    def play(self) -> Outcome:
+        """Do everything at its own time, and compare."""
+        differences: list[str] = []
+        for number, step in enumerate(self._steps, 1):
+            self._advance(step.at)
+            differences += [f"step {number}, {step.what}: {found}" for found in step.run(self)]
+        self._advance(self._evidence["clock"]["now"])
+        differences += self._orders()
+        self._sandbox.close()
+        return Outcome(differences, self._skipped, self._project_id, len(self._steps))
+
+    def request(self, entry: Mapping[str, Any]) -> Iterator[str]:
+        """Make a request of the shop again."""
+        if entry["fault"] is not None or entry["status"] is None:
+            self._skipped.append(f"{entry['method']} {entry['path']} was struck by a fault")
+        path = self._translated(f"{entry['path']}?{entry['query']}" if entry["query"] else entry["path"])
+        status, body = self._sandbox.exchange(entry["method"], path, self._translated(entry["request"]))
+        if entry["fault"] is not None or entry["status"] is None:
+            return
+        if status != entry["status"]:
+            yield f"answered {status} instead of {entry['status']}"
+        elif isinstance(body, dict | list) and isinstance(entry["response"], dict | list):
+            yield from list(self._compare(entry["response"], body, ""))[:DIFFERENCES_MAX]
+
+    def deed(self, deed: Mapping[str, Any]) -> Iterator[str]:
+        """Let somebody act again."""
+        order_id = self._ids.get(deed["order_id"])
+        if deed["action"] in ("scan", "create") or order_id is None:
+            self._skipped.append(f"{deed['actor']} {deed['action']} of {deed['order_id']}")
+            return
+        how = {"amount" if name == "amount_cents" else name: value for name, value in deed["how"].items()}
+        if deed["actor"] == "merchant":
+            status, answer = self._by_hand(order_id, deed["action"], how)
+        else:
+            asked = {"actor": deed["actor"], "action": deed["action"], **how}
+            status, answer = self._sandbox.exchange("POST", f"/control/orders/{order_id}/act/", asked)
+        if status >= 400:
+            yield f"is not possible any more: {answer['error']['value']}"
+
+    def _by_hand(self, order_id: str, action: str, how: Mapping[str, Any]) -> tuple[int, Any]:
+        if action == "cancel":
+            return self._sandbox.exchange("DELETE", f"/v1/orders/{order_id}/")
+        if action == "refund":
+            return self._sandbox.exchange("POST", f"/v1/orders/{order_id}/refunds/", dict(how))
+        order = self._sandbox.call("GET", f"/v1/orders/{order_id}/")
+        place = f"/v1/orders/{order_id}/transactions/{order['transactions'][-1]['id']}/{BY_HAND[action]}"
+        return self._sandbox.exchange("POST", place, dict(how))
+
+    def _advance(self, to: str) -> None:
+        if to > self._sandbox.call("GET", "/control/clock/")["now"]:
+            self._sandbox.call("POST", "/control/clock/advance/", {"to": to})
+
+    def _translated(self, value: Any) -> Any:
+        """The value with the identifiers of the replay."""
+        if isinstance(value, str):
+            return UUID.sub(lambda found: self._ids.get(found[0], found[0]), value)
+        if isinstance(value, dict):
+            return {key: self._translated(inner) for key, inner in value.items()}
+        return [self._translated(item) for item in value] if isinstance(value, list) else value
+
+    def _compare(self, before: Any, now: Any, path: str) -> Iterator[str]:
+        """What differs; identifiers that take the place of others do not."""
+        if isinstance(before, dict) and isinstance(now, dict):
+            for key in before.keys() | now.keys():
+                if key not in NOT_COMPARED:
+                    yield from self._compare(before.get(key), now.get(key), f"{path}.{key}".lstrip("."))
+        elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+            for index, pair in enumerate(zip(before, now, strict=True)):
+                yield from self._compare(*pair, f"{path}[{index}]")
+        else:
+            yield from self._compare_values(before, now, path)
+
+    def _compare_values(self, before: Any, now: Any, path: str) -> Iterator[str]:
+        if isinstance(before, str) and isinstance(now, str) and UUID.fullmatch(before):
+            if self._ids.setdefault(before, now) != now:
+                yield f"{path} is {now} instead of {self._ids[before]}"
+        elif self._translated(before) != now:
+            yield f"{path} is {now!r} instead of {before!r}"
+
+    def _orders(self) -> Iterator[str]:
+        """The orders that have another status in the end."""
+        for order in self._evidence["snapshot"]["orders"]:
+            order_id = self._ids.get(order["id"])
+            if order_id is None:
+                continue
+            status = self._sandbox.call("GET", f"/control/orders/{order_id}/")["order"]["status"]
+            if status != order["status"]:
+                yield f"order {order['id']} is {status} in the end instead of {order['status']}"
