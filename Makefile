@@ -4,7 +4,7 @@ BIN := .venv/bin
 LOWEST := .venv-lowest/bin
 WORKERS ?= auto
 
-.PHONY: help run test lowest check fmt bench profile attack rules lock
+.PHONY: help run test lowest check fmt bench profile attack screenshots rules lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ profile: .venv/develop.stamp  ## Show where the time of a read and a creation go
 
 attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report what it stood
 	$(BIN)/python -m tests.attack
+
+screenshots: .venv/develop.stamp  ## Take the pictures in the README anew
+	$(BIN)/python -m tests.screenshots
 
 rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	$(BIN)/python -m tests.rules

@@ -67,3 +67,13 @@ def test_no_answer_speaks_of_other_origins(sandbox: Sandbox) -> None:
     """No CORS headers, whoever asks."""
     answer = sandbox.get(MERCHANT, headers={"Origin": "https://shop.example"})
     assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+
+
+def test_an_unknown_host_is_logged_once(sandbox: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
+    """With the option that allows it: whoever runs the server may not see the answer."""
+    host = f"{sandbox.project['project_id']}.example"
+    for _ in range(3):
+        sandbox.get("/control/clock/", headers={"Host": host})
+    told = [record.message for record in caplog.records if host in record.message]
+    assert len(told) == 1
+    assert f"--allow-host {host}" in told[0]

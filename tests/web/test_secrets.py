@@ -13,6 +13,7 @@ from payment_sandbox.cli.logs import MaskedFormatter
 from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox, by, card
+from tests.support.payer import HTML
 from tests.support.shop import Shop
 
 PAN: Final = "4012888888881881"
@@ -55,6 +56,18 @@ CODES: Final = (
 )
 
 
+CONTROL: Final = (
+    "/control/journal/",
+    "/control/webhooks/",
+    "/control/agenda/",
+    "/control/faults/",
+    "/control/timeline/",
+    "/control/deeds/",
+    "/control/review/",
+)
+VIEWS: Final = ("webhooks", "journal", "review", "scenario", "vault")
+
+
 class Watch:
     """Everything that a project tells its watchers."""
 
@@ -78,8 +91,10 @@ class Kept(NamedTuple):
 
     def shown(self, *, with_orders: bool = False) -> dict[str, str]:
         """All outputs by name; snapshots and state files repeat orders as they are."""
-        paths = ["/control/journal/", "/control/webhooks/", "/control/agenda/", "/control/faults/"]
-        shown = {path: self.sandbox.get(path).text for path in paths}
+        shown = {path: self.sandbox.get(path).text for path in CONTROL}
+        dashboard = f"{self.sandbox.url}/dashboard/{self.sandbox.project['project_id']}/"
+        for view in VIEWS:
+            shown[view] = requests.get(f"{dashboard}{view}/", headers=HTML, timeout=10).text
         shown["events"] = self.watch.text()
         formatter = MaskedFormatter()
         shown["log"] = "\n".join(map(formatter.format, self.log.records))

@@ -166,7 +166,13 @@ def _announce(server: "Server", control_token: str | None, log_format: str) -> N
         f"Documentation: {server.url}/docs/",
     ]
     if control_token is not None:
-        lines.append(f"Creating projects requires the control token {control_token}")
+        lines.append(
+            f"Other devices in your network reach it at {server.url}, too; pages and codes lead there."
+        )
+        lines.append(
+            "The dashboard asks for the API key, or for the control token, which creating projects needs:"
+        )
+        lines.append(f"  control token {control_token}")
     print("\n".join(lines), flush=True)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 CONNECTIONS_MAX: Final = 4000
+EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 (recognized, not bound)
+SOMEBODY_ELSE: Final = "192.0.2.1"  # reserved for documentation: it belongs to nobody
 OPEN_FILES_WANTED: Final = 16_384
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
@@ -171,6 +173,22 @@ def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
     finally:
         loop.run_until_complete(acceptor.close())
         loop.close()
+
+
+def reachable_url(host: str, port: int) -> str:
+    """The address at which other devices reach a server that listens everywhere; else that of its host."""
+    return _url(_own_address() if host in EVERYWHERE else host, port)
+
+
+def _own_address() -> str:
+    """This machine's address in its network; loopback if it has none. Nothing is sent to find it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((SOMEBODY_ELSE, 9))
+        except OSError:
+            return "127.0.0.1"
+        address: str = probe.getsockname()[0]
+        return address
 
 
 def _url(host: str, port: int) -> str:

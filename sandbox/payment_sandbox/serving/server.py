@@ -13,7 +13,7 @@ from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.services import Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.http import HttpServer
+from payment_sandbox.serving.http import HttpServer, reachable_url
 from payment_sandbox.serving.services import REAL_TIME, ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_owed
@@ -64,7 +64,7 @@ class Server:
             self._close_file()
             raise
         self.port, self.local_url = self._http.port, self._http.url
-        self.url = (public_url or self.local_url).rstrip("/")
+        self.url = (public_url or reachable_url(host, self.port)).rstrip("/")
         self.app = make_app(
             self.registry, public_url=self.url, control_token=control_token, allow_hosts=(host, *allow_hosts)
         )

@@ -1,5 +1,6 @@
 """Keeps web pages in the developer's browser from driving the sandbox."""
 
+import logging
 from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import ip_address
@@ -11,7 +12,10 @@ from flask import request
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.errors import RequestRefused
 
+PROBLEM_LENGTH_MAX: Final = 300
 LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
+
+log = logging.getLogger(__name__)
 
 
 def known_hosts(public_url: str, allowed: Iterable[str]) -> frozenset[str]:
@@ -30,10 +34,11 @@ def refuse_foreign_host() -> None:
     """
     host = _part("hostname", f"//{request.host}")
     if host not in application().hosts and not _is_literal(host):
-        raise RequestRefused(
-            403,
-            f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}",
+        problem = (
+            f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}"
         )
+        _log_once(problem[:PROBLEM_LENGTH_MAX])
+        raise RequestRefused(403, problem)
 
 
 def refuse_strangers() -> None:
@@ -47,6 +52,12 @@ def refuse_strangers() -> None:
     own = (request.host.lower(), _part("netloc", application().public_url).lower())
     if origin is not None and _part("netloc", origin).lower() not in own:
         raise RequestRefused(403, f"pages from {origin!r} may not call this server")
+
+
+@lru_cache(maxsize=128)
+def _log_once(problem: str) -> None:
+    """Log a refusal that the caller may not see, such as that of a proxy; once, because it comes again."""
+    log.warning("a request was refused: %s", problem)
 
 
 @lru_cache(maxsize=256)

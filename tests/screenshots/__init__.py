@@ -1,0 +1,1 @@
+"""The pictures in the README: ``make screenshots`` makes them anew."""

@@ -1,0 +1,123 @@
+"""Takes the pictures of the dashboard and of three payment pages."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from payment_sandbox.serving.server import Server
+from tests.support.browser import address, by_id
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
+from tests.support.shop import Received, Shop
+
+FOLDER = Path(__file__).parent
+COLOURS = 128
+CHROMIUM = "chromium"
+
+
+def main() -> None:
+    """Take all pictures."""
+    shop = Shop()
+    with Server() as server, sync_playwright() as playwright, _browser(playwright) as browser:
+        sandbox = Sandbox(server, webhook_url=shop.url, name="Kousen & Zo", mode="live")
+        shop.answer = _answers(sandbox)
+        order = _history(sandbox)
+        base = f"{server.url}/dashboard/{sandbox.project['project_id']}/orders/"
+        _take(browser, "dashboard", (1440, 960), lambda page: page.goto(f"{base}{order['id']}/"))
+        for name, open_page in PAGES.items():
+            _take(browser, name, (420, 760), partial(open_page, sandbox))
+    shop.close()
+
+
+@contextmanager
+def _browser(playwright: Any) -> Iterator[Browser]:
+    path = shutil.which(CHROMIUM)
+    assert path is not None, "the pictures need Chromium"
+    browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+    yield browser
+    browser.close()
+
+
+def _answers(sandbox: Sandbox) -> Callable[[Received], int]:
+    """A shop that reads the order, and fails once."""
+    calls: list[Received] = []
+
+    def answer(received: Received) -> int:
+        calls.append(received)
+        if len(calls) == 3:
+            return 503
+        sandbox.read(received.body["order_id"])
+        return 204
+
+    return answer
+
+
+def _placed(sandbox: Sandbox, number: int, method: str | None, **more: Any) -> dict[str, Any]:
+    transactions = [by(method, **more)] if method is not None else []
+    return sandbox.place(
+        *transactions,
+        amount=LINES_TOTAL,
+        order_lines=LINES,
+        customer=CUSTOMER,
+        merchant_order_id=f"shop-{number}",
+        description="Three pairs of socks",
+    )
+
+
+def _history(sandbox: Sandbox) -> dict[str, Any]:
+    """A few orders; returns the one to show."""
+    sandbox.pay(_placed(sandbox, 1001, "wallet-web"))
+    sandbox.advance("PT1M")
+    shown = _placed(sandbox, 1002, "credit-card", capture_mode="delayed", expiration_period="P7D")
+    sandbox.advance("PT20S")
+    sandbox.acted(shown, "customer visit")
+    sandbox.advance("PT40S")
+    sandbox.pay(shown)
+    sandbox.advance("PT2M")
+    sandbox.post(f"/v1/orders/{shown['id']}/refunds/", {"amount": 500})
+    _placed(sandbox, 1003, "bank-transfer")
+    sandbox.acted(_placed(sandbox, 1004, "credit-card"), "customer fail", reason="Do not honour")
+    _placed(sandbox, 1005, "pay-later-a")
+    sandbox.advance("PT3M")
+    return shown
+
+
+def _choose(sandbox: Sandbox, page: Page) -> None:
+    page.goto(address(_placed(sandbox, 1006, None)))
+
+
+def _card(sandbox: Sandbox, page: Page) -> None:
+    page.goto(address(_placed(sandbox, 1007, "credit-card")))
+
+
+def _bank(sandbox: Sandbox, page: Page) -> None:
+    page.goto(address(_placed(sandbox, 1008, "credit-card")))
+    by_id(page, "card-challenge").check()
+    by_id(page, "pay").click()
+
+
+PAGES: dict[str, Callable[[Sandbox, Page], None]] = {"choose": _choose, "card": _card, "secure": _bank}
+
+
+def _take(browser: Browser, name: str, size: tuple[int, int], show: Callable[[Page], Any]) -> None:
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, locale="en-GB", color_scheme="light"
+    )
+    page = context.new_page()
+    show(page)
+    page.wait_for_load_state("load")
+    picture = (
+        Image.open(BytesIO(page.screenshot())).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    )
+    picture.save(FOLDER / f"{name}.png", optimize=True)
+    context.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""What developers copy from an order works as it is: a command, and a test."""
+
+import re
+import shlex
+import subprocess
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, by, card
+from tests.support.payer import Payer, payment_page
+from tests.support.suites import passed, suite
+
+
+def copied(sandbox: Sandbox, order: dict[str, Any], name: str) -> str:
+    """The text of a block on the page of an order."""
+    page = Dashboard(sandbox).open(f"orders/{order['id']}/").answer.text
+    found = re.search(rf'<pre[^>]* id="{name}">(.*?)</pre>', page, re.DOTALL)
+    assert found is not None
+    return unescape(found[1])
+
+
+def paid_later(sandbox: Sandbox) -> dict[str, Any]:
+    """On the page, after twenty seconds."""
+    order = sandbox.place(by("wallet-web"))
+    sandbox.advance("PT20S")
+    payer = Payer(sandbox)
+    payer.press(payer.open(payment_page(order)), "pay")
+    return order
+
+
+def captured(sandbox: Sandbox) -> dict[str, Any]:
+    """In part, two days later; one call is refused."""
+    order = sandbox.authorized(expiration_period="P7D", extra={"gift": True, "note": None, "to": "O'Neill"})
+    sandbox.advance("P2D")
+    sandbox.take(order, "captures/amount", {"amount": 500})
+    sandbox.take(order, "captures/amount", {"amount": 99_999})
+    return order
+
+
+def declined(sandbox: Sandbox) -> dict[str, Any]:
+    """With a reason."""
+    order = sandbox.place(card())
+    sandbox.acted(order, "customer fail", reason='Say "no"')
+    return order
+
+
+def expired(sandbox: Sandbox) -> dict[str, Any]:
+    """After two days in which nobody came."""
+    order = sandbox.place(card())
+    sandbox.advance("P2D")
+    return order
+
+
+def by_scenario(sandbox: Sandbox) -> dict[str, Any]:
+    """Nobody acts but the scenario."""
+    sandbox.put("/control/scenario/", {"name": "second-try-works"})
+    order = sandbox.place(payment_methods=["credit-card"])
+    sandbox.acted(order, "customer choose", payment_method="credit-card")
+    sandbox.advance("PT5M")
+    return order
+
+
+MAKES: list[Callable[[Sandbox], dict[str, Any]]] = [paid_later, captured, declined, expired, by_scenario]
+
+
+def test_the_copied_tests_pass(sandbox: Sandbox, tmp_path: Path) -> None:
+    """In the suite of a merchant, as they stand."""
+    tests = [copied(sandbox, make(sandbox), "test-code") for make in MAKES]
+    assert all(test.startswith("import pytest\n") for test in tests)
+    passed(suite(tmp_path, "\n\n".join(tests)), len(MAKES))
+
+
+def test_the_copied_command_makes_the_same_order(sandbox: Sandbox) -> None:
+    """Pasted into a shell, with the key in the environment."""
+    order = captured(sandbox)
+    command = copied(sandbox, order, "curl")
+    assert shlex.split(command)[0] == "curl"
+    before = len(sandbox.get("/control/orders/").json()["items"])
+    subprocess.run(
+        ["bash", "-euc", command],
+        env={"PATH": "/usr/bin:/bin", "SANDBOX_API_KEY": sandbox.key},
+        check=True,
+        capture_output=True,
+        timeout=20,
+    )
+    newest, *others = sandbox.get("/control/orders/").json()["items"]
+    assert len(others) == before
+    assert sandbox.read(newest["id"])["extra"] == order["extra"]
+
+
+@pytest.mark.parametrize("name", ["curl", "test-code"])
+def test_an_order_that_no_request_made_has_none(sandbox: Sandbox, name: str) -> None:
+    """Such as one of a QR code, or one from a snapshot."""
+    asked = sandbox.post("/v1/bankqr/", {"amount": 500}).json()
+    order = sandbox.post(f"/control/bankqr/{asked['id']}/scan/").json()
+    page = Dashboard(sandbox).open(f"orders/{order['id']}/").answer.text
+    assert re.search(rf'<pre[^>]* id="{name}"', page) is None
