@@ -31,5 +31,19 @@ def test_every_page_asks_nobody_else(sandbox: Sandbox, new_context: NewContext, 
     page.goto(f"{sandbox.url}/docs/{name}/")
     page.wait_for_load_state("networkidle")
     assert hosts == {urlsplit(sandbox.url).netloc}
-    assert [line for line in noise if "404" not in line] == []  # browsers ask for an icon
+    assert noise == []
+    cut = page.evaluate(
+        "[...document.querySelectorAll('pre')].filter(b => b.scrollWidth > b.clientWidth).length"
+    )
+    assert cut == 0, "code is wrapped"
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_code_is_copied(sandbox: Sandbox, new_context: NewContext) -> None:
+    """Without what the highlighting adds."""
+    page = new_context(permissions=["clipboard-read", "clipboard-write"]).new_page()
+    page.goto(f"{sandbox.url}/docs/refunds/")
+    page.locator(".copy").first.click()
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert text.startswith("API=http")
+    assert "curl -s -u sandbox-key:" in text

@@ -146,6 +146,8 @@ def test_an_account_number_is_copied(live: Sandbox, new_context: NewContext) -> 
     expect(by_id(page, "copy-transfer-iban")).to_have_text("Copied")
     iban = order["transactions"][0]["payment_method_details"]["creditor_iban"]
     assert page.evaluate("navigator.clipboard.readText()") == iban
+    expect(page.locator("#copied")).to_contain_text(iban)
+    expect(by_id(page, "copy-transfer-iban")).to_have_text("Copy")
 
 
 def test_a_bank_qr_code_is_paid(sandbox: Sandbox, shop: Shop, page: Page) -> None:
@@ -229,3 +231,15 @@ def test_no_page_on_the_way_asks_anybody_else(
     """From the order's page to the shop."""
     test_a_customer_chooses_on_the_order_page(live, shop, page, "credit-card")
     assert outside == []
+
+
+def test_wrong_fields_are_red_and_reached_from_the_summary(live: Sandbox, page: Page) -> None:
+    """Each line of the summary leads to its field."""
+    page.goto(address(placed(live, "credit-card")))
+    page.locator(".typed summary").click()
+    by_id(page, "number").fill("4242 4242 4242 4242")
+    by_id(page, "pay-typed").click()
+    colour = by_id(page, "number").evaluate("field => getComputedStyle(field).borderTopColor")
+    assert colour == "rgb(163, 35, 31)"
+    by_id(page, "errors").get_by_role("link").first.click()
+    assert page.evaluate("document.activeElement.id") == "number" or page.url.endswith("#number")

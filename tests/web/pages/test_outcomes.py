@@ -187,3 +187,10 @@ def test_a_refusal_says_why(sandbox: Sandbox) -> None:
     answer = sandbox.http.post(page, headers={**HTML, "Host": "pay.example"}, timeout=5)
     assert answer.status_code == 403
     assert "--allow-host pay.example" in answer.text
+
+
+@pytest.mark.parametrize("method", ["wallet-qr", "bank-transfer"])
+def test_a_waiting_page_goes_on_without_scripts(sandbox: Sandbox, payer: Payer, method: str) -> None:
+    """It asks the browser to load it again."""
+    text = payer.open(payment_page(sandbox.place(by(method)))).answer.text
+    assert '<noscript><meta http-equiv="refresh"' in text
