@@ -1,12 +1,16 @@
 """The settings of a project, its snapshot, and its reset."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from flask import Response, request
 
+from payment_sandbox.forms import Choice, Flag, Items
+from payment_sandbox.forms.fields import Anything
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import streamed_answer
@@ -17,8 +21,12 @@ from payment_sandbox.web.routes import route
 
 PROJECT: Final = "/dashboard/<project_id>"
 BAD_REQUEST: Final = 400
-KEPT: Final = ("seed",)  # changing it would make identifiers jump
-DOWNLOAD: Final = {**VIEW, "media_type": "application/json"}
+FORM: Final = SettingsForm()
+FLAG: Final = "flag"
+CHOICE: Final = "choice"
+METHODS: Final = "methods"
+OBJECT: Final = "object"
+NOT_OFFERED: Final = ("seed",)  # changing it would make identifiers jump
 
 
 @route(dashboard, "GET", f"{PROJECT}/settings/", **VIEW)
@@ -72,32 +80,23 @@ def post_project_reset(project_id: str) -> Response:
 
 def _typed() -> dict[str, Any]:
     """The settings in the form, as the control API takes them."""
-    form = SettingsForm()
-    given: dict[str, Any] = {}
-    for name in form.fields:
-        if name in KEPT or f"{name}-sent" not in request.form:
-            continue
-        values = request.form.getlist(name)
-        text = values[0].strip() if values else ""
-        if name == "payment_methods":
-            given[name] = values
-        elif name == "aliases":
-            given[name] = _object(text)
-        elif name in FLAGS:
-            given[name] = bool(values)
-        else:
-            given[name] = text if text or name != "webhook_url" else None
-    return given
+    return {
+        name: _read(name, _kind(field))
+        for name, field in FORM.fields.items()
+        if name not in NOT_OFFERED and f"{name}-sent" in request.form
+    }
 
 
-FLAGS: Final = (
-    "cards_approved",
-    "one_click_enabled",
-    "recurring_enabled",
-    "dynamic_descriptor_enabled",
-    "absolute_urls",
-    "reduced_customer",
-)
+def _read(name: str, kind: str) -> Any:
+    values = request.form.getlist(name)
+    if kind == METHODS:
+        return values
+    if kind == FLAG:
+        return bool(values)
+    text = values[0].strip() if values else ""
+    if kind == OBJECT:
+        return _object(text)
+    return text or (None if FORM.fields[name].allow_none else "")
 
 
 def _object(text: str) -> Any:
@@ -107,50 +106,37 @@ def _object(text: str) -> Any:
         return text
 
 
-def _shown(project: Any, violations: Any = ()) -> Response:
-    form = SettingsForm()
-    fields = [
-        {
-            "name": name,
-            "about": field.metadata.get("description", ""),
-            "kind": _kind(name),
-            "choices": CHOICES.get(name, ()),
-            "value": request.form.get(name, value) if violations else value,
-        }
-        for name, field in form.fields.items()
-        if name not in KEPT
-        for value in [_value(project, name)]
-    ]
+def _shown(project: Project, violations: Sequence[Violation] = ()) -> Response:
+    offered = {name: field for name, field in FORM.fields.items() if name not in NOT_OFFERED}
     return show(
         "settings",
         project,
         "settings",
         BAD_REQUEST if violations else 200,
-        fields=fields,
+        fields=[_field(project, name, field, is_typed=bool(violations)) for name, field in offered.items()],
         methods=NAMES,
-        names=[field["name"] for field in fields],
+        names=list(offered),
         violations={violation.path: violation.message for violation in violations},
     )
 
 
-CHOICES: Final = {
-    "mode": ("test", "live"),
-    "authorized_status": ("completed", "accepted"),
-    "unknown_fields": ("drop", "reject"),
-    "webhook_timing": ("after_response", "before_response"),
-}
+def _field(project: Project, name: str, field: Any, *, is_typed: bool) -> dict[str, Any]:
+    """A field of the page, with what was typed if it has to be corrected."""
+    kind = _kind(field)
+    value: Any = project.epoch.state.base_settings.as_mapping()[name]
+    if kind == OBJECT:
+        value = json.dumps(value) if value else ""
+    if is_typed and f"{name}-sent" in request.form:
+        value = request.form.getlist(name) if kind == METHODS else request.form.get(name, "")
+    return {
+        "name": name,
+        "about": field.metadata.get("description", ""),
+        "kind": kind,
+        "choices": getattr(field, "choices", ()),
+        "value": "" if value is None else value,
+    }
 
 
-def _kind(name: str) -> str:
-    if name in FLAGS:
-        return "flag"
-    if name in CHOICES:
-        return "choice"
-    return {"payment_methods": "methods"}.get(name, "text")
-
-
-def _value(project: Any, name: str) -> Any:
-    value = project.epoch.state.base_settings.as_mapping()[name]
-    if name == "aliases":
-        return json.dumps(value) if value else ""
-    return "" if value is None else value
+def _kind(field: Any) -> str:
+    kinds = {Flag: FLAG, Choice: CHOICE, Items: METHODS, Anything: OBJECT}
+    return kinds.get(type(field), "text")

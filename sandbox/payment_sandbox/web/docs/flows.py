@@ -173,7 +173,7 @@ def _webhooks(flow: Flow) -> Play:
     flow.advance("PT2M")
 
 
-class Told(NamedTuple):
+class Script(NamedTuple):
     """A flow's title, its play, and its project's mode."""
 
     title: str
@@ -181,26 +181,26 @@ class Told(NamedTuple):
     mode: str = "test"
 
 
-FLOWS: Final[Mapping[str, Told]] = {
-    "hosted-page": Told("A customer chooses a method on the hosted page and pays", _hosted_page),
-    "redirect": Told("A customer pays at their bank", _redirect),
-    "authorization-and-capture": Told("A card is authorized, captured in part, and voided", _authorization),
-    "one-click-and-recurring": Told("The second payment of a series needs no customer", _recurring),
-    "pay-later": Told("The screening passes, the customer authorizes, the shop captures", _pay_later),
-    "bank-transfer": Told("The money of a transfer arrives two days later", _bank_transfer, "live"),
-    "bank-qr": Told("A payer scans a QR code and pays", _bank_qr),
-    "refunds": Told("A part is refunded; more than the rest is refused", _refunds),
-    "webhooks": Told("A webhook is answered with an error and tried again", _webhooks),
+FLOWS: Final[Mapping[str, Script]] = {
+    "hosted-page": Script("A customer chooses a method on the hosted page and pays", _hosted_page),
+    "redirect": Script("A customer pays at their bank", _redirect),
+    "authorization-and-capture": Script("A card is authorized, captured in part, and voided", _authorization),
+    "one-click-and-recurring": Script("The second payment of a series needs no customer", _recurring),
+    "pay-later": Script("The screening passes, the customer authorizes, the shop captures", _pay_later),
+    "bank-transfer": Script("The money of a transfer arrives two days later", _bank_transfer, "live"),
+    "bank-qr": Script("A payer scans a QR code and pays", _bank_qr),
+    "refunds": Script("A part is refunded; more than the rest is refused", _refunds),
+    "webhooks": Script("A webhook is answered with an error and tried again", _webhooks),
 }
 
 
 def picture(name: str, make_app: MakeApp) -> str:
     """The picture of a flow, as an SVG file."""
-    told = FLOWS[name]
-    flow = Flow(make_app, mode=told.mode)
-    play = told.play(flow)
+    script = FLOWS[name]
+    flow = Flow(make_app, mode=script.mode)
+    play = script.play(flow)
     order = next(play)
     with suppress(StopIteration):
         play.send(order)
     drawn = sequence(history(flow.project.epoch, order["id"]))
-    return svg(drawn, title=told.title, is_file=True)
+    return svg(drawn, title=script.title, is_file=True)
