@@ -16,14 +16,14 @@ from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.advance_form import AdvanceForm
 from payment_sandbox.web.app import make_app
-from payment_sandbox.web.control.forms import ActForm, ClockForm, ScanForm
+from payment_sandbox.web.control.forms import ClockForm, ScanForm
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.flows import FLOWS
 from payment_sandbox.web.docs.library import NAMES, written
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
 from payment_sandbox.web.routes import facts_of
+from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 from tests.support.driver import Sandbox
 from tests.support.projects import made_registry
 

@@ -20,11 +20,11 @@ from payment_sandbox.forms.fields import (
 )
 from payment_sandbox.forms.quick import quickly
 from payment_sandbox.projects.settings import SettingsForm
-from payment_sandbox.web.advance_form import AdvanceForm
 from payment_sandbox.web.answers.order import OrderForm, UpdateForm
 from payment_sandbox.web.answers.qr import QrForm
-from payment_sandbox.web.control.forms import ActForm, ClockForm, ScanForm
+from payment_sandbox.web.control.forms import ClockForm, ScanForm
 from payment_sandbox.web.merchant.forms import ByAmountForm, ByLinesForm, NothingForm, RefundForm
+from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 
 MERCHANT = [OrderForm(), UpdateForm(), QrForm(), ByAmountForm(), ByLinesForm(), NothingForm(), RefundForm()]
 FORMS = [*MERCHANT, ActForm(), ScanForm(), ClockForm(), AdvanceForm(), SettingsForm()]

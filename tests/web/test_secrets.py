@@ -11,6 +11,7 @@ import requests
 
 from payment_sandbox.cli.logs import MaskedFormatter
 from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.records import BODY_KEPT_BYTES, HEADER_KEPT_MAX, PATH_KEPT_MAX
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox, by, card
 from tests.support.payer import HTML
@@ -248,3 +249,25 @@ def test_the_address_of_a_webhook_under_way_is_masked(kept: Kept, shop: Shop) ->
     expect_none({"advance": advanced.text}, key)
     kept.sandbox.settle()
     assert f"key={key}" in shop.received[0].path
+
+
+@pytest.mark.rule("CTL-29")
+@pytest.mark.parametrize("place", ["header", "path", "query", "body"])
+def test_no_part_of_a_secret_is_left_where_a_text_is_cut(kept: Kept, place: str) -> None:
+    """Whatever is stored of a long text, a secret at its end is masked before it is cut."""
+    sandbox = kept.sandbox
+    for length in (HEADER_KEPT_MAX, PATH_KEPT_MAX, BODY_KEPT_BYTES):
+        for secret in (sandbox.key, PAN):
+            filled = "a" * max(0, length - len(secret) - 10) + " " + secret + "b" * 2000
+            for shift in range(0, 40, 7):
+                text = f"{'a' * shift}{filled}"
+                if place == "header" and length == HEADER_KEPT_MAX:
+                    sandbox.get("/v1/orders/x/", headers={"X-Debug": text})
+                elif place == "body":
+                    sandbox.create(card(), description=text)
+                elif length == PATH_KEPT_MAX:
+                    sandbox.get("/v1/orders/" + (f"{text}/" if place == "path" else f"?{text}"))
+    shown = sandbox.get("/control/journal/").text
+    assert "aaaa" in shown
+    assert PAN[:10] not in shown
+    assert sandbox.key[:10] not in shown

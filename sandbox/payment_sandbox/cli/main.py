@@ -87,7 +87,7 @@ def serve(
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM."""
     _check(options["clock"], options["public_url"], options["allow_hosts"])
-    if host not in LOOPBACK and options["control_token"] is None:
+    if host not in LOOPBACK and not options["control_token"]:
         options["control_token"] = secrets.token_urlsafe(24)
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 URL_DEFAULT = "http://127.0.0.1:8080"
 KEY_DEFAULT = "sandbox-key"
 
+SKIPPED_SHOWN_MAX = 10
+
 Found = TypeVar("Found")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the response as JSON.")
@@ -275,12 +277,14 @@ def replay(file: Path) -> None:
             outcome = play(sandbox, json.loads(file.read_text(encoding="utf-8")))
         except (EvidenceRefused, UnicodeDecodeError, json.JSONDecodeError) as refused:
             _fail(f"{file} cannot be played: {refused}")
-    for skipped in outcome.skipped:
+    for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]:
         print(f"not compared: {skipped}")
     for difference in outcome.differences:
         print(f"different: {difference}")
-    told = "differently" if outcome.differences else "the same way"
-    print(f"{outcome.steps} steps went {told}; see project {outcome.project_id} on the dashboard")
+    count = len(outcome.differences)
+    told = f"{count} difference{'' if count == 1 else 's'}" if count else "all went the same way"
+    address = f"{sandbox.base_url}/dashboard/{outcome.project_id}/orders/"
+    print(f"{outcome.steps} steps, {told}; see {address}")
     sys.exit(1 if outcome.differences else 0)
 
 

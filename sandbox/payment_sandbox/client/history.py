@@ -32,8 +32,8 @@ def _lines(
     elif kind == "deed":
         yield f"{item['from']} of {order_id} {label} ({item['detail']})"
     elif kind == "webhook":
-        answer = answered[item["id"]]
-        yield f"webhook {item['id'][:8]} for {order_id}{label.removeprefix('webhook')}: {answer['label']}"
+        answer, number = answered[item["id"]], label.partition(":")[0].removeprefix("webhook")
+        yield f"webhook {item['id'][:8]} for {order_id}{number}: {answer['label']}"
     elif kind == "agenda-event":
         yield f"{label} of {order_id}"
     elif kind == "failure":

@@ -110,16 +110,20 @@ def scan(
         request, settled_cents = request.scanned(amount_cents, now=edit.now)
         edit.store_qr_request(request)
         order = edit.add(_order(edit, request, settled_cents))
-        edit.deed(Action(CUSTOMER, SCAN, amount_cents=amount_cents, issuer_id=issuer_id), via, order.id)
-        details = {"issuer_id": issuer_id or ISSUERS[0].id}
-        attempt = begin_attempt(
-            edit, order, {"payment_method": SCANNED_BY, "payment_method_details": details}
-        )
-        apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
-        attempt.visited = True
+        action = Action(CUSTOMER, SCAN, amount_cents=amount_cents, issuer_id=issuer_id)
+        edit.deed(action, via, order.id, bankqr_id=qr_id)
+        _begin(edit, order, issuer_id or ISSUERS[0].id)
         if form_id is not None:
             edit.note_scan_form(form_id, order.id)
     return order
+
+
+def _begin(edit: Edit, order: Order, issuer_id: str) -> None:
+    """Start the attempt at the payer's bank, where the payer already is."""
+    details = {"issuer_id": issuer_id}
+    attempt = begin_attempt(edit, order, {"payment_method": SCANNED_BY, "payment_method_details": details})
+    apply_steps(edit, order, attempt, behaviour_of(attempt).visit(attempt, edit.terms))
+    attempt.visited = True
 
 
 def _refuse_unknown_issuer(issuer_id: str | None) -> None:

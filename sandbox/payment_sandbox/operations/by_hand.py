@@ -12,17 +12,20 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.causes import current_cause, set_cause
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.recorder import deed_event
 from payment_sandbox.projects.records import MERCHANT, VIA_CONTROL, Deed
 
 ACTIONS: Final = ("capture", "void", "refund", "cancel")
 
 
-def create_by_hand(project: Project, data: Mapping[str, Any]) -> Order:
-    """Create an order from its parsed form; it is recorded as a deed, not as a request of the shop."""
-    return _recorded(project, "create", {}, lambda: create_order(project, data))
+def create_by_hand(project: Project, data: Mapping[str, Any], asked: Mapping[str, Any]) -> Order:
+    """Create an order from its parsed form; it is recorded as a deed, with what was ``asked``."""
+    return _recorded(project, "create", {"order": asked}, lambda: create_order(project, data))
 
 
-def act_as_merchant(project: Project, order_id: str, action: str, amount_cents: Cents | None) -> Order:
+def act_as_merchant(
+    project: Project, order_id: str, action: str, amount_cents: Cents | None, via: str = VIA_CONTROL
+) -> Order:
     """Do something to an order; it is recorded as a deed, not as a request of the shop.
 
     Raises:
@@ -33,10 +36,12 @@ def act_as_merchant(project: Project, order_id: str, action: str, amount_cents: 
     if action not in ACTIONS:
         raise Invalid([Violation("action", f"must be one of: {', '.join(ACTIONS)}", list(ACTIONS))])
     how = {"amount_cents": amount_cents} if amount_cents is not None else {}
-    return _recorded(project, action, how, lambda: _act(project, order_id, action, amount_cents))
+    return _recorded(project, action, how, lambda: _act(project, order_id, action, amount_cents), via)
 
 
-def _recorded(project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order]) -> Order:
+def _recorded(
+    project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order], via: str = VIA_CONTROL
+) -> Order:
     """Do something with a deed as its cause; it is recorded if it was possible."""
     journal, real_at, before = project.epoch.journal, project.services.real.wall_now(), current_cause()
     deed_id = journal.next_id("deed")
@@ -45,8 +50,10 @@ def _recorded(project: Project, action: str, how: Mapping[str, Any], run: Callab
         order = run()
     finally:
         set_cause(before)
-    now = project.now()
-    journal.add_deeds([Deed(deed_id, now, real_at, MERCHANT, action, VIA_CONTROL, order.id, None, how)])
+    deed = Deed(deed_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
+    journal.add_deeds([deed])
+    event = deed_event(deed)
+    project.events.publish(event.kind, **event.data)
     return order
 
 

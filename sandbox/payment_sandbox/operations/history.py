@@ -42,6 +42,8 @@ DEEDS: Final = {
     "refund": "refunds by hand",
 }
 PARTY_OF: Final = {PROCESSOR: BANK, MERCHANT: SHOP}
+APPROVED: Final = "approved"
+DECLINED: Final = "declined"
 DECIDED_BY_BANK: Final = ("pay", "fail")
 PAGES_OF_BANKS: Final = ("card", "login", "sheet", "scan")  # here customers confirm with their bank or wallet
 ERROR_FROM: Final = 400
@@ -81,9 +83,9 @@ def _all(epoch: Epoch, about: Ids | None) -> Iterator[Happening]:
     for entry in journal.entries(lambda entry: about is None or entry.order_id in about, with_bodies=False):
         yield from _exchange(entry)
     statuses = _about(journal.statuses, about)
-    failed = frozenset(status.cause for status in statuses if status.status == TransactionStatus.ERROR)
+    outcomes = _outcomes(statuses)
     for deed in journal.deeds(about):
-        yield from _deed(deed, store.order(deed.order_id or ""), has_failed=deed.id in failed)
+        yield from _deed(deed, store.order(deed.order_id or ""), outcomes.get(deed.id))
     yield from _statuses(statuses)
     yield from map(_agenda_event, _about(journal.agenda_events, about))
     yield from map(_failure, _about(journal.failures, about))
@@ -125,7 +127,18 @@ def _exchange(entry: JournalEntry) -> Iterator[Happening]:
     )
 
 
-def _deed(deed: Deed, order: Order | None, *, has_failed: bool) -> Iterator[Happening]:
+def _outcomes(statuses: Iterable[StatusReached]) -> dict[str | None, str]:
+    """What deeds led to, by their ids; of those whose statuses are forgotten, nobody knows."""
+    found: dict[str | None, str] = {}
+    for status in statuses:
+        if status.status == TransactionStatus.ERROR:
+            found[status.cause] = DECLINED
+        else:
+            found.setdefault(status.cause, APPROVED)
+    return found
+
+
+def _deed(deed: Deed, order: Order | None, outcome: str | None) -> Iterator[Happening]:
     words = DEEDS.get(deed.action, deed.action).format_map({"payment_method": "", **deed.how})
     sender, receiver = _between(deed, order)
     reason = deed.how.get("reason")
@@ -144,7 +157,7 @@ def _deed(deed: Deed, order: Order | None, *, has_failed: bool) -> Iterator[Happ
         None,
         f"{reason} (via {deed.via})" if reason else f"via {deed.via}",
     )
-    if receiver == BANK:
+    if receiver == BANK and outcome is not None:
         yield Happening(
             f"{deed.id}/outcome",
             deed.at,
@@ -152,11 +165,11 @@ def _deed(deed: Deed, order: Order | None, *, has_failed: bool) -> Iterator[Happ
             BANK,
             SERVICE,
             "outcome",
-            "declined" if has_failed else "approved",
+            outcome,
             None,
             deed.id,
             deed.order_id,
-            has_failed,
+            outcome == DECLINED,
         )
 
 
@@ -219,7 +232,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
     for index, attempt in enumerate(delivery.attempts, 1):
         attempt_id = f"{delivery.id}/{index}"
         failed = not attempt.reply.is_delivered
-        label = f"webhook, try {attempt.number}"
+        label = f"webhook, try {attempt.number}: {delivery.status}"
         yield Happening(
             attempt_id,
             attempt.at,

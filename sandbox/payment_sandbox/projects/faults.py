@@ -54,6 +54,15 @@ class Faults(NamedTuple):
         """Faults that have not matched any request yet."""
         return cls(faults, webhooks, document, (Use(),) * len(faults))
 
+    def carried_over(self, before: "Faults", fresh: Sequence[Any] = ()) -> "Faults":
+        """These faults with the uses of the same rules ``before``; those in ``fresh`` begin anew."""
+        rules, old = self.document.get("faults", []), list(before.document.get("faults", []))
+        uses = []
+        for rule in rules:
+            is_known = rule in old and rule not in fresh
+            uses.append(before.uses[old.index(rule)] if is_known else Use())
+        return self._replace(uses=tuple(uses))
+
     def used(self, uses: Sequence[Use]) -> "Faults":
         """The same faults with these uses; surplus uses are dropped."""
         known = tuple(uses[: len(self.faults)])

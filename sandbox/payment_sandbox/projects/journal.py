@@ -10,7 +10,6 @@ from payment_sandbox.projects.records import AgendaEvent, Deed, Failure, Journal
 from payment_sandbox.scenarios.model import Decision
 
 ENTRIES_MAX: Final = 10_000
-BODY_KEPT_BYTES: Final = 16_384
 
 Wanted = Callable[[JournalEntry], bool]
 """Which entries somebody wants to read."""
@@ -59,7 +58,8 @@ class Journal:
         entries = list(self._entries)
         for entry in reversed(entries) if newest_first else entries:
             if wanted is None or wanted(entry):
-                yield self._masking.record(entry.readable() if with_bodies else entry.without_bodies())
+                readable = entry.readable() if with_bodies else entry.without_bodies()
+                yield self._masking.record(readable).cut(readable)
 
     def deeds(self, orders: frozenset[str | None] | None = None) -> Iterator[Deed]:
         """All deeds, or those on some orders, oldest first, without secrets."""

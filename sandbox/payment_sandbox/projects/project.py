@@ -186,8 +186,12 @@ class Project:
 
     def put_faults(self, data: Any) -> None:
         """Set faults in addition to the scenario's; an invalid document changes nothing."""
-        faults = Faults.read(data)
+        self.change_faults(lambda before: Faults.read(data))
+
+    def change_faults(self, change: Callable[[Faults], Faults]) -> None:
+        """Set faults that depend on those of before; both as one change."""
         with self.edit() as edit:
+            faults = change(edit.state.faults)
             edit.state = edit.state._replace(faults=faults)
             edit.publish("faults", **faults.document)
 

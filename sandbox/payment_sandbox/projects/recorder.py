@@ -106,7 +106,7 @@ class Recorder:
         journal.agenda_events.extend(event._replace(real_at=real_at) for event in self._agenda_events)
         statuses = list(self._statuses(orders, moves, at, real_at))
         journal.statuses.extend(statuses)
-        yield from map(_deed_event, deeds)
+        yield from map(deed_event, deeds)
         for transaction_id, decision in self.decisions.items():
             yield Published("decision", {}, partial(_explained, transaction_id, decision))
         yield from self._status_events(moves, statuses, at)
@@ -148,7 +148,8 @@ def _explained(transaction_id: str, decision: Decision) -> dict[str, Any]:
     return {"transaction_id": transaction_id, **explain(decision)}
 
 
-def _deed_event(deed: Deed) -> Published:
+def deed_event(deed: Deed) -> Published:
+    """The event that tells of a deed."""
     shown: Mapping[str, Any] = deed._asdict()
     return Published(
         "deed", {**shown, "how": dict(deed.how), "at": timestamp(deed.at), "real_at": timestamp(deed.real_at)}

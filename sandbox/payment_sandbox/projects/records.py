@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 VIA_PAGE: Final = "page"
 VIA_CONTROL: Final = "control"
@@ -10,19 +10,49 @@ VIA_SCENARIO: Final = "scenario"
 MERCHANT: Final = "merchant"  # acts by hand, in the back office
 VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
 
+PATH_KEPT_MAX: Final = 1000
+BODY_KEPT_BYTES: Final = 16_384
 HEADER_KEPT_MAX: Final = 500  # characters
-SECRET_HEADERS: Final = ("authorization", "cookie", "proxy-authorization")
+MARGIN: Final = 600  # more is stored of a long text, so that a secret at its end is whole when it is masked
+SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
 
 
+def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers that a journal keeps of a request: without those that hold keys."""
+    return tuple(
+        (name, value[: HEADER_KEPT_MAX + MARGIN])
+        for name, value in headers
+        if name.lower() not in SECRET_HEADERS
+    )
+
+
 def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
     for header in headers:
         name, value = (part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in header)
-        if name.lower() not in SECRET_HEADERS:
-            yield name if not name.islower() and not name.isupper() else name.title(), value[:HEADER_KEPT_MAX]
+        yield name if not name.islower() and not name.isupper() else name.title(), value
+
+
+Cut = TypeVar("Cut", str, bytes)
+
+
+def _cut(masked: Cut, stored: Cut, length_max: int) -> Cut:
+    """The first part; of a text that was stored in part, without its end, in which a secret may be cut."""
+    if len(stored) < length_max + MARGIN:
+        return masked[:length_max]
+    return masked[: min(length_max, max(0, len(masked) - MARGIN))]
+
+
+def _cut_headers(
+    masked: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]
+) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, _cut(value, before, HEADER_KEPT_MAX))
+        for (name, value), (_, before) in zip(masked, stored, strict=True)
+    )
 
 
 class JournalEntry(NamedTuple):
@@ -47,10 +77,25 @@ class JournalEntry(NamedTuple):
     response_headers: Iterable[tuple[Any, Any]] = ()
 
     def readable(self) -> "JournalEntry":
-        """The entry with headers as text, without those that hold keys, and long values cut."""
+        """The entry with headers as text."""
         return self._replace(
             request_headers=tuple(_headers(self.request_headers)),
             response_headers=tuple(_headers(self.response_headers)),
+        )
+
+    def cut(self, stored: "JournalEntry") -> "JournalEntry":
+        """This masked entry with long values cut; ``stored`` is it before it was masked.
+
+        Only after secrets are masked can values be cut, or a part of one could be left.
+        """
+        return self._replace(
+            path=_cut(self.path, stored.path, PATH_KEPT_MAX),
+            query=_cut(self.query, stored.query, PATH_KEPT_MAX),
+            order_id=_cut(self.order_id or "", stored.order_id or "", PATH_KEPT_MAX) or None,
+            request=_cut(self.request, stored.request, BODY_KEPT_BYTES),
+            response=_cut(self.response, stored.response, BODY_KEPT_BYTES),
+            request_headers=_cut_headers(self.request_headers, stored.request_headers),
+            response_headers=_cut_headers(self.response_headers, stored.response_headers),
         )
 
     def summary(self) -> dict[str, Any]:

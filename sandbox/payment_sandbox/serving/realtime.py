@@ -29,6 +29,7 @@ def _host() -> _Host:
 _HOST: Final = _host()
 
 
+SET_BACK: Final = timedelta(seconds=1)
 MICROSECOND: Final = timedelta(microseconds=1)
 _LOCK: Final = Lock()
 _newest: Final = [_HOST.moment.fromtimestamp(0, UTC)]
@@ -40,10 +41,13 @@ def monotonic_seconds() -> float:
 
 
 def wall_now() -> datetime:
-    """Return the host's time in UTC; no two calls return the same time, so that records can be sorted."""
+    """Return the host's time in UTC; no two calls return the same time, so that records can be sorted.
+
+    If the host's clock was set back, it follows.
+    """
     with _LOCK:
         now = _HOST.moment.fromtimestamp(_HOST.wall(), UTC)
-        if now <= _newest[0]:
+        if now <= _newest[0] < now + SET_BACK:
             now = _newest[0] + MICROSECOND
         _newest[0] = now
     return now

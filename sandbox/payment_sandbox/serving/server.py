@@ -66,7 +66,10 @@ class Server:
         self.port, self.local_url = self._http.port, self._http.url
         self.url = (public_url or reachable_url(host, self.port)).rstrip("/")
         self.app = make_app(
-            self.registry, public_url=self.url, control_token=control_token, allow_hosts=(host, *allow_hosts)
+            self.registry,
+            public_url=self.url,
+            control_token=control_token or None,
+            allow_hosts=(host, *allow_hosts),
         )
 
     def start(self) -> None:

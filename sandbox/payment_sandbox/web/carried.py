@@ -13,6 +13,7 @@ from flask import request as current_request
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.causes import set_cause
 from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 
@@ -34,7 +35,7 @@ class Application:
     hosts: frozenset[str]
     make_app: Any  # builds another application, such as the one that plays the examples
     forgery_secret: bytes = field(default_factory=lambda: token_bytes(32))
-    live_pages: dict[str, tuple[datetime, bytes]] = field(default_factory=dict)  # of busy dashboards
+    live_pages: dict[str, tuple[float, bytes]] = field(default_factory=dict)  # of busy dashboards
     docs: dict[str, str] = field(default_factory=dict)  # rendered documentation pages, by name
     openapi: str | None = None  # the OpenAPI description, once built
 
@@ -52,6 +53,7 @@ class Exchange:
     outer: "Exchange | None" = None  # of a request during which this one was made, in the same thread
     project: Project | None = None
     real_at: datetime | None = None  # when it arrived
+    journal: Journal | None = None  # the one that gave it its id
     record_id: str | None = None  # of its journal entry
     held: tuple[Project, Epoch, int] | None = None  # where its webhooks are held, and their key
     body: Any = None

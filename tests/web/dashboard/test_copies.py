@@ -65,7 +65,30 @@ def by_scenario(sandbox: Sandbox) -> dict[str, Any]:
     return order
 
 
-MAKES: list[Callable[[Sandbox], dict[str, Any]]] = [paid_later, captured, declined, expired, by_scenario]
+def by_hand(sandbox: Sandbox) -> dict[str, Any]:
+    """On the dashboard: a method, a part captured, the rest voided, a part refunded; odd values in the body."""
+    order = sandbox.place(
+        by("credit-card", capture_mode="manual", expiration_period="P7D"),
+        extra={"list": [True, None, {"deep": "x" * 90}], "quote": "'\"\\"},
+    )
+    sandbox.get(f"/v1/orders/{order['id']}/transactions/a%22);import%20os;(%22{{}}/captures/")
+    sandbox.pay(order)
+    browser = Dashboard(sandbox)
+    for action, euros in (("capture", "4.00"), ("void", "6.00"), ("refund", "1.00")):
+        page = browser.open(f"orders/{order['id']}/")
+        browser.press(page, f"merchant {action}", amount=euros)
+    sandbox.post(f"/v1/orders/{order['id']}/transactions/a%22);import%20os;(%22{{}}/captures/")
+    return order
+
+
+MAKES: list[Callable[[Sandbox], dict[str, Any]]] = [
+    paid_later,
+    captured,
+    declined,
+    expired,
+    by_scenario,
+    by_hand,
+]
 
 
 def test_the_copied_tests_pass(sandbox: Sandbox, tmp_path: Path) -> None:

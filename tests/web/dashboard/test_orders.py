@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -196,3 +197,14 @@ def test_what_is_not_there_is_a_page(sandbox: Sandbox) -> None:
     for path in (f"orders/{NOBODY}/", "requests/request-9/", "webhooks/none/"):
         assert "refused" in browser.open(path, 404).ids
     browser.open(f"{sandbox.url}/dashboard/{NOBODY}/orders/", 404)
+
+
+def test_a_saved_picture_is_well_formed(watched: Sandbox, shop: Shop) -> None:
+    """Whatever a shop answers, such as the colours of a terminal."""
+    shop.answer = lambda received: 500
+    shop.says = b"\x1b[31mTypeError\x00 <b>&\x1b[0m \xf0\x9f\xa7\xa6"
+    order = watched.acted(watched.place(card()), "customer visit")
+    watched.settle()
+    browser = Dashboard(watched)
+    svg = browser.http.get(f"{browser.base}orders/{order['id']}/picture.svg", timeout=5).content
+    assert "TypeError" in "".join(ElementTree.fromstring(svg).itertext())

@@ -138,3 +138,19 @@ def test_a_number_in_another_field_is_not_shown_again(live: Sandbox, payer: Paye
     assert number not in page.answer.text
     page = payer.press(page, "pay", number="1", holder="J. de Vries")
     assert page.form_with("pay").fields["holder"] == "J. de Vries"
+
+
+def test_an_empty_form_for_typed_cards_pays_nothing(sandbox: Sandbox) -> None:
+    """Its own button asks for all fields; the other one pays with the tile that was picked."""
+    payer = Payer(sandbox)
+    order = sandbox.place(card())
+    page = payer.open(payment_page(order))
+    form = page.form_with("pay")
+    answer = payer.http.post(
+        f"{form.action}?typed=1",
+        data={**form.fields, "action": "pay"},
+        headers={"Origin": sandbox.url},
+        timeout=5,
+    )
+    assert answer.status_code == 400
+    assert sandbox.read(order)["status"] == "processing"

@@ -1,7 +1,8 @@
 """Mistakes with orders: created twice, captured too late, or sent again without a look."""
 
+import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from payment_sandbox.operations.review.evidence import Finding, Reviewed, as_object, line_of
@@ -51,32 +52,24 @@ def captured_late(reviewed: Reviewed) -> Iterator[Finding]:
 
 def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
     """The response to a creation was lost, and it was sent again although the order existed."""
-    creations = [entry for entry in reviewed.requests if _is_creation(entry)]
-    for number, first in enumerate(creations):
-        if not (_is_answer_lost(first) and _is_alive(reviewed, first)):
-            continue
-        second = _sent_again(reviewed, first, creations[number + 1 :])
-        if second is not None:
+    last_lost: dict[str, JournalEntry] = {}  # by what was asked
+    for entry in filter(_is_creation, reviewed.requests):
+        asked = json.dumps(as_object(entry.request), sort_keys=True)
+        first = last_lost.pop(asked, None) if _is_alive(reviewed, entry) else None
+        if first is not None:
             yield Finding(
                 "CTL-23",
                 "a creation was sent again after its response was lost, and now there are two orders",
                 "After a lost response, check first whether the order exists: its webhooks show it.",
                 first.order_id,
-                (line_of(first), line_of(second)),
+                (line_of(first), line_of(entry)),
             )
+        if _is_answer_lost(entry) and _is_alive(reviewed, entry):
+            last_lost[asked] = entry
 
 
 def _is_answer_lost(entry: JournalEntry) -> bool:
     return bool((entry.fault or {}).keys() & LOSING)
-
-
-def _sent_again(
-    reviewed: Reviewed, first: JournalEntry, later: Sequence[JournalEntry]
-) -> JournalEntry | None:
-    """The first later creation with the same body whose order was not abandoned."""
-    asked = as_object(first.request)
-    same = (entry for entry in later if as_object(entry.request) == asked)
-    return next((entry for entry in same if _is_alive(reviewed, entry)), None)
 
 
 def _is_alive(reviewed: Reviewed, creation: JournalEntry) -> bool:

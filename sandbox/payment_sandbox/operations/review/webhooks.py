@@ -1,5 +1,6 @@
 """Mistakes with webhooks: not answered, not followed by a read, or not waited for."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -98,19 +99,17 @@ def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
-def _causes(reviewed: Reviewed, order_id: str) -> list[datetime]:
-    """The times of everything that justifies a read: a webhook, a return, or a merchant call."""
-    told = (
-        attempt.real_at
-        for webhook in reviewed.webhooks
-        if webhook.order_id == order_id
-        for attempt in webhook.attempts
-    )
-    came = (visit.real_at for visit in reviewed.returns if visit.order_id == order_id)
-    called = (
-        began(entry) for entry in reviewed.requests if entry.order_id == order_id and entry.method != "GET"
-    )
-    return sorted([*told, *came, *called])
+def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:
+    """The times of everything that justifies a read, by order: a webhook, a return, or a merchant call."""
+    found: dict[str, list[datetime]] = defaultdict(list)
+    for webhook in reviewed.webhooks:
+        found[webhook.order_id] += [attempt.real_at for attempt in webhook.attempts]
+    for visit in reviewed.returns:
+        found[visit.order_id or ""].append(visit.real_at)
+    for entry in reviewed.requests:
+        if entry.order_id is not None and entry.method != "GET":
+            found[entry.order_id].append(began(entry))
+    return found
 
 
 def _longest_run(entries: Sequence[JournalEntry], causes: list[datetime]) -> list[JournalEntry]:
@@ -133,10 +132,11 @@ def _is_polling(run: list[JournalEntry], entry: JournalEntry, causes: list[datet
 
 def polled(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop polled for a status instead of waiting for the webhook."""
+    causes = _causes(reviewed)
     for order_id, entries in reads_of(reviewed).items():
         if len(entries) <= POLLS_MAX:
             continue
-        run = _longest_run(entries, _causes(reviewed, order_id))
+        run = _longest_run(entries, sorted(causes[order_id]))
         if len(run) > POLLS_MAX:
             yield Finding(
                 "HOOK-02",

@@ -6,7 +6,6 @@ from payment_sandbox.forms import read
 from payment_sandbox.operations import clock as clocks
 from payment_sandbox.operations.advance import Limits
 from payment_sandbox.operations.agenda import agenda
-from payment_sandbox.web.advance_form import AdvanceForm
 from payment_sandbox.web.answers.control import (
     advance_record,
     clock_record,
@@ -19,6 +18,7 @@ from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import ClockForm
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import AdvanceForm
 
 CLOCK = ClockForm()
 ADVANCE = AdvanceForm()

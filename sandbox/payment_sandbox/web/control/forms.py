@@ -7,37 +7,9 @@ from marshmallow import ValidationError, validate
 
 from payment_sandbox.forms import Cents, Choice, Form, Moment, Problem, Text, checks
 from payment_sandbox.forms.fields import Number
-from payment_sandbox.orders.actions import ACTIONS
-from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
-
-
-class ActForm(Form):
-    """Who acts, and what they do."""
-
-    actor = Choice(tuple(ACTIONS), required=True, about="Who acts.")
-    action = Text(
-        required=True,
-        about="What they do, by actor: "
-        + "; ".join(f"{actor}: {', '.join(actions)}" for actor, actions in ACTIONS.items())
-        + ".",
-    )
-    payment_method = Text(about="For choose: the payment method.")
-    issuer_id = Text(about="For bank-redirect-nl: the bank.")
-    card = Choice(tuple(CARDS), about="For a card payment: the test card.")
-    authorization = Choice(AUTHORIZATION_METHODS, about="For wallet-google: the authorization method.")
-    amount = Cents(about="For the bank's credit action: cents; by default the full missing amount.")
-    reason = Text(about="The reason for a failure or decline.")
-
-    @checks(although_invalid=False)
-    def actor_can(self, data: Mapping[str, Any], **options: Any) -> None:
-        """Check that the actor has this action."""
-        actions = ACTIONS[data["actor"]]
-        if data["action"] not in actions:
-            message = f"must be one of: {', '.join(actions)}, for the actor {data['actor']}"
-            raise ValidationError(Problem(message, actions), "action")
 
 
 class ScanForm(Form):

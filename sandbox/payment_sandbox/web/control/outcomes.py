@@ -21,9 +21,10 @@ from payment_sandbox.web.answers.responses import json_answer, list_answer, orde
 from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import ActForm, ScanForm
+from payment_sandbox.web.control.forms import ScanForm
 from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import ActForm
 
 ACT = ActForm()
 SCAN = ScanForm()
@@ -151,7 +152,8 @@ def post_act(order_id: str) -> Response:
     data = read(ACT, json_body())
     catch_up_on_thread(project())
     hold_webhooks()
-    action = Action(amount_cents=data.pop("amount", None), **data)
+    reason = project().masking.text(data.pop("reason", "")) or None
+    action = Action(amount_cents=data.pop("amount", None), reason=reason, **data)
     return order_answer(project(), act(project(), order_id, action))
 
 

@@ -9,10 +9,10 @@ from payment_sandbox.forms import read
 from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
-from payment_sandbox.web.advance_form import AdvanceForm
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, go, own_path, url
 from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import AdvanceForm
 
 ADVANCE: Final = AdvanceForm()
 AIMS: Final = ("by", "until", "to")
@@ -40,7 +40,7 @@ def post_clock(project_id: str) -> Response:
 def get_dashboard_events(project_id: str) -> Response:
     """Stream the project's events to an open page."""
     stream = request.environ[STREAM] = EventStream(
-        enter(project_id).events, after_of(request), APART_SECONDS_PER_WATCHER
+        enter(project_id, catches_up=False).events, after_of(request), APART_SECONDS_PER_WATCHER
     )
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 

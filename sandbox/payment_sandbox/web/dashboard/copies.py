@@ -9,10 +9,10 @@ from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import (
+    MERCHANT,
     RETURN,
     SCAN,
     VIA_SCENARIO,
-    VISIT,
     Deed,
     JournalEntry,
 )
@@ -21,6 +21,8 @@ from payment_sandbox.web.carried import application
 
 NOT_REPLAYED = (RETURN, SCAN, "create")
 ONE_SECOND = timedelta(seconds=1)
+LINE_LENGTH = 70
+ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 
 
 def curl(project: Project, order: Order) -> str | None:
@@ -36,8 +38,10 @@ def curl(project: Project, order: Order) -> str | None:
     )
     if created is None:
         return None
-    body = json.dumps(request_record(project, created)["request"], ensure_ascii=False)
-    quoted = body.replace("'", "'\\''")
+    body = request_record(project, created)["request"]
+    if not isinstance(body, dict):
+        return None
+    quoted = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")
     return (
         f'curl -u "$SANDBOX_API_KEY": {application().public_url}{created.path} \\\n'
         f"  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
@@ -57,8 +61,11 @@ def test_code(project: Project, order: Order) -> str | None:
     entries = list(journal.entries(lambda entry: entry.order_id == order.id and entry.method != "GET"))
     if not entries or not _is_creation(entries[0]):
         return None
+    body = request_record(project, entries[0])["request"]
+    if not isinstance(body, dict):
+        return None  # it was too long to keep
     deeds = [deed for deed in journal.deeds(frozenset((order.id,))) if _is_replayed(deed)]
-    return "\n".join(_lines(project, order, entries, deeds)) + "\n"
+    return "\n".join(_lines(project, order, entries, deeds, body)) + "\n"
 
 
 def _is_creation(entry: JournalEntry) -> bool:
@@ -69,7 +76,9 @@ def _is_replayed(deed: Deed) -> bool:
     return deed.via != VIA_SCENARIO and deed.action not in NOT_REPLAYED
 
 
-def _lines(project: Project, order: Order, entries: list[JournalEntry], deeds: list[Deed]) -> Iterator[str]:
+def _lines(
+    project: Project, order: Order, entries: list[JournalEntry], deeds: list[Deed], body: dict[str, Any]
+) -> Iterator[str]:
     created, scenario = entries[0], project.epoch.state.scenario
     mode = project.epoch.state.base_settings.mode
     yield "import pytest"
@@ -78,15 +87,14 @@ def _lines(project: Project, order: Order, entries: list[JournalEntry], deeds: l
     yield f'@pytest.mark.payment_settings(clock="frozen@{timestamp(created.at)}", mode="{mode}")'
     yield f"def test_order_{order.id[:8]}(payment_sandbox):"
     yield '    """Replays an order from the dashboard."""'
+    yield "    sandbox = payment_sandbox"
     if scenario.name != "default":
-        yield f"    payment_sandbox.scenario({scenario.name!r})"
-    yield '    orders = f"{payment_sandbox.base_url}/v1/orders/"'
-    body = request_record(project, created)["request"]
-    yield f"    body = {_literal(body)}"
-    yield "    order = payment_sandbox.session.post(orders, json=body).json()"
+        yield f"    sandbox.scenario({scenario.name!r})"
+    yield '    orders = f"{sandbox.base_url}/v1/orders/"'
+    yield f"    body = {_literal(body, 4)}"
+    yield '    order_id = sandbox.session.post(orders, json=body).json()["id"]'
     yield from _steps(project, entries, deeds)
-    yield '    found = payment_sandbox.client.order(order["id"])'
-    yield f'    assert found["status"] == {order.status!r}'
+    yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
 
 
 def _steps(project: Project, entries: list[JournalEntry], deeds: list[Deed]) -> Iterator[str]:
@@ -98,28 +106,40 @@ def _steps(project: Project, entries: list[JournalEntry], deeds: list[Deed]) -> 
     ]
     for _, step in sorted(steps, key=lambda step: step[0]):
         if step.at - now >= ONE_SECOND:
-            yield f'    payment_sandbox.clock.advance(to="{timestamp(step.at)}")'
+            yield f'    sandbox.clock.advance(to="{timestamp(step.at)}")'
             now = step.at
-        yield _deed(step) if isinstance(step, Deed) else _request(project, step)
+        yield from _deed(step) if isinstance(step, Deed) else _request(project, step)
     if project.now() - now >= ONE_SECOND:
-        yield f'    payment_sandbox.clock.advance(to="{timestamp(project.now())}")'
+        yield f'    sandbox.clock.advance(to="{timestamp(project.now())}")'
 
 
-def _deed(deed: Deed) -> str:
+def _deed(deed: Deed) -> Iterator[str]:
     how = {"amount" if name == "amount_cents" else name: value for name, value in deed.how.items()}
-    more = "".join(f", {name}={value!r}" for name, value in how.items())
-    action = VISIT if deed.action == VISIT else deed.action
-    return f'    payment_sandbox.act(order["id"], {deed.actor!r}, {action!r}{more})'
+    if deed.actor != MERCHANT:
+        more = "".join(f", {name}={value!r}" for name, value in how.items())
+        yield f"    sandbox.act(order_id, {deed.actor!r}, {deed.action!r}{more})"
+    elif deed.action == "cancel":
+        yield '    sandbox.session.delete(f"{orders}{order_id}/")'
+    elif deed.action == "refund":
+        yield f'    sandbox.session.post(f"{{orders}}{{order_id}}/refunds/", json={_literal(how, 4)})'
+    else:
+        yield ATTEMPT
+        place = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{deed.action}s/amount/"'
+        yield f"    sandbox.session.post({place}, json={_literal(how, 4)})"
 
 
-def _request(project: Project, entry: JournalEntry) -> str:
-    path = entry.path.partition(entry.order_id or " ")[2]
-    place = f"f\"{{orders}}{{order['id']}}{path}\""
-    for transaction in _transactions(project, entry):
-        place = place.replace(transaction, "{order['transactions'][-1]['id']}")
+def _request(project: Project, entry: JournalEntry) -> Iterator[str]:
+    """The request with the ids of the new order; what follows the order's id is text, not code."""
+    rest = entry.path.partition(entry.order_id or " ")[2]
+    place = f"orders + order_id + {rest!r}"
+    for transaction_id in _transactions(project, entry):
+        before, found, after = rest.partition(transaction_id)
+        if found:
+            yield ATTEMPT
+            place = f"orders + order_id + {before!r} + attempt + {after!r}"
     body = request_record(project, entry)["request"]
-    sent = f", json={_literal(body)}" if body is not None else ""
-    return f"    payment_sandbox.session.{entry.method.lower()}({place}{sent})"
+    sent = f", json={_literal(body, 4)}" if body is not None else ""
+    yield f"    sandbox.session.{entry.method.lower()}({place}{sent})"
 
 
 def _transactions(project: Project, entry: JournalEntry) -> list[str]:
@@ -127,19 +147,14 @@ def _transactions(project: Project, entry: JournalEntry) -> list[str]:
     return [attempt.id for attempt in order.transactions] if order is not None else []
 
 
-def _literal(body: Any) -> str:
-    """A body as Python source, indented as it stands in the test."""
-    if not isinstance(body, dict):
-        return repr(body)
-    text = json.dumps(body, indent=4, ensure_ascii=False)
-    return _as_python(text).replace("\n", "\n    ")
-
-
-def _as_python(text: str) -> str:
-    lines = []
-    for line in text.split("\n"):
-        head, colon, value = line.rpartition(": ")
-        bare = value.removesuffix(",")
-        python = {"true": "True", "false": "False", "null": "None"}.get(bare)
-        lines.append(f"{head}{colon}{python}{value[len(bare) :]}" if python else line)
-    return "\n".join(lines)
+def _literal(value: Any, indent: int) -> str:
+    """A value as Python source, over several lines if it is long."""
+    short = repr(value)
+    if len(short) <= LINE_LENGTH or not isinstance(value, dict | list) or not value:
+        return short
+    inner = " " * (indent + 4)
+    if isinstance(value, dict):
+        lines = [f"{inner}{key!r}: {_literal(item, indent + 4)}," for key, item in value.items()]
+        return "\n".join(["{", *lines, f"{' ' * indent}}}"])
+    lines = [f"{inner}{_literal(item, indent + 4)}," for item in value]
+    return "\n".join(["[", *lines, f"{' ' * indent}]"])

@@ -1,6 +1,5 @@
 """Many open pages of one project share what was rendered a moment ago, so that they do not slow the API."""
 
-from datetime import datetime, timedelta
 from typing import Final
 
 from flask import Response, request
@@ -39,7 +38,12 @@ def share_page() -> Response | None:
 def keep_page(response: Response) -> Response:
     """Keep a page for those who ask next."""
     project = _crowded_project()
-    if project is None or SHARED in request.environ or response.status_code != OK or response.is_streamed:
+    if (
+        project is None
+        or SHARED in request.environ
+        or response.status_code != OK
+        or response.mimetype != "text/html"
+    ):
         return response
     pages = application().live_pages
     if len(pages) >= PAGES_MAX:
@@ -62,10 +66,9 @@ def _key() -> str:
     return f"{request.full_path} {request.cookies.get(COOKIE, '')}"
 
 
-def _now(project: Project) -> datetime:
-    return project.services.real.wall_now()
+def _now(project: Project) -> float:
+    return project.services.real.monotonic_seconds()
 
 
-def _fresh_for(project: Project) -> timedelta:
-    refresh = timedelta(milliseconds=REFRESH_MS_PER_WATCHER * project.events.watchers)
-    return SHARE_OF_REFRESH * refresh
+def _fresh_for(project: Project) -> float:
+    return SHARE_OF_REFRESH * REFRESH_MS_PER_WATCHER * project.events.watchers / 1000

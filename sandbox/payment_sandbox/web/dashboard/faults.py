@@ -1,6 +1,7 @@
 """The switches for common faults, and the choice of a scenario."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from flask import Response, request
@@ -8,6 +9,7 @@ from flask import Response, request
 from payment_sandbox.operations.choose_scenario import choose_scenario
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.answers.overview import scenario_record
@@ -16,7 +18,6 @@ from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, 
 from payment_sandbox.web.routes import route
 
 CREATION: Final = {"method": "POST", "path": "/v1/orders/"}
-YAML_LENGTH_MAX: Final = 256 << 10
 BAD_REQUEST: Final = 400
 
 
@@ -49,8 +50,24 @@ SWITCHES: Final = (
 
 def switches(project: Project) -> list[Switch]:
     """All switches, as they stand."""
-    document = project.epoch.state.faults.document
-    return [switch._replace(is_on=switch.rule in document.get(switch.kind, ())) for switch in SWITCHES]
+    return [switch._replace(is_on=_is_on(switch, project.epoch.state.faults)) for switch in SWITCHES]
+
+
+def _is_on(switch: Switch, faults: Faults) -> bool:
+    """Whether its rule is set and can still strike: one for the next call only is used up by it."""
+    rules = faults.document.get(switch.kind, [])
+    if switch.rule not in rules:
+        return False
+    nth = switch.rule.get("when", {}).get("nth")
+    return nth is None or faults.uses[rules.index(switch.rule)].asked < nth
+
+
+def _switched(switch: Switch, before: Faults) -> Faults:
+    """The faults with a switch pressed; rules set otherwise stay, with their uses."""
+    rules = [rule for rule in before.document.get(switch.kind, ()) if rule != switch.rule]
+    if not _is_on(switch, before):
+        rules.insert(0, dict(switch.rule))  # the first rule that matches decides
+    return Faults.read({**before.document, switch.kind: rules}).carried_over(before, [switch.rule])
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/faults/", **POSTED)
@@ -61,13 +78,10 @@ def post_switch(project_id: str) -> Response:
     if name == "none":
         project.put_faults({})
     else:
-        switch = next((switch for switch in switches(project) if switch.name == name), None)
+        switch = next((switch for switch in SWITCHES if switch.name == name), None)
         if switch is None:
             raise Unknown(f"there is no switch {name!r}")
-        document = project.epoch.state.faults.document
-        rules = [rule for rule in document.get(switch.kind, ()) if rule != switch.rule]
-        changed = {**document, switch.kind: rules if switch.is_on else [*rules, dict(switch.rule)]}
-        project.put_faults(changed)
+        project.change_faults(partial(_switched, switch))
     return go(own_path(request.form.get("back", "")) or url(project, "scenario/"))
 
 
@@ -98,7 +112,10 @@ def post_scenario(project_id: str) -> Response:
 
 def _shown(project: Project, text: str = "", violations: list[Violation] | None = None) -> Response:
     active = project.epoch.state.scenario
-    others = [default_scenario(), *registry().catalogue.scenarios.values()]
+    known = {
+        scenario.name: scenario for scenario in (default_scenario(), *registry().catalogue.scenarios.values())
+    }
+    others = list(known.values())
     lines = text.replace("\r\n", "\n").split("\n") if violations else []
     return show(
         "scenario",

@@ -11,13 +11,14 @@ from urllib.parse import urlencode, urlsplit
 from flask import Blueprint, Response, render_template, request
 
 from payment_sandbox.kernel.moments import timestamp
-from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.kernel.patterns import NOT_TEXT, Pattern
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.after import release_webhooks
 from payment_sandbox.web.auth import registry
+from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.dashboard.signing_in import (
@@ -30,6 +31,7 @@ from payment_sandbox.web.dashboard.signing_in import (
 from payment_sandbox.web.errors import RequestRefused, answer_for
 from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.guard import refuse_strangers
+from payment_sandbox.web.paths import takes_snapshot
 from payment_sandbox.web.routes import route
 
 ASSETS: Final = {
@@ -83,6 +85,13 @@ dashboard.before_request(refuse_strangers)
 dashboard.after_request(release_webhooks)
 
 
+@dashboard.before_request
+def refuse_large_forms() -> None:
+    """Refuse forms of which a part was dropped while they were read."""
+    if not takes_snapshot(request.path) and (request.content_length or 0) > BODY_BYTES_MAX:
+        raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
+
+
 class SignInNeeded(Exception):
     """This browser may not see the project."""
 
@@ -114,25 +123,34 @@ def short(path: str) -> str:
     return UUID.sub(r"\1…", path)
 
 
-def enter(project_id: str) -> Project:
-    """The project of a page, after running everything that is due; its webhooks wait for the response.
+def enter(project_id: str, *, catches_up: bool = True) -> Project:
+    """The project of a page, after running everything that is due.
 
     Raises:
         SignInNeeded: this browser has to sign in first.
         Unknown: there is no such project.
-        RequestRefused: 403, a post that does not come from our forms.
+        RequestRefused: 403, a post that does not come from our forms; 400, it has impossible characters.
     """
     project = registry().find_by_id(project_id)
     if project is None or not may_see(project):
         if is_open():
             raise Unknown("there is no such project")
         raise SignInNeeded
-    if request.method == "POST" and not is_own_form(project_id):
-        raise RequestRefused(403, "this form is not from a page of this sandbox; load the page again")
-    catch_up_on_thread(project)
+    if request.method == "POST":
+        _refuse_wrong_form(project_id)
+    if catches_up:
+        catch_up_on_thread(project)
     exchange().project = project
     exchange().real_at = project.services.real.wall_now()
     return project
+
+
+def _refuse_wrong_form(project_id: str) -> None:
+    if not is_own_form(project_id):
+        raise RequestRefused(403, "this form is not from a page of this sandbox; load the page again")
+    for values in request.form.listvalues():
+        if any(NOT_TEXT.search(value) for value in values):
+            raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
 
 
 def url(project: Project, path: str = "", **query: str | None) -> str:
@@ -156,6 +174,7 @@ def show(template: str, project: Project, view: str, status: int = 200, **more: 
         state=project.epoch.state,
         settings=project.settings,
         now=project.now(),
+        tomorrow=project.now() + timedelta(days=1),
         agenda=agenda_rows(project),
         refresh_ms=_refresh_ms(project),
         event=project.events.number,
@@ -192,7 +211,12 @@ def go(address: str) -> Response:
 
 def own_path(address: str) -> str:
     """The address if it is a page of the dashboard, else empty: nobody is led elsewhere."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    if not address.isprintable():
+        return ""
     is_own = not parts.scheme and not parts.netloc and parts.path.startswith(f"{base_path()}/dashboard/")
     return address if is_own and "\\" not in address else ""
 
@@ -200,7 +224,8 @@ def own_path(address: str) -> str:
 @dashboard.errorhandler(SignInNeeded)
 def ask_to_sign_in(error: SignInNeeded) -> Response:
     """Lead to the sign-in, and back."""
-    return go(f"{base_path()}/dashboard/sign-in/?{urlencode({'next': request.full_path.rstrip('?')})}")
+    wanted = request.full_path.rstrip("?") if request.method == "GET" else f"{base_path()}/dashboard/"
+    return go(f"{base_path()}/dashboard/sign-in/?{urlencode({'next': wanted})}")
 
 
 @dashboard.errorhandler(Refusal)

@@ -23,6 +23,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import MERCHANT
 from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.control import journal_summary
@@ -34,6 +35,7 @@ from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, 
 from payment_sandbox.web.pictures.sequence import ROWS_MAX, Due, sequence
 from payment_sandbox.web.pictures.svg import svg
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import ActForm
 
 ORDER_FORM: Final = OrderForm()
 ROWS_SHOWN: Final = 50
@@ -50,6 +52,9 @@ LABELS: Final = {
     "processor settle": "Processor settles",
     "processor fail": "Processor refuses",
 }
+ACT: Final = ActForm()
+DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
+CENTS_MAX: Final = 2**53 - 1
 EUROS: Final = Pattern(r"([0-9]{1,14})(?:\.([0-9]{1,2}))?")
 ORDERS: Final = "/dashboard/<project_id>/orders/"
 ORDER: Final = f"{ORDERS}<order_id>/"
@@ -99,7 +104,7 @@ def post_test_order(project_id: str) -> Response:
     """Create a test order, so that there is something to pay."""
     project = enter(project_id)
     hold_webhooks()
-    order = create_by_hand(project, {**read(ORDER_FORM, TEST_ORDER), "client": {}})
+    order = create_by_hand(project, {**read(ORDER_FORM, TEST_ORDER), "client": {}}, TEST_ORDER)
     return go(url(project, f"orders/{order.id}/"))
 
 
@@ -118,12 +123,14 @@ def post_order_action(project_id: str, order_id: str) -> Response:
     """Act as the customer, the bank, the screening, the processor, or the merchant by hand."""
     project = enter(project_id)
     actor, _, name = request.form.get("action", "").partition(" ")
+    amount_cents = typed_cents("amount")
     hold_webhooks()
-    if actor == "merchant":
-        act_as_merchant(project, order_id, name, typed_cents("amount"))
+    if actor == MERCHANT:
+        act_as_merchant(project, order_id, name, amount_cents)
     else:
-        details = {field: request.form.get(field) or None for field in ("card", "reason", "payment_method")}
-        act(project, order_id, Action(actor, name, amount_cents=typed_cents("amount"), **details))
+        given = {field: request.form[field] for field in DETAILS if request.form.get(field)}
+        data = read(ACT, {"actor": actor, "action": name, **given})
+        act(project, order_id, Action(amount_cents=amount_cents, **data))
     order = project.find_order(order_id)
     return go(url(project, f"orders/{order.refund_of_order_id or order.id}/"))
 
@@ -140,7 +147,10 @@ def typed_cents(field: str) -> int | None:
     found = EUROS.fullmatch(typed)
     if found is None:
         raise Invalid([Violation(field, "must be an amount in euros, such as 12.95")])
-    return int(found[1]) * 100 + int((found[2] or "").ljust(2, "0"))
+    cents = int(found[1]) * 100 + int((found[2] or "").ljust(2, "0"))
+    if not 0 < cents <= CENTS_MAX:
+        raise Invalid([Violation(field, "must be an amount in euros, at least 0.01")])
+    return cents
 
 
 def due_of(overview: Mapping[str, Any]) -> list[Due]:

@@ -101,8 +101,8 @@ def _read(name: str, kind: str) -> Any:
 
 def _object(text: str) -> Any:
     try:
-        return json.loads(text or "{}")
-    except ValueError:
+        return parse((text or "{}").encode())
+    except RequestRefused:
         return text
 
 

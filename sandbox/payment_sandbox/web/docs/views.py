@@ -12,6 +12,7 @@ from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, title
 from payment_sandbox.web.docs.searching import WORDS_LENGTH_MAX, SearchQuery, search
+from payment_sandbox.web.errors import answer_for
 from payment_sandbox.web.routes import route
 
 ASSETS: Final = {"docs.css": "text/css", "docs.js": "text/javascript", "icon.svg": "image/svg+xml"}
@@ -29,6 +30,12 @@ CONTROL_API: Final = "/control/"
 PAGE: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
 docs = Blueprint("docs", __name__, template_folder="templates")
+
+
+@docs.errorhandler(Unknown)
+def show_unknown(error: Unknown) -> Response:
+    """Show browsers the page for unknown paths; programs get JSON."""
+    return show_nothing() or answer_for(error)
 
 
 @docs.after_request

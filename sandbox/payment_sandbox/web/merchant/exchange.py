@@ -6,9 +6,14 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.projects.causes import set_cause
-from payment_sandbox.projects.journal import BODY_KEPT_BYTES
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import JournalEntry
+from payment_sandbox.projects.records import (
+    BODY_KEPT_BYTES,
+    MARGIN,
+    PATH_KEPT_MAX,
+    JournalEntry,
+    kept_headers,
+)
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
@@ -21,7 +26,8 @@ from payment_sandbox.web.merchant.faults import strike_after, strike_before
 from payment_sandbox.web.merchant.reading import name_ignored
 
 REFUSED: Final = 400
-PATH_KEPT_MAX: Final = 1000
+PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
+BODY_STORED_BYTES: Final = BODY_KEPT_BYTES + MARGIN
 
 
 def begin() -> Response | None:
@@ -31,7 +37,8 @@ def begin() -> Response | None:
     project = require_project()
     catch_up_on_thread(project)
     here.real_at = project.services.real.wall_now()
-    here.record_id = project.epoch.journal.next_id("request")
+    here.journal = project.epoch.journal
+    here.record_id = here.journal.next_id("request")
     set_cause(here.record_id)
     if here.request.method != "GET":
         hold_webhooks()
@@ -75,23 +82,24 @@ def _keep(project: Project, response: Response, here: Exchange) -> None:
     status = here.cut_status if here.is_cut else response.status_code
     answer = b"" if response.is_streamed else response.get_data()
     journal, answered_at = project.epoch.journal, project.services.real.wall_now()
-    entry_id = here.record_id or journal.next_id("request")
-    order_id = here.order_id or (request.view_args or {}).get("order_id", "")[:PATH_KEPT_MAX] or None
+    is_reset = here.journal is not journal  # meanwhile; then the id may be another record's
+    entry_id = journal.next_id("request") if here.record_id is None or is_reset else here.record_id
+    order_id = here.order_id or (request.view_args or {}).get("order_id", "")[:PATH_STORED_MAX] or None
     entry = JournalEntry(
         id=entry_id,
         at=project.now(),
         method=request.method,
-        path=request.path[:PATH_KEPT_MAX],
-        query=request.query_string[:PATH_KEPT_MAX].decode(errors="replace"),
+        path=request.path[:PATH_STORED_MAX],
+        query=request.query_string[:PATH_STORED_MAX].decode(errors="replace"),
         status=status,
         request=_request_body(here),
-        response=answer[:BODY_KEPT_BYTES],
+        response=answer[:BODY_STORED_BYTES],
         ignored=here.ignored,
         rule=here.rule,
         fault=dict(here.fault) or None,
         real_at=here.real_at or answered_at,
         answered_at=answered_at,
-        request_headers=_headers(request.environ),
+        request_headers=kept_headers(_headers(request.environ)),
         response_headers=response.headers,
         transaction_id=here.transaction_id,
         order_id=order_id,
@@ -118,4 +126,4 @@ def _request_body(here: Exchange) -> bytes:
         return b""
     if "HTTP_CONTENT_ENCODING" in request.environ:  # refused, and nobody could see what is in it
         return b""
-    return request.get_data()[:BODY_KEPT_BYTES]
+    return request.get_data()[:BODY_STORED_BYTES]

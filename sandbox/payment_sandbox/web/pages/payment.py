@@ -99,7 +99,7 @@ def _card_shown(page: PayerPage) -> dict[str, Any]:
 
 
 def _pay_by_card(page: PayerPage) -> Response | Action:
-    card, errors = read_card(request.form, page.project.now())
+    card, errors = read_card(request.form, page.project.now(), is_typed="typed" in request.args)
     if card is None:
         return shown(page, errors)
     if card.asks:

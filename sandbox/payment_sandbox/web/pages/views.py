@@ -91,8 +91,8 @@ def _ended(page: PayerPage, how: str) -> Response:
     if how == "cancel":
         hold_webhooks()
         with suppress(OrderNotCancellable):
-            act_as_merchant(page.project, page.order.id, how, None)
-        return go(page.now().end_url)
+            act_as_merchant(page.project, page.order.id, how, None, VIA_PAGE)
+        return go(page.url("get_order_page"))
     expires_at = expiry(page)
     if expires_at is not None:
         begin_waiting()
@@ -217,4 +217,6 @@ def get_result(project_id: str, order_id: str) -> Response:
 @route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE)
 def get_back(project_id: str, order_id: str) -> Response:
     """Lead the customer back to the shop, and record it (FLOW-14)."""
-    return return_to_shop(arrive(project_id, order_id))
+    page = arrive(project_id, order_id)
+    is_asked_only = request.method == "HEAD" and page.shop_url is not None
+    return go(str(page.shop_url)) if is_asked_only else return_to_shop(page)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.web.pictures.sequence import LANES, Row, Sequence
 
 WIDTH: Final = 720
@@ -14,6 +15,7 @@ ROW_HEIGHT: Final = 30
 ARROW: Final = 5
 CHARACTER_WIDTH: Final = 6.2
 LABEL_LENGTH_MAX: Final = 64
+NOT_XML: Final = Pattern("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 COLOURS: Final = {"ok": "#0b5d57", "failed": "#a3231f", "quiet": "#4d5c5a", "due": "#8a6a1f"}
 FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
@@ -54,7 +56,7 @@ def _rows(picture: Sequence) -> Iterator[str]:
     for row in picture.rows:
         parts = [f'<g class="row {row.look}">']
         if row.title:
-            parts.append(f"<title>{escape(row.title)}</title>")
+            parts.append(f"<title>{_safe(row.title)}</title>")
         if row.time:
             parts.append(_text(4, y + 4, row.time, COLOURS["quiet"], "time", anchor="start"))
         parts.append(
@@ -97,7 +99,12 @@ def _note(row: Row, x: float, y: float) -> str:
 
 def _text(x: float, y: float, text: str, colour: str, name: str, anchor: str = "middle") -> str:
     place = f'x="{x:g}" y="{y:g}" text-anchor="{anchor}"'
-    return f'<text {place} fill="{colour}" class="{name}">{escape(text)}</text>'
+    return f'<text {place} fill="{colour}" class="{name}">{_safe(text)}</text>'
+
+
+def _safe(text: str) -> str:
+    """Text without characters that XML does not allow, such as the colours of a terminal."""
+    return escape(NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _cut(label: str, room: float) -> str:

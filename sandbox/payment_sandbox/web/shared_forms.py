@@ -1,0 +1,57 @@
+"""The forms that the control API and the dashboard share: actions, and advances of the clock."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import ValidationError, validate
+
+from payment_sandbox.forms import Cents, Choice, Form, Moment, PeriodText, Problem, Text, Whole, checks
+from payment_sandbox.forms.fields import Number
+from payment_sandbox.orders.actions import ACTIONS
+from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
+
+
+class ActForm(Form):
+    """Who acts, and what they do."""
+
+    actor = Choice(tuple(ACTIONS), required=True, about="Who acts.")
+    action = Text(
+        required=True,
+        about="What they do, by actor: "
+        + "; ".join(f"{actor}: {', '.join(actions)}" for actor, actions in ACTIONS.items())
+        + ".",
+    )
+    payment_method = Text(about="For choose: the payment method.")
+    issuer_id = Text(about="For bank-redirect-nl: the bank.")
+    card = Choice(tuple(CARDS), about="For a card payment: the test card.")
+    authorization = Choice(AUTHORIZATION_METHODS, about="For wallet-google: the authorization method.")
+    amount = Cents(about="For the bank's credit action: cents; by default the full missing amount.")
+    reason = Text(about="The reason for a failure or decline.")
+
+    @checks(although_invalid=False)
+    def actor_can(self, data: Mapping[str, Any], **options: Any) -> None:
+        """Check that the actor has this action."""
+        actions = ACTIONS[data["actor"]]
+        if data["action"] not in actions:
+            message = f"must be one of: {', '.join(actions)}, for the actor {data['actor']}"
+            raise ValidationError(Problem(message, actions), "action")
+
+
+class AdvanceForm(Form):
+    """How far to advance the clock."""
+
+    by = PeriodText(zero=True, about="Advance by this duration.")
+    to = Moment(about="Advance to this time.")
+    until = Choice(("next", "idle"), about="Advance to the next event, or until nothing is due any more.")
+    max_events = Whole(low=1, high=10_000_000, about="Stop after this many events; 10000 by default.")
+    timeout = Number(
+        validate=validate.Range(0, 600, min_inclusive=False, error="must be above 0, at most 600 seconds"),
+        about="Stop after this many real seconds; 60 by default.",
+    )
+
+    @checks(although_invalid=False)
+    def one_aim(self, data: Mapping[str, Any], **options: Any) -> None:
+        """Require exactly one target."""
+        aims = ("by", "to", "until")
+        if sum(aim in data for aim in aims) != 1:
+            raise ValidationError(Problem(f"must contain exactly one of: {', '.join(aims)}", aims))

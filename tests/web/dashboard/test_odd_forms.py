@@ -1,0 +1,83 @@
+"""Forms that nobody fills in by mistake alone are refused, and nothing happens."""
+
+import pytest
+
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+
+ODD = [
+    ("orders/{id}/act/", {"action": "customer pay", "card": "bogus"}, 400),
+    ("orders/{id}/act/", {"action": "customer fly"}, 400),
+    ("orders/{id}/act/", {"action": ""}, 400),
+    ("orders/{id}/act/", {"action": "merchant void", "amount": "0"}, 400),
+    ("orders/{id}/act/", {"action": "merchant void", "amount": "9999999"}, 409),
+    ("orders/{id}/act/", {"action": "customer fail", "reason": "a\0b"}, 400),
+    ("settings/", {"aliases-sent": "1", "aliases": "[" * 20_000}, 400),
+    ("settings/", {"name-sent": "1", "name": "a\0b"}, 400),
+    ("settings/", {"name-sent": "1", "name": "x" * (1 << 20)}, 413),
+    ("scenario/", {"yaml": "# " + "\u2603" * 400_000}, 413),
+    ("faults/", {"switch": "bogus"}, 404),
+    ("clock/", {"to": "9999-99-99"}, 400),
+    ("clock/", {}, 400),
+]
+
+
+@pytest.mark.parametrize(("path", "fields", "status"), ODD)
+def test_odd_forms_are_refused(sandbox: Sandbox, path: str, fields: dict[str, str], status: int) -> None:
+    """With a page that says why."""
+    order = sandbox.place(card(capture_mode="manual"))
+    dashboard = Dashboard(sandbox)
+    token = dashboard.open("settings/").forms[-1].fields["token"]
+    before = sandbox.get("/control/state/").json()
+    answer = dashboard.http.post(
+        f"{dashboard.base}{path.format(id=order['id'])}",
+        data={"token": token, **fields},
+        headers={"Origin": sandbox.url},
+        timeout=10,
+    )
+    assert answer.status_code == status, answer.text[:500]
+    assert "<main" in answer.text
+    assert sandbox.get("/control/state/").json() == before
+
+
+@pytest.mark.parametrize("back", ["//[", "/dashboard/x\r\nSet-Cookie: a=b", "http://[", "/dashboard/\x7f"])
+def test_odd_ways_back_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
+    """Instead of failing."""
+    dashboard = Dashboard(sandbox)
+    token = dashboard.open("settings/").forms[-1].fields["token"]
+    answer = dashboard.http.post(
+        f"{dashboard.base}clock/",
+        data={"token": token, "by": "PT1M", "back": back},
+        headers={"Origin": sandbox.url},
+        allow_redirects=False,
+        timeout=10,
+    )
+    assert answer.status_code == 303
+    assert answer.headers["Location"].endswith("/orders/")
+    page = dashboard.http.get(f"{sandbox.url}/dashboard/sign-in/", params={"next": back}, timeout=5)
+    assert page.status_code == 200
+
+
+def test_what_is_done_by_hand_is_published(sandbox: Sandbox) -> None:
+    """So that other windows follow."""
+    order = sandbox.authorized()
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    before = project.events.number
+    dashboard = Dashboard(sandbox)
+    dashboard.press(dashboard.open(f"orders/{order['id']}/"), "merchant capture", amount="1")
+    assert [event.kind for event in project.events.beyond(before)][-1] == "deed"
+
+
+def test_a_fault_for_one_call_is_off_once_it_has_struck(sandbox: Sandbox) -> None:
+    """And another switch does not arm it again."""
+    dashboard = Dashboard(sandbox)
+    dashboard.press(dashboard.open("scenario/"), "unavailable")
+    assert [sandbox.create(card()).status_code for _ in range(2)] == [503, 201]
+    page = dashboard.open("scenario/")
+    assert page.ids["switch-unavailable"] == "off"
+    page = dashboard.press(page, "webhook-late")
+    assert sandbox.create(card()).status_code == 201
+    page = dashboard.press(page, "unavailable")
+    assert page.ids["switch-unavailable"] == "on"
+    assert [sandbox.create(card()).status_code for _ in range(2)] == [503, 201]
