@@ -254,6 +254,7 @@ def test_what_is_searched_is_found(sandbox: Sandbox) -> None:
     )
     assert first is not None
     assert first[1].startswith("/docs/bank-qr/")
+    assert "/docs/webhooks/" in sandbox.http.get(f"{sandbox.url}/docs/search/?q=retry+webhook").text
     for words in ("nothingatall", "<script>", "x" * 500):
         text = sandbox.http.get(f"{sandbox.url}/docs/search/", params={"q": words}).text
         assert "No section has" in text

@@ -12,7 +12,8 @@ FORMAT: Final = "payment-orders-sandbox-evidence/1"
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MERCHANT_API: Final = "/v1/"  # a path from a file must not lead to another host
 UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-NOT_COMPARED: Final = ("payment_url", "order_url", "qr_url", "events", "client")
+REPLAY: Final = "replay"  # the name of its project
+NOT_COMPARED: Final = ("beneficiary", "payment_url", "order_url", "qr_url", "events", "client")
 BY_HAND: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
 NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}
 CREATING: Final = ("create", "scan")
@@ -90,7 +91,12 @@ class Replay:
         self._ids: dict[str, str] = {}  # of the evidence -> of the replay
         self._skipped: list[str] = []
         snapshot = evidence["snapshot"]
-        settings = {**snapshot["settings"], "webhook_url": None, "clock": f"frozen@{steps[0].at}"}
+        settings = {
+            **snapshot["settings"],
+            "webhook_url": None,
+            "name": REPLAY,
+            "clock": f"frozen@{steps[0].at}",
+        }
         made = server.call("POST", "/control/projects/", settings)
         self._project_id: str = made["project_id"]
         self._sandbox = SandboxClient(server.base_url, made["api_key"])

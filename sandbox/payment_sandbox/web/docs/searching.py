@@ -9,6 +9,8 @@ from payment_sandbox.web.docs.library import NAMES, title
 WORDS_LENGTH_MAX: Final = 200
 FOUND_MAX: Final = 30
 AROUND: Final = 80  # characters on each side of what was found
+ENDINGS: Final = ("ies", "ing", "ed", "es", "s", "y")
+STEM_MIN: Final = 4
 IN_TITLE: Final = 3
 IN_HEADING: Final = 2
 
@@ -39,7 +41,7 @@ class Found(NamedTuple):
 
 def search(words: str) -> list[Found]:
     """The sections with all the words, best first."""
-    wanted = words.casefold().split()
+    wanted = [_stem(word) for word in words.casefold().split()]
     if not wanted:
         return []
     found = [_found(section, wanted) for section in index() if _has_all(section, wanted)]
@@ -57,6 +59,14 @@ def index() -> tuple[Section, ...]:
         for name in NAMES
         for anchor, heading, text in sections(page(name).text)
     )
+
+
+def _stem(word: str) -> str:
+    """The word without an ending, so that ``retry`` also finds ``retries``."""
+    for ending in ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= STEM_MIN:
+            return word.removesuffix(ending)
+    return word
 
 
 def _has_all(section: Section, wanted: list[str]) -> bool:

@@ -62,9 +62,18 @@ def _rows(picture: Sequence) -> Iterator[str]:
         parts.append(
             _note(row, places[row.sender], y) if row.sender == row.receiver else _arrow(row, places, y)
         )
+        if row.link:
+            parts.append(_target(row, places, y))
         drawn = "".join([*parts, "</g>"])
         yield f'<a href="{escape(row.link)}">{drawn}</a>' if row.link else drawn
         y += ROW_HEIGHT
+
+
+def _target(row: Row, places: dict[str, float], y: float) -> str:
+    """What can be clicked besides the thin line: the whole height of the row."""
+    begin, end = sorted((places[row.sender], places[row.receiver]))
+    top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
+    return f'<rect x="{begin:g}" y="{top:g}" width="{end - begin:g}" height="{height}" fill-opacity="0"/>'
 
 
 def _arrow(row: Row, places: dict[str, float], y: float) -> str:
