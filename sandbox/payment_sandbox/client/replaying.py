@@ -6,12 +6,11 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.kernel.patterns import UUID
+from payment_sandbox.operations.happenings import EVIDENCE_FORMAT
 
-FORMAT: Final = "payment-orders-sandbox-evidence/1"
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MERCHANT_API: Final = "/v1/"  # a path from a file must not lead to another host
-UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 REPLAY: Final = "replay"  # the name of its project
 NOT_COMPARED: Final = ("beneficiary", "payment_url", "order_url", "qr_url", "events", "client")
 BY_HAND: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
@@ -62,8 +61,8 @@ def replay(server: SandboxClient, evidence: Any) -> Outcome:
 
 
 def _checked(evidence: Any) -> Mapping[str, Any]:
-    if not isinstance(evidence, dict) or evidence.get("format") != FORMAT:
-        raise EvidenceRefused(f"it is not evidence of the dashboard: its format is not {FORMAT!r}")
+    if not isinstance(evidence, dict) or evidence.get("format") != EVIDENCE_FORMAT:
+        raise EvidenceRefused(f"it is not evidence of the dashboard: its format is not {EVIDENCE_FORMAT!r}")
     missing = [name for name in ("journal", "deeds", "snapshot", "clock") if name not in evidence]
     if missing:
         raise EvidenceRefused(f"it has no {', '.join(missing)}")

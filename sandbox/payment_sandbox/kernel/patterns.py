@@ -32,3 +32,6 @@ class Pattern(Generic[AnyStr]):
 
 NOT_TEXT: Final = Pattern("[\ud800-\udfff\x00]")
 """Lone surrogates and NUL: JSON and YAML can escape them, but they are refused everywhere."""
+
+UUID: Final = Pattern("([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+"""An identifier of the service; its first part is enough for people to tell two apart."""

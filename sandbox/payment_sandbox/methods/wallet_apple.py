@@ -8,7 +8,7 @@ from payment_sandbox.methods.common.base import (
     Labels,
     Terms,
 )
-from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import CARD_IN_PHONE, PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.cards import CARDS, FRICTIONLESS
 from payment_sandbox.orders.transaction import Transaction
 
@@ -26,12 +26,7 @@ class WalletApple(PageMethod):
         ),
         triggers=PAGE_TRIGGERS,
         icon="wallet",
-        hint=Labels(
-            "The card in your phone",
-            "De kaart in je telefoon",
-            "Die Karte in deinem Handy",
-            "La carte de votre téléphone",
-        ),
+        hint=CARD_IN_PHONE,
         default_expiration="PT30M",
         testable=False,
         brand="wallet-apple",

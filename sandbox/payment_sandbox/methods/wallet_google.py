@@ -11,7 +11,7 @@ from payment_sandbox.methods.common.base import (
     Terms,
     succeeded,
 )
-from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common.page import CARD_IN_PHONE, PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import (
     AUTHORIZATION_METHODS,
@@ -37,12 +37,7 @@ class WalletGoogle(PageMethod):
         ),
         triggers=PAGE_TRIGGERS,
         icon="wallet",
-        hint=Labels(
-            "The card in your phone",
-            "De kaart in je telefoon",
-            "Die Karte in deinem Handy",
-            "La carte de votre téléphone",
-        ),
+        hint=CARD_IN_PHONE,
         default_expiration="PT30M",
         brand="wallet-google",
         page="sheet",

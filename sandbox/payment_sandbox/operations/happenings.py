@@ -1,11 +1,11 @@
 """The entries of a timeline: who told whom what."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.orders.actions import CUSTOMER
+from payment_sandbox.projects.records import as_plain
 
 SHOP: Final = "shop"
 SERVICE: Final = "service"
@@ -26,7 +26,8 @@ KINDS: Final = (
 )
 OF_ORDER: Final = "/v1/orders/…/"
 OF_ATTEMPT: Final = f"{OF_ORDER}transactions/…/"
-UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+NAMES: Final = {"sender": "from", "receiver": "to"}  # in the API
+EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
 
 
 class Happening(NamedTuple):
@@ -60,6 +61,5 @@ def short_path(path: str) -> str:
 
 
 def as_mapping(happening: Happening) -> dict[str, Any]:
-    """A happening under the names of the API."""
-    shown: Mapping[str, Any] = happening._asdict()
-    return {{"sender": "from", "receiver": "to"}.get(name, name): value for name, value in shown.items()}
+    """A happening under the names of the API, with its times as text."""
+    return {NAMES.get(name, name): value for name, value in as_plain(happening).items()}

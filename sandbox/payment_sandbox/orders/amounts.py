@@ -2,10 +2,26 @@
 
 from typing import Final, TypeAlias
 
+from payment_sandbox.kernel.patterns import Pattern
+
 Cents: TypeAlias = int
 
 CURRENCY: Final = "EUR"
 AMOUNT_CENTS_MAX: Final = 2**53 - 1  # every JSON parser represents it exactly (A08)
+
+_EUROS: Final = Pattern(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
+
+
+def typed_euros(text: str) -> Cents:
+    """The cents that somebody typed as euros, with a decimal point or comma: ``12,95`` is 1295.
+
+    Raises:
+        ValueError: not an amount; thousands separators are not accepted.
+    """
+    found = _EUROS.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not an amount in euros")
+    return int(found[1]) * 100 + int((found[2] or "").ljust(2, "0"))
 
 
 def decimal_text(amount_cents: Cents) -> str:

@@ -186,7 +186,8 @@ class Project:
 
     def put_faults(self, data: Any) -> None:
         """Set faults in addition to the scenario's; an invalid document changes nothing."""
-        self.change_faults(lambda before: Faults.read(data))
+        faults = Faults.read(data)
+        self.change_faults(lambda before: faults)
 
     def change_faults(self, change: Callable[[Faults], Faults]) -> None:
         """Set faults that depend on those of before; both as one change."""

@@ -13,7 +13,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.causes import current_cause
 from payment_sandbox.projects.events import Build
 from payment_sandbox.projects.journal import Journal
-from payment_sandbox.projects.records import AgendaEvent, Deed, StatusReached
+from payment_sandbox.projects.records import AgendaEvent, Deed, StatusReached, as_plain
 from payment_sandbox.scenarios.model import Decision
 from payment_sandbox.scenarios.near_misses import explain
 
@@ -150,7 +150,4 @@ def _explained(transaction_id: str, decision: Decision) -> dict[str, Any]:
 
 def deed_event(deed: Deed) -> Published:
     """The event that tells of a deed."""
-    shown: Mapping[str, Any] = deed._asdict()
-    return Published(
-        "deed", {**shown, "how": dict(deed.how), "at": timestamp(deed.at), "real_at": timestamp(deed.real_at)}
-    )
+    return Published("deed", as_plain(deed))

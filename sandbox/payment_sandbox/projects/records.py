@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
+from payment_sandbox.kernel.moments import timestamp
+
 VIA_PAGE: Final = "page"
 VIA_CONTROL: Final = "control"
 VIA_SCENARIO: Final = "scenario"
@@ -19,6 +21,11 @@ SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
+
+
+def as_plain(record: Any) -> dict[str, Any]:
+    """A record with sandbox and real time as plain data, for responses and events."""
+    return {**record._asdict(), "at": timestamp(record.at), "real_at": timestamp(record.real_at)}
 
 
 def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:

@@ -1,10 +1,35 @@
-"""What the payment pages and the documentation share."""
+"""What the payment pages, the dashboard and the documentation share."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from flask import request
+from flask import Response, request
 
 HTML: Final = "text/html; charset=utf-8"
+SEE_OTHER: Final = 303
+PAGE_HEADERS: Final[Mapping[str, str]] = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not no-referrer: browsers would then omit the Origin header that the guard needs.
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""The security headers of pages with forms, besides their ``policy``."""
+
+
+def policy(form_action: str) -> Mapping[str, str]:
+    """The header that lets a page load only what we serve, and send its forms to ``form_action``."""
+    return {
+        "Content-Security-Policy": (
+            "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+            f"connect-src 'self'; form-action {form_action}; base-uri 'none'; frame-ancestors 'none'"
+        )
+    }
+
+
+def go(address: str) -> Response:
+    """Redirect the browser with a 303, so that it sends a GET."""
+    return Response(status=SEE_OTHER, headers={"Location": address})
 
 
 def is_browser() -> bool:

@@ -11,6 +11,7 @@ from payment_sandbox.methods.common.base import (
     VISIT,
     AttemptDraft,
     Capabilities,
+    Labels,
     Later,
     Move,
     OpenPage,
@@ -27,6 +28,13 @@ from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
 
 CUSTOMER_MESSAGE: Final = "The payment failed. Please try again or choose another payment method."
+
+CARD_IN_PHONE: Final = Labels(
+    "The card in your phone",
+    "De kaart in je telefoon",
+    "Die Karte in deinem Handy",
+    "La carte de votre téléphone",
+)
 
 PAGE_TRIGGERS: Final = (
     TriggerValue({"customer": "pays", "after": "PT10S"}, "pays"),

@@ -8,7 +8,7 @@ from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import RETURN, Deed, JournalEntry
+from payment_sandbox.projects.records import RETURN, Deed, JournalEntry, as_plain
 from payment_sandbox.web.answers.control import (
     delivery_record,
     delivery_summary,
@@ -114,7 +114,7 @@ def _wanted(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:
 def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """The statuses that orders and their attempts have reached, oldest first."""
     return [
-        {**reached._asdict(), "at": timestamp(reached.at), "real_at": timestamp(reached.real_at)}
+        as_plain(reached)
         for reached in list(project.epoch.journal.statuses)
         if order_id in (None, reached.order_id)
     ]
@@ -123,7 +123,7 @@ def statuses(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     """Scheduled events that failed, oldest first."""
     return [
-        {**failure._asdict(), "at": timestamp(failure.at), "real_at": timestamp(failure.real_at)}
+        as_plain(failure)
         for failure in list(project.epoch.journal.failures)
         if order_id in (None, failure.order_id)
     ]
@@ -136,16 +136,6 @@ def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
         for deed in project.epoch.journal.deeds(frozenset((order_id,)) if order_id is not None else None)
         if deed.action == RETURN
     ]
-
-
-def deed_record(deed: Deed) -> dict[str, Any]:
-    """What somebody did."""
-    return {
-        **deed._asdict(),
-        "how": dict(deed.how),
-        "at": timestamp(deed.at),
-        "real_at": timestamp(deed.real_at),
-    }
 
 
 def other_lists(project: Project, order_id: str | None) -> dict[str, list[dict[str, Any]]]:

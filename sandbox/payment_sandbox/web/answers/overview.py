@@ -4,14 +4,17 @@ from collections import Counter
 from typing import Any, Final
 
 from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.operations.cancel import why_not_cancellable
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.scenarios.near_misses import explain
@@ -50,12 +53,11 @@ def order_overview(project: Project, order: Order) -> dict[str, Any]:
     """Everything about one order or refund."""
     epoch = project.epoch
     refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
-    ids = {order.id, *(refund.id for refund in refunds)}
     return {
         "order": order_record(project, order),
         "actions": actions(project, order),
         "decisions": list(_decisions(project, order)),
-        "agenda": [event(due) for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)],
+        "agenda": [event(due) for due in dues_of(epoch, order)],
         "webhooks": [
             delivery_record(delivery, project.masking)
             for order_id in (order.id, *(refund.id for refund in refunds))
@@ -66,6 +68,12 @@ def order_overview(project: Project, order: Order) -> dict[str, Any]:
         ],
         "pages": _pages(project, order),
     }
+
+
+def dues_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
+    """What is due for an order and its refunds."""
+    ids = {order.id, *(refund.refund_id for refund in order.refunds)}
+    return [due for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)]
 
 
 def actions(project: Project, order: Order) -> dict[str, list[Any]]:

@@ -12,8 +12,9 @@ from payment_sandbox.operations.review import review
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.vault import Credential
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import as_plain
 from payment_sandbox.web.addresses import qr_page_url
-from payment_sandbox.web.answers.history import deed_record, newest_page
+from payment_sandbox.web.answers.history import newest_page
 from payment_sandbox.web.answers.later import OVERVIEW, Later
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.answers.responses import json_answer, list_answer
@@ -69,13 +70,7 @@ def get_timeline() -> Response:
     found = history(project().epoch, request.args.get("order_id"))
     limit = request.args.get("limit")
     shown = found[-int(limit) :] if limit is not None else found
-    return list_answer(
-        (
-            {**as_mapping(item), "at": timestamp(item.at), "real_at": timestamp(item.real_at)}
-            for item in shown
-        ),
-        project().epoch.journal.dropped,
-    )
+    return list_answer(map(as_mapping, shown), project().epoch.journal.dropped)
 
 
 @route(
@@ -92,7 +87,7 @@ def get_deeds() -> Response:
     order_id = request.args.get("order_id")
     deeds = list(project().epoch.journal.deeds(frozenset((order_id,)) if order_id is not None else None))
     page = newest_page(reversed(deeds), request.args, lambda known: any(known == deed.id for deed in deeds))
-    return list_answer(map(deed_record, page))
+    return list_answer(map(as_plain, page))
 
 
 @route(control, "GET", "/review/", answers=Later("ReviewShape", OVERVIEW), slow=True)

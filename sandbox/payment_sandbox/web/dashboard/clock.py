@@ -9,7 +9,8 @@ from payment_sandbox.forms import read
 from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
-from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, go, own_path, url
+from payment_sandbox.web.browsers import go
+from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, own_path, url
 from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm

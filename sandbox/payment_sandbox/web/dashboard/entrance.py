@@ -5,9 +5,9 @@ from werkzeug.exceptions import NotFound
 
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.auth import registry
-from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.browsers import HTML, go, is_browser
 from payment_sandbox.web.dashboard import signing_in
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, go, own_path, url
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, own_path, url
 from payment_sandbox.web.routes import route
 
 UNAUTHORIZED = 401

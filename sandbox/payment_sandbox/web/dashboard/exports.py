@@ -5,13 +5,13 @@ from typing import Any, Final
 from flask import Response
 
 from payment_sandbox.kernel.moments import timestamp
-from payment_sandbox.operations.happenings import as_mapping
+from payment_sandbox.operations.happenings import EVIDENCE_FORMAT, as_mapping
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import as_plain
 from payment_sandbox.storage import snapshot
-from payment_sandbox.web.answers.history import deed_record, request_record
-from payment_sandbox.web.answers.overview import order_overview
+from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.dashboard.frame import VIEW, dashboard, enter
 from payment_sandbox.web.dashboard.orders import ORDER, due_of
@@ -20,7 +20,6 @@ from payment_sandbox.web.pictures.sequence import Sequence, sequence
 from payment_sandbox.web.pictures.svg import svg
 from payment_sandbox.web.routes import route
 
-EVIDENCE_FORMAT: Final = "payment-orders-sandbox-evidence/1"
 TEXT: Final = {**VIEW, "media_type": "text/plain"}
 
 
@@ -47,19 +46,15 @@ def get_evidence(project_id: str, order_id: str) -> Response:
     project = enter(project_id)
     order = project.find_order(order_id)
     epoch = project.epoch
-    timeline = (
-        {**as_mapping(item), "at": timestamp(item.at), "real_at": timestamp(item.real_at)}
-        for item in history(epoch)
-    )
     response = streamed_answer(
         {
             "format": EVIDENCE_FORMAT,
             "order_id": order.id,
             "project_id": project.project_id,
             "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
-            "timeline": timeline,
+            "timeline": map(as_mapping, history(epoch)),
             "journal": (request_record(project, entry) for entry in epoch.journal.entries()),
-            "deeds": map(deed_record, epoch.journal.deeds()),
+            "deeds": map(as_plain, epoch.journal.deeds()),
             "snapshot": {name: _plain(part) for name, part in snapshot.snapshot_parts(project).items()},
         }
     )
@@ -69,7 +64,7 @@ def get_evidence(project_id: str, order_id: str) -> Response:
 
 
 def _picture(project: Project, order: Order) -> Sequence:
-    return sequence(history(project.epoch, order.id), due_of(order_overview(project, order)))
+    return sequence(history(project.epoch, order.id), due_of(project, order))
 
 
 def _plain(part: Any) -> Any:

@@ -14,7 +14,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.answers.overview import scenario_record
 from payment_sandbox.web.auth import registry
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, go, own_path, show, url
+from payment_sandbox.web.browsers import go
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
 from payment_sandbox.web.routes import route
 
 CREATION: Final = {"method": "POST", "path": "/v1/orders/"}

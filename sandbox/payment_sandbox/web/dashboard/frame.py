@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from flask import Blueprint, Response, render_template, request
 
 from payment_sandbox.kernel.moments import timestamp
-from payment_sandbox.kernel.patterns import NOT_TEXT, Pattern
+from payment_sandbox.kernel.patterns import NOT_TEXT, UUID
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
@@ -19,7 +19,7 @@ from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.after import release_webhooks
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
 from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.dashboard.signing_in import (
     form_token,
@@ -40,24 +40,12 @@ ASSETS: Final = {
     "icon.svg": "image/svg+xml",
 }
 ASSET_SECONDS: Final = 3600
-SEE_OTHER: Final = 303
 AGENDA_SHOWN_MAX: Final = 12
 MENU_MAX: Final = 12
 REFRESH_MS_MIN: Final = 300
 REFRESH_MS_PER_WATCHER: Final = 25
 REFRESH_PER_TIME_TAKEN: Final = 20
-HEADERS: Final = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # Not no-referrer: browsers would then omit the Origin header that the guard needs.
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-UUID: Final = Pattern("([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+HEADERS: Final = {**PAGE_HEADERS, **policy("'self'")}
 VIEW: Final[Mapping[str, Any]] = {
     "media_type": "text/html",
     "errors": (403, 404),
@@ -202,11 +190,6 @@ def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str
     epoch = project.epoch
     due = (due for due in epoch.timeline.first() if applies(epoch, due))
     return [event(found) for found in islice(due, most)]
-
-
-def go(address: str) -> Response:
-    """Redirect the browser with a 303, so that it sends a GET."""
-    return Response(status=SEE_OTHER, headers={"Location": address})
 
 
 def own_path(address: str) -> str:

@@ -1,7 +1,5 @@
 """Orders: the list, and one order with its picture and the buttons for what is possible now."""
 
-from collections.abc import Mapping
-from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Any, Final
@@ -9,7 +7,6 @@ from typing import Any, Final
 from flask import Response, request
 
 from payment_sandbox.forms import read
-from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.attempts import offered
@@ -19,6 +16,7 @@ from payment_sandbox.operations.happenings import Happening
 from payment_sandbox.operations.history import history
 from payment_sandbox.orders.actions import ACTIONS as ACTORS
 from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import OrderStatus
@@ -28,10 +26,11 @@ from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.control import journal_summary
 from payment_sandbox.web.answers.order import OrderForm
-from payment_sandbox.web.answers.overview import order_overview, order_row
+from payment_sandbox.web.answers.overview import dues_of, order_overview, order_row
+from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, go, show, url
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url
 from payment_sandbox.web.pictures.sequence import ROWS_MAX, Due, sequence
 from payment_sandbox.web.pictures.svg import svg
 from payment_sandbox.web.routes import route
@@ -54,8 +53,6 @@ LABELS: Final = {
 }
 ACT: Final = ActForm()
 DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
-CENTS_MAX: Final = 2**53 - 1
-EUROS: Final = Pattern(r"([0-9]{1,14})(?:\.([0-9]{1,2}))?")
 ORDERS: Final = "/dashboard/<project_id>/orders/"
 ORDER: Final = f"{ORDERS}<order_id>/"
 TEST_ORDER: Final = {
@@ -141,22 +138,21 @@ def typed_cents(field: str) -> int | None:
     Raises:
         Invalid: not an amount.
     """
-    typed = request.form.get(field, "").strip().replace(",", ".").removeprefix("€")
+    typed = request.form.get(field, "").strip().removeprefix("€")
     if not typed:
         return None
-    found = EUROS.fullmatch(typed)
-    if found is None:
-        raise Invalid([Violation(field, "must be an amount in euros, such as 12.95")])
-    cents = int(found[1]) * 100 + int((found[2] or "").ljust(2, "0"))
-    if not 0 < cents <= CENTS_MAX:
+    try:
+        cents = typed_euros(typed)
+    except ValueError:
+        raise Invalid([Violation(field, "must be an amount in euros, such as 12.95")]) from None
+    if not 0 < cents <= AMOUNT_CENTS_MAX:
         raise Invalid([Violation(field, "must be an amount in euros, at least 0.01")])
     return cents
 
 
-def due_of(overview: Mapping[str, Any]) -> list[Due]:
+def due_of(project: Project, order: Order) -> list[Due]:
     """What is due for an order, for its picture."""
-    agenda = overview["agenda"]
-    return [Due(datetime.fromisoformat(item["at"]), item["kind"].replace("-", " ")) for item in agenda]
+    return [Due(due.at, due.item.kind.replace("-", " ")) for due in dues_of(project.epoch, order)]
 
 
 def link_of(project: Project, happening: Happening) -> str | None:
@@ -193,7 +189,7 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
     happenings = history(project.epoch, order.id)
     overview = order_overview(project, order)
     link = partial(link_of, project)
-    picture = sequence(happenings, due_of(overview), link)
+    picture = sequence(happenings, due_of(project, order), link)
     possible = [f"{actor} {name}" for actor in ACTORS for name in overview["actions"][actor]]
     can_pay = any(name in CUSTOMERS for name in possible)
     return {

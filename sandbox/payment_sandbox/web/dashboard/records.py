@@ -11,8 +11,9 @@ from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, delivery_summary, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
+from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard.copies import pretty
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, go, own_path, show, url
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50

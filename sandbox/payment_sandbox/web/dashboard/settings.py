@@ -15,7 +15,8 @@ from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, go, own_path, show, url
+from payment_sandbox.web.browsers import go
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.routes import route
 

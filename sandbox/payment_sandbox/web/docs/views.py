@@ -15,7 +15,7 @@ from payment_sandbox.web.docs.searching import WORDS_LENGTH_MAX, SearchQuery, se
 from payment_sandbox.web.errors import answer_for
 from payment_sandbox.web.routes import route
 
-ASSETS: Final = {"docs.css": "text/css", "docs.js": "text/javascript", "icon.svg": "image/svg+xml"}
+ASSETS: Final = {"docs.css": "text/css", "docs.js": "text/javascript"}
 HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; "

@@ -7,26 +7,24 @@ from typing import Final
 
 from flask import Response, render_template, request, url_for
 
-from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
-from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.amounts import Cents, typed_euros
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import VIA_PAGE
 from payment_sandbox.web.addresses import base_path, qr_page_url
 from payment_sandbox.web.after import hold_webhooks
-from payment_sandbox.web.browsers import HTML
+from payment_sandbox.web.browsers import HTML, go
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.language import Language
-from payment_sandbox.web.pages.payer_page import TOKEN, Notice, PayerPage, chosen_language, find_project, go
+from payment_sandbox.web.pages.payer_page import TOKEN, Notice, PayerPage, chosen_language, find_project
 from payment_sandbox.web.pages.qr_image import qr_png
 from payment_sandbox.web.routes import route
 
-TYPED: Final = Pattern(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
 SHOWN_LENGTH_MAX: Final = 40
 BAD_REQUEST: Final = 400
 QR: Final = "/qr/<project_id>/<qr_id>"
@@ -84,10 +82,7 @@ def _typed_cents(asked: QrRequest) -> Cents | None:
     typed = request.form.get("amount", "").strip()
     if not asked.amount_changeable or "amount" not in request.form:
         return None
-    found = TYPED.fullmatch(typed)
-    if found is None:
-        raise ValueError(f"{typed!r} is not an amount in euros")
-    return int(found[1]) * 100 + int((found[2] or "0").ljust(2, "0"))
+    return typed_euros(typed)
 
 
 def _over(project: Project, asked: QrRequest) -> str | None:

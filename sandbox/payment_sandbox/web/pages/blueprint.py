@@ -11,7 +11,7 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.after import release_webhooks
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.browsers import HTML, is_browser
+from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy
 from payment_sandbox.web.errors import RequestRefused, answer_for
 from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.pages.language import NAMES
@@ -25,19 +25,9 @@ ASSETS: Final = {
     **{f"{name}.svg": "image/svg+xml" for name in ICONS},
 }
 ASSET_SECONDS: Final = 3600
-HEADERS: Final = {
-    # No form-action 'self': browsers also apply it to redirects after a post, so the shop's URL and any
-    # further redirects would be blocked.
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "form-action http: https:; base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # Not no-referrer: browsers would then omit the Origin header that the guard needs.
-    "Referrer-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
+# Not 'self': browsers also apply it to redirects after a post, so the shop's URL and any further redirects
+# would be blocked.
+HEADERS: Final = {**PAGE_HEADERS, **policy("http: https:")}
 
 PAGE: Final[Mapping[str, Any]] = {"errors": (404,), "media_type": "text/html", "without_body": (303,)}
 POSTED: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_type": "text/html"}

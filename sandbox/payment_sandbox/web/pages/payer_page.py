@@ -18,14 +18,13 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.web.addresses import base_path, dashboard_path
 from payment_sandbox.web.auth import registry
-from payment_sandbox.web.browsers import HTML
+from payment_sandbox.web.browsers import HTML, go
 from payment_sandbox.web.carried import application, exchange
 from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.language import Language
 
 LANGUAGE_COOKIE: Final = "payment_language"
-SEE_OTHER: Final = 303
 TOKEN: Final = "token"
 TELLS_MORE: Final = "invoice"  # its page says what happens next after acceptance
 
@@ -246,8 +245,3 @@ def return_to_shop(page: PayerPage) -> Response:
     with page.project.edit() as edit:
         edit.deed(Action(CUSTOMER, RETURN), VIA_PAGE, page.order.id)
     return go(page.shop_url)
-
-
-def go(address: str) -> Response:
-    """Redirect the browser with a 303, so that it sends a GET."""
-    return Response(status=SEE_OTHER, headers={"Location": address})

@@ -15,10 +15,11 @@ from payment_sandbox.orders.refusals import ActionNotPossible
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.browsers import go
 from payment_sandbox.web.pages.buttons import BUTTONS, PAY
 from payment_sandbox.web.pages.cardform import OFFERED, read_card
 from payment_sandbox.web.pages.outcomes import panel
-from payment_sandbox.web.pages.payer_page import PayerPage, go, record_visit, show
+from payment_sandbox.web.pages.payer_page import PayerPage, record_visit, show
 
 VISIT: Final = Action(CUSTOMER, "visit")
 BAD_REQUEST: Final = 400

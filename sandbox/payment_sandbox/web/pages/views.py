@@ -14,6 +14,7 @@ from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.answers.shapes import StateVersionShape
+from payment_sandbox.web.browsers import go
 from payment_sandbox.web.event_loop import begin_waiting
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
@@ -23,7 +24,6 @@ from payment_sandbox.web.pages.outcomes import EXPIRE, REASONS, expiry, panel
 from payment_sandbox.web.pages.payer_page import (
     PayerPage,
     arrive,
-    go,
     go_on,
     record_visit,
     return_to_shop,
