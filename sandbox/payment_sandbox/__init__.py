@@ -10,11 +10,26 @@ if TYPE_CHECKING:
     from payment_sandbox.client.errors import SandboxError
     from payment_sandbox.testing.project import PaymentSandbox
     from payment_sandbox.testing.receiver import WebhookReceiver
+    from payment_sandbox.testing.reviews import PaymentReviewWarning
+    from payment_sandbox.testing.servers import PaymentSandboxServer
+    from payment_sandbox.testing.unittesting import PaymentSandboxMixin
 
-__all__ = ["PaymentSandbox", "SandboxClient", "SandboxError", "WebhookReceiver", "__version__"]
+__all__ = [
+    "PaymentReviewWarning",
+    "PaymentSandbox",
+    "PaymentSandboxMixin",
+    "PaymentSandboxServer",
+    "SandboxClient",
+    "SandboxError",
+    "WebhookReceiver",
+    "__version__",
+]
 
 _HOME_OF: Final = {
+    "PaymentReviewWarning": "payment_sandbox.testing.reviews",
     "PaymentSandbox": "payment_sandbox.testing.project",
+    "PaymentSandboxMixin": "payment_sandbox.testing.unittesting",
+    "PaymentSandboxServer": "payment_sandbox.testing.servers",
     "SandboxClient": "payment_sandbox.client.client",
     "SandboxError": "payment_sandbox.client.errors",
     "WebhookReceiver": "payment_sandbox.testing.receiver",

@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from payment_sandbox.methods import NAMES
-from payment_sandbox.orders.webhooks import WebhookRequest
+from payment_sandbox.orders.webhooks import Told, WebhookRequest
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.format import StateRefused
@@ -60,9 +60,9 @@ def _cut_off() -> None:
     """A fault has no connection to cut here."""
 
 
-def _answered(request: WebhookRequest, answered: Callable[[int], None]) -> bytes:
+def _answered(request: WebhookRequest, answered: Callable[[int], None]) -> Told:
     answered(200)
-    return b""
+    return Told()
 
 
 def attack(report: Report) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 
 from payment_sandbox.serving.server import Server
-from payment_sandbox.testing.project import PaymentSandboxServer
+from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.bench import report, seconds
 from tests.bench.bodies import ORDER
 from tests.bench.startup import environment
@@ -20,7 +20,7 @@ TESTS = 1000
 ROOT = Path(__file__).parents[2]
 SUITE = ROOT / "tests" / "bench" / "suite.py"
 FIRST_ORDER = f"""
-from payment_sandbox.testing.project import PaymentSandboxServer
+from payment_sandbox.testing.servers import PaymentSandboxServer
 server = PaymentSandboxServer()
 project = server.project({{}})
 assert project.client.call("POST", "/v1/orders/", {ORDER!r})["status"] == "new"

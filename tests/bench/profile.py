@@ -38,7 +38,8 @@ def part_of(file: str) -> str:
 
 def profiled(server: Server, request: bytes) -> pstats.Stats:
     """A profile of the server's thread, while it answers requests."""
-    loop: Any = server._http._loop  # there is no other way to reach its thread
+    listener: Any = server._http  # there is no other way to reach its thread
+    loop = listener._loop
     profiler, switched = cProfile.Profile(), Event()
 
     def switch(on: bool) -> None:

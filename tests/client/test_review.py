@@ -14,8 +14,9 @@ RETURN = "http://shop.example/thanks"
 
 
 def findings(sandbox: Sandbox) -> list[Finding]:
-    """What the review says of a project's merchant."""
-    return review(SandboxClient(sandbox.url, sandbox.key))
+    """What the review says of a project's merchant, few of whom have an address for webhooks here."""
+    found = review(SandboxClient(sandbox.url, sandbox.key))
+    return [finding for finding in found if finding.rule != "HOOK-03"]
 
 
 def unread(sandbox: Sandbox, shop: Shop) -> None:

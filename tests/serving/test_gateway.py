@@ -9,6 +9,7 @@ import pytest
 import requests
 
 from payment_sandbox.serving import gateway, http
+from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.web.event_loop import BEGIN_WAITING, ON_EVENT_LOOP, MayWait
@@ -59,7 +60,7 @@ def app() -> App:
 def url(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A server with room for few calls that wait."""
     monkeypatch.setattr(http, "WAITING_MAX", WAITING)
-    server = HttpServer("127.0.0.1", 0)
+    server = HttpServer(bind("127.0.0.1", 0))
     server.start(app)
     yield server.url
     app.let_go.set()
@@ -75,7 +76,7 @@ def test_what_may_wait_runs_on_a_thread_and_the_rest_on_the_loop(url: str) -> No
 
 def test_an_application_that_always_waits_never_runs_on_the_loop() -> None:
     """With a state file, every call does."""
-    server = HttpServer("127.0.0.1", 0)
+    server = HttpServer(bind("127.0.0.1", 0))
     server.start(App(), always_on_threads=True)
     assert requests.get(f"{server.url}/", timeout=5).text == "request"
     server.stop()

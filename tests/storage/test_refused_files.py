@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.serving.http import PortTaken
+from payment_sandbox.serving.binding import PortTaken
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.format import StateRefused
 from payment_sandbox.storage.sqlite import StateFile

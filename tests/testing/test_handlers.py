@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.testing import in_process
-from payment_sandbox.testing.project import PaymentSandbox, PaymentSandboxServer
+from payment_sandbox.testing.clients import in_process
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import in_time, place, shop_that
 
 HOSTED = {"currency": "EUR", "amount": 5}
@@ -40,8 +41,8 @@ def test_a_handler_may_call_from_another_thread(payment_sandbox: PaymentSandbox)
 
 @pytest.mark.parametrize(
     "leave",
-    [lambda: pytest.fail("no webhook expected"), lambda: pytest.skip("not here"), lambda: sys.exit(3)],
-    ids=["fail", "skip", "exit"],
+    [lambda: 1 / 0, lambda: sys.exit(3), lambda: (_ for _ in ()).throw(GeneratorExit)],
+    ids=["error", "exit", "generator's exit"],
 )
 def test_whatever_a_handler_raises_is_a_failed_delivery(
     payment_sandbox: PaymentSandbox, leave: Callable[[], object]
@@ -53,6 +54,18 @@ def test_whatever_a_handler_raises_is_a_failed_delivery(
     payment_sandbox.clock.advance("PT2M")
     assert [len(webhook["attempts"]) for webhook in payment_sandbox.webhooks] == [2, 2]
     assert errors(payment_sandbox).isdisjoint({"None"})
+
+
+@pytest.mark.parametrize("outcome", [pytest.fail, pytest.skip, pytest.exit])
+def test_a_handler_may_end_its_test(payment_sandbox: PaymentSandbox, outcome: Callable[[str], Any]) -> None:
+    """By an outcome of pytest, as its time limits do; the webhook has failed."""
+    payment_sandbox.deliver_to(shop_that(lambda order_id: outcome("no webhook expected")))
+    order_id = place(payment_sandbox)
+    with pytest.raises(BaseException, match="no webhook expected") as raised:
+        payment_sandbox.act(order_id, action="visit")
+    assert type(raised.value).__name__ in ("Failed", "Skipped", "Exit")
+    assert payment_sandbox.client.order(order_id)["status"] == "processing"
+    assert len(payment_sandbox.webhooks[0]["attempts"]) == 1
 
 
 @pytest.mark.parametrize("timing", ["before_response", "after_response"])

@@ -18,21 +18,26 @@ class TestMarked:
         assert project["settings"]["name"] == "the test's"
 
 
-@pytest.mark.payment_webhook_orders
+@pytest.mark.payment_webhook_sequences
 def test_a_shop_that_counts(payment_sandbox, shop):
     order = place(payment_sandbox)
     payment_sandbox.act(order["id"])
     payment_sandbox.clock.advance("PT0S")
     assert len(shop.known) == 2
+
+
+@pytest.mark.payment_webhook_orders
+def test_under_its_former_name(payment_sandbox, payment_webhook_sequence):
+    assert payment_sandbox.client.project()
 """
 
 
-def test_markers_set_a_project_up_and_webhooks_in_every_order(tmp_path: Path) -> None:
-    """The smallest order of webhooks that fails is named."""
+def test_markers_set_a_project_up_and_webhooks_in_every_sequence(tmp_path: Path) -> None:
+    """The simplest sequence of webhooks that fails is named; the marker's former name works, too."""
     ran = suite(tmp_path, MARKED)
     assert ran.returncode == 1
-    assert "2 failed, 4 passed" in ran.stdout, ran.stdout
-    assert "test_a_shop_that_counts: the simplest webhook order that fails is: twice\n" in ran.stdout
+    assert "2 failed, 9 passed" in ran.stdout, ran.stdout
+    assert "test_a_shop_that_counts: the simplest webhook sequence that fails is: twice\n" in ran.stdout
 
 
 WRONG = {
@@ -63,7 +68,7 @@ class TestCase(unittest.TestCase):
         pass
 """
     ran = suite(tmp_path, case)
-    assert "payment_webhook_orders needs a test function" in ran.stdout + ran.stderr
+    assert "payment_webhook_sequences needs a test function" in ran.stdout + ran.stderr
     assert ran.returncode == pytest.ExitCode.USAGE_ERROR
 
 

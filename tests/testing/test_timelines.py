@@ -1,9 +1,13 @@
 """A test that fails ends with its project's timeline."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.in_process import ORDER, place, shop_that
 from tests.support.suites import suite
 
 FAILING = """
@@ -36,6 +40,57 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
         "RefundExceedsCaptured: 9999 cents requested, 1295 left to refund",
     ):
         assert words in report, words
+
+
+def test_the_default_scenario_is_no_news(payment_sandbox: PaymentSandbox) -> None:
+    """Its rules are trigger values, which most orders do not use; one that is used is told."""
+    place(payment_sandbox)
+    assert "rule" not in payment_sandbox.timeline()
+    answer = payment_sandbox.session.post(
+        f"{payment_sandbox.base_url}/v1/orders/",
+        json={**ORDER, "customer": {"email_address": "declined@example.com"}},
+    )
+    assert answer.status_code == 201
+
+
+def test_webhooks_are_told_with_their_address(payment_sandbox: PaymentSandbox) -> None:
+    """And what an HTML page says, without its markup; a redirect with where it leads."""
+    page = "<!doctype html><html><head><title>x</title></head><body><h1>Forbidden</h1><p>CSRF &amp; more</p>"
+    answers = [(page, 403), ("", 302)]
+
+    def handle(order_id: str) -> Any:
+        body, status = answers.pop(0)
+        return body, status, {"Location": "https://shop.example/hook/"}
+
+    payment_sandbox.deliver_to(shop_that(handle), "http://testserver/hook")
+    payment_sandbox.client.change_settings(webhook_url="http://testserver/webhook")
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    payment_sandbox.clock.advance("PT2M")
+    told = payment_sandbox.timeline()
+    assert "403 · Forbidden CSRF & more" in told
+    assert "from http://testserver/webhook" in told
+    assert "redirects are not followed: this one leads to https://shop.example/hook/" in told
+
+
+def test_that_nobody_was_told_is_told(payment_sandbox: PaymentSandbox) -> None:
+    """The commonest mistake of all."""
+    payment_sandbox.act(place(payment_sandbox))
+    assert payment_sandbox.timeline().endswith(
+        "2 status changes, nobody to tell: neither the project nor the order has a webhook_url"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda sandbox: sandbox.act({"id": "x"}), "act takes the id of an order, not a dict: order['id']"),
+        (lambda sandbox: sandbox.clock.advance(1800), "advance takes a timedelta, or a period such as PT30M"),
+    ],
+)
+def test_other_types_are_refused(payment_sandbox: PaymentSandbox, wrong: Any, told: str) -> None:
+    """With what is taken."""
+    with pytest.raises(TypeError, match=re.escape(told)):
+        wrong(payment_sandbox)
 
 
 ODD = """

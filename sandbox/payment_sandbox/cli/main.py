@@ -107,7 +107,8 @@ def serve(
 
 def _start(host: str, port: int, **options: Any) -> "Server":
     gc.disable()  # until everything is loaded: collecting takes time and would find nothing
-    from payment_sandbox.serving.http import PortTaken, raise_open_files_limit  # here, so that --help is fast
+    from payment_sandbox.serving.binding import PortTaken  # here, so that --help is fast
+    from payment_sandbox.serving.http import raise_open_files_limit
     from payment_sandbox.serving.server import Server
     from payment_sandbox.storage.format import StateRefused
 

@@ -39,6 +39,7 @@ def client(file: Path | None = None) -> "Iterator[SandboxClient]":
     from payment_sandbox.client.client import SandboxClient, SandboxError
 
     url = os.environ.get("SANDBOX_URL", URL_DEFAULT).rstrip("/")
+    url = url if "://" in url else f"http://{url}"
     key = os.environ.get("SANDBOX_API_KEY", KEY_DEFAULT)
     made = SandboxClient(url, key, control_token=os.environ.get("SANDBOX_CONTROL_TOKEN"))
     try:

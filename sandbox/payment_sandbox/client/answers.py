@@ -137,6 +137,7 @@ class Attempt(TypedDict):
     response: Answered | None
     error: str | None
     warning: str | None
+    traceback: NotRequired[str | None]
     duration_ms: float
 
 

@@ -6,13 +6,16 @@
 Every method raises ``SandboxError`` if the server refuses the call; it lists all violations.
 """
 
-import json
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.client import answers
 from payment_sandbox.client.clock import Advance, SandboxClock, given
-from payment_sandbox.client.errors import SandboxError, Violation
+from payment_sandbox.client.errors import SandboxError, Violation, plainly
+from payment_sandbox.client.plain import plain, seconds
+from payment_sandbox.client.streams import Event, events_of
 from payment_sandbox.client.transport import Transport
 from payment_sandbox.serving.sessions import direct_session
 
@@ -26,15 +29,8 @@ Json = dict[str, Any]
 
 REFUSED: Final = 400
 YAML: Final = "application/yaml"
+FILES: Final = (".yaml", ".yml", ".json")
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
-
-
-class Event(NamedTuple):
-    """One thing that happened: ``status``, ``webhook``, ``request``, ``clock``, ``decision``, ..."""
-
-    number: int
-    kind: str
-    data: Json
 
 
 class SandboxClient:
@@ -81,17 +77,20 @@ class SandboxClient:
             headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
         if isinstance(body, bytes):
             headers["Content-Type"] = YAML
-        return self._session.request(
-            method,
-            f"{self.base_url}{path}",
-            json=None if isinstance(body, bytes) else body,
-            data=body if isinstance(body, bytes) else None,
-            params=given(**(query or {})),
-            headers=headers,
-            auth=auth,
-            timeout=TIMEOUT_SECONDS,
-            allow_redirects=False,
-        )
+        try:
+            return self._session.request(
+                method,
+                f"{self.base_url}{path}",
+                json=None if isinstance(body, bytes) else plain(body),
+                data=body if isinstance(body, bytes) else None,
+                params=given(**(query or {})),
+                headers=headers,
+                auth=auth,
+                timeout=TIMEOUT_SECONDS,
+                allow_redirects=False,
+            )
+        except OSError as error:  # all exceptions of requests are
+            raise plainly(error, self.base_url) from None
 
     def health(self) -> answers.Health:
         """Return ``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
@@ -140,8 +139,16 @@ class SandboxClient:
 
     # What will happen
 
-    def scenario(self, scenario: str | Mapping[str, Any]) -> answers.Scenario:
-        """Switch to a scenario by name, or to a whole document (CTL-19)."""
+    def scenario(self, scenario: str | Path | Mapping[str, Any]) -> answers.Scenario:
+        """Switch to a scenario: a name, a file, or a whole document (CTL-19).
+
+        A file is a ``Path``, or text that ends in ``.yaml``, ``.yml`` or ``.json``.
+        """
+        if isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILES)):
+            try:
+                return self.scenario_text(Path(scenario).read_bytes())
+            except SandboxError as refused:
+                raise refused.in_file(str(scenario)) from None
         body = {"name": scenario} if isinstance(scenario, str) else dict(scenario)
         return self.call("PUT", "/control/scenario/", body)
 
@@ -159,6 +166,8 @@ class SandboxClient:
 
     def act(self, order_id: str, actor: str, action: str, **how: Any) -> answers.Order:
         """Perform an action: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
+        if not isinstance(order_id, str):
+            raise TypeError(f"act takes the id of an order, not a {type(order_id).__name__}: order['id']")
         body = {"actor": actor, "action": action, **how}
         return self.call("POST", f"/control/orders/{order_id}/act/", body)
 
@@ -227,7 +236,7 @@ class SandboxClient:
         status: str | None = None,
         webhook: str | None = None,
         idle: bool = False,
-        timeout_seconds: float = 10.0,
+        timeout_seconds: float | timedelta = 10.0,
     ) -> answers.Waited:
         """Wait for an order's status, for a response to its webhook, or until nothing is due (CTL-26).
 
@@ -242,7 +251,7 @@ class SandboxClient:
                 "status": status,
                 "webhook": webhook,
                 "idle": 1 if idle else None,
-                "timeout": f"{timeout_seconds:g}",
+                "timeout": f"{seconds(timeout_seconds):g}",
             },
         )
 
@@ -254,7 +263,7 @@ class SandboxClient:
         url = f"{self.base_url}/control/events/"
         answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
         _refuse(answer)  # the server is streaming once it has sent its headers
-        return _events(answer)
+        return events_of(answer)
 
     def rules(self) -> list[answers.Rule]:
         """List every rule that the sandbox follows, with the tests that prove it (SET-70)."""
@@ -268,16 +277,6 @@ class SandboxClient:
     def _items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Any]:
         found: list[Any] = self.call("GET", path, query=query)["items"]
         return found
-
-
-def _events(answer: "requests.Response") -> "Generator[Event, None, None]":
-    fields: dict[str, str] = {}
-    with answer:
-        for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
-            name, _, value = line.partition(": ")
-            fields[name] = value
-            if name == "data":
-                yield Event(int(fields["id"]), fields["event"], json.loads(value))
 
 
 def _refuse(answer: "requests.Response") -> None:

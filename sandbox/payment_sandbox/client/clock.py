@@ -1,10 +1,11 @@
 """The client's access to a project's clock."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from payment_sandbox.client.answers import Clock, Due
+from payment_sandbox.client.plain import seconds
 
 
 class Call(Protocol):
@@ -64,20 +65,24 @@ class SandboxClock:
 
     def advance(
         self,
-        by: str | None = None,
+        by: str | timedelta | None = None,
         *,
         to: datetime | str | None = None,
         until: str | None = None,
         max_events: int | None = None,
-        timeout_seconds: float | None = None,
+        timeout_seconds: float | timedelta | None = None,
     ) -> Advance:
-        """Advance by a period such as ``PT30M``, to a time, or until ``next`` or ``idle`` (CTL-13).
+        """Advance by a period, to a time, or until ``next`` or ``idle`` (CTL-13).
+
+        A period is a ``timedelta``, or text such as ``PT30M``.
 
         Everything due until then happens at its own time, webhooks included, before this returns. It stops
         early after ``max_events`` events or ``timeout_seconds`` real seconds.
         """
-        moment = to.isoformat() if isinstance(to, datetime) else to
-        body = given(by=by, to=moment, until=until, max_events=max_events, timeout=timeout_seconds)
+        if by is not None and not isinstance(by, str | timedelta):
+            raise TypeError(f"advance takes a timedelta, or a period such as PT30M; not {by!r}")
+        timeout = None if timeout_seconds is None else seconds(timeout_seconds)
+        body = given(by=by, to=to, until=until, max_events=max_events, timeout=timeout)
         found = self._call("POST", "/control/clock/advance/", body)
         begun, ended = (datetime.fromisoformat(found[key]) for key in ("from", "to"))
         stopped, under_way = found.get("stopped", False), found.get("under_way", [])
@@ -93,5 +98,4 @@ class SandboxClock:
 
     def set(self, now: datetime | str) -> None:
         """Set the clock forward and run what is due by then. A time without an offset is UTC (CTL-12)."""
-        moment = now.isoformat() if isinstance(now, datetime) else now
-        self._call("PATCH", "/control/clock/", {"now": moment})
+        self._call("PATCH", "/control/clock/", {"now": now})

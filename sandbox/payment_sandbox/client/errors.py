@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from payment_sandbox.serving.troubles import trouble
+
 
 class Violation(NamedTuple):
     """One violation: its location, what was expected, and the allowed values."""
@@ -37,3 +39,19 @@ class SandboxError(Exception):
             for found in error.get("violations", ())
         ]
         super().__init__(f"{status} {self.type}: {self.value}")
+
+    def in_file(self, path: str) -> "SandboxError":
+        """The same refusal, whose message names the file and each place in it."""
+        places = [
+            f"{path}:{found.line or 1}:{found.column or 1}: {found.path} {found.message}"
+            for found in self.violations
+        ]
+        self.args = ("\n".join([f"{path}: {self.args[0]}", *places]),)
+        return self
+
+
+def plainly(error: OSError, url: str) -> OSError:
+    """The same kind of network error, with a sentence that names the address."""
+    if not any(isinstance(given, BaseException) for given in error.args):
+        return error
+    return type(error)(trouble(error, url))

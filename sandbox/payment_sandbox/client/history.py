@@ -1,26 +1,37 @@
 """The timeline of a project as text, for the report of a failed test."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from payment_sandbox.client import answers
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.review import review
+
+UNTOLD: Final = "HOOK-03"
+"""The rule of findings about statuses that nobody was told."""
+
+DEFAULT: Final = "default"
+"""The scenario of trigger values; that none of them was used is no news."""
 
 
 def timeline(client: SandboxClient) -> Iterator[str]:
     """Yield requests and responses, deeds, statuses, webhooks, and what went wrong; causes come first."""
     journal = {entry["id"]: entry for entry in client.journal()}
+    urls = {webhook["id"]: webhook["url"] for webhook in client.webhooks()}
     items = client.call("GET", "/control/timeline/")["items"]
     yield f"sandbox time is {client.clock.now.isoformat()}, scenario {client.project()['scenario']}"
     answered = {item["cause"]: item for item in items if item["kind"] == "webhook-response"}
     for item in items:
-        for line in _lines(item, answered, journal):
-            yield f"{item['at']}  {line}"
+        for index, line in enumerate(_lines(item, answered, journal, urls)):
+            yield f"{item['at']}  {line}" if index == 0 else f"    {line}"
+    yield from (finding.problem for finding in review(client) if finding.rule == UNTOLD)
 
 
 def _lines(
     item: answers.Happening,
     answered: dict[str | None, answers.Happening],
     journal: dict[str, answers.JournalEntry],
+    urls: dict[str, str],
 ) -> Iterator[str]:
     kind, label, order_id = item["kind"], item["label"], item["order_id"]
     if kind == "request" and item["id"] in journal:
@@ -32,12 +43,18 @@ def _lines(
     elif kind == "deed":
         yield f"{item['from']} of {order_id} {label} ({item['detail']})"
     elif kind == "webhook":
-        answer, number = answered[item["id"]], label.partition(":")[0].removeprefix("webhook")
-        yield f"webhook {item['id'][:8]} for {order_id}{number}: {answer['label']}"
+        yield from _webhook(item, answered[item["id"]], urls.get(item["id"].partition("/")[0], ""))
     elif kind == "agenda-event":
         yield f"{label} of {order_id}"
     elif kind == "failure":
         yield f"{label} for {order_id}: {item['detail']}"
+
+
+def _webhook(item: answers.Happening, answer: answers.Happening, url: str) -> Iterator[str]:
+    number = item["label"].partition(":")[0].removeprefix("webhook")
+    yield f"webhook {item['id'][:8]} for {item['order_id']}{number}: {answer['label']} from {url}"
+    for line in (answer["detail"] or "").splitlines():
+        yield f"  {line}"
 
 
 def _request(entry: answers.JournalEntry) -> Iterator[str]:
@@ -55,7 +72,7 @@ def _decision(decision: answers.Decision) -> Iterator[str]:
     nearest = decision.get("nearest")
     if decision["rule"] is not None:
         yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
-    elif nearest:
+    elif nearest and decision["scenario"] != DEFAULT:
         differs = "; ".join(
             f"{found['condition']} expected {found['expected']}, was {found['actual']}"
             for found in nearest["differs"]

@@ -87,9 +87,13 @@ class UnknownKey(NamedTuple):
     key: str
     known: Sequence[str]
 
+    def nearest(self) -> str | None:
+        """The closest known key."""
+        return nearest_word(self.key, self.known)
+
     def violation(self) -> Violation:
         """The violation for it, with the closest known key."""
-        nearest = nearest_word(self.key, self.known)
+        nearest = self.nearest()
         return Violation(self.path, f"is not a known key{did_you_mean(nearest)}", sorted(self.known), nearest)
 
 

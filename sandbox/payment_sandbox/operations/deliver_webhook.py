@@ -22,8 +22,11 @@ from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.records import cut_text
 from payment_sandbox.version import __version__
 
+ERROR_KEPT_MAX: Final = 500  # characters
+TRACEBACK_KEPT_MAX: Final = 8192
 HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "*/*",
@@ -81,7 +84,7 @@ def record_attempt(
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
         number = delivery.next_number - is_copy
-        reply = project.masking.record(reply)
+        reply = _cut(project.masking.record(reply), reply)
         attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy)
         edit.store_delivery(delivery)
@@ -99,6 +102,16 @@ def record_attempt(
             duration_ms=round(reply.duration_ms, 3),
         )
         edit.release_swapped()
+
+
+def _cut(masked: Reply, stored: Reply) -> Reply:
+    """A reply whose texts have a limit; only after secrets are masked, or a part of one could be left."""
+    error, traceback = masked.error, masked.traceback
+    if error is not None and stored.error is not None:
+        error = cut_text(error, stored.error, ERROR_KEPT_MAX)
+    if traceback is not None and stored.traceback is not None:
+        traceback = cut_text(traceback, stored.traceback, TRACEBACK_KEPT_MAX)
+    return masked._replace(error=error, traceback=traceback)
 
 
 def _effect(edit: Edit, delivery: Delivery) -> Mapping[str, Any]:

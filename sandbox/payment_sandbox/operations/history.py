@@ -1,9 +1,12 @@
 """What happened in a project, as one list with causes before effects: who told whom what, and why."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from html import unescape
 from typing import Final, TypeVar
 
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.operations.happenings import BANK, SERVICE, SHOP, Happening, short_path
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
@@ -48,6 +51,8 @@ DECIDED_BY_BANK: Final = ("pay", "fail")
 PAGES_OF_BANKS: Final = ("card", "login", "sheet", "scan")  # here customers confirm with their bank or wallet
 ERROR_FROM: Final = 400
 WORDS_SHOWN: Final = 160  # characters of a shop's response
+NO_WORDS: Final = Pattern(r"<(head|style|script)\b.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+TAG: Final = Pattern(r"<[^<>]*>?")
 
 
 Record = TypeVar("Record", StatusReached, AgendaEvent, Failure)
@@ -260,7 +265,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
             delivery.order_id,
             failed,
             None,
-            attempt.reply.warning,
+            "\n".join(filter(None, (attempt.reply.warning, attempt.reply.traceback))) or None,
         )
         cause = attempt_id
 
@@ -271,5 +276,12 @@ def _answered(attempt: Attempt) -> tuple[str, int | None]:
     duration = f"{reply.duration_ms:.0f} ms" if reply.duration_ms else ""
     if reply.status is None:
         return reply.error or reply.warning or "no response", None
-    words = " ".join(reply.body.split())[:WORDS_SHOWN] if reply.status >= ERROR_FROM else ""
+    words = _words(reply.body)[:WORDS_SHOWN] if reply.status >= ERROR_FROM else ""
     return " · ".join(filter(None, (str(reply.status), words, duration))), reply.status
+
+
+def _words(body: str) -> str:
+    """The words of a response, without the markup of an HTML page."""
+    if body.lstrip()[:1] == "<":
+        body = unescape(TAG.sub(" ", NO_WORDS.sub(" ", body)))
+    return " ".join(body.split())

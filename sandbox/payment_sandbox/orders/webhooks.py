@@ -34,8 +34,26 @@ class WebhookRequest(NamedTuple):
     body: bytes
 
 
-Send = Callable[[WebhookRequest, Callable[[int], None]], bytes]
-"""Sends a webhook: reports the status as soon as it arrives, and returns the response body."""
+class Told(NamedTuple):
+    """What a receiver sent back beside its status; ``traceback`` is that of an exception in its handler."""
+
+    body: bytes = b""
+    traceback: str | None = None
+    location: str | None = None  # where a redirect leads
+
+
+class Undelivered(Exception):
+    """The receiver failed; the message says how, for whoever wrote it."""
+
+    traceback: str | None = None
+
+
+Send = Callable[[WebhookRequest, Callable[[int], None]], Told]
+"""Sends a webhook, and reports the status as soon as it arrives.
+
+Raises:
+    Undelivered: there is no response, or only a part of one.
+"""
 
 
 class Reply(NamedTuple):
@@ -46,6 +64,7 @@ class Reply(NamedTuple):
     body: str = ""
     error: str | None = None
     warning: str | None = None
+    traceback: str | None = None  # of an exception in the receiver's handler, if that runs in this process
 
     @property
     def is_delivered(self) -> bool:

@@ -188,6 +188,11 @@ class Outbox:
         with self._changed:
             return self._is_idle()
 
+    @property
+    def is_delivering(self) -> bool:
+        """Whether a delivery is under way."""
+        return bool(self._delivering)
+
     def pending(self) -> list[str]:
         """The deliveries that are queued, under way or held, oldest first."""
         with self._changed:

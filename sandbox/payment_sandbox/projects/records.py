@@ -46,7 +46,7 @@ def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
 Cut = TypeVar("Cut", str, bytes)
 
 
-def _cut(masked: Cut, stored: Cut, length_max: int) -> Cut:
+def cut_text(masked: Cut, stored: Cut, length_max: int) -> Cut:
     """The first part; of a text that was stored in part, without its end, in which a secret may be cut."""
     if len(stored) < length_max + MARGIN:
         return masked[:length_max]
@@ -57,7 +57,7 @@ def _cut_headers(
     masked: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...]:
     return tuple(
-        (name, _cut(value, before, HEADER_KEPT_MAX))
+        (name, cut_text(value, before, HEADER_KEPT_MAX))
         for (name, value), (_, before) in zip(masked, stored, strict=True)
     )
 
@@ -82,6 +82,8 @@ class JournalEntry(NamedTuple):
     answered_at: datetime | None = None  # real time, before anything that the response caused
     request_headers: Iterable[tuple[Any, Any]] = ()  # as bytes or text, with those that hold keys
     response_headers: Iterable[tuple[Any, Any]] = ()
+    unknown: tuple[tuple[str, str | None], ...] = ()  # ignored keys that are none, each with the closest one
+    warnings: tuple[str, ...] = ()
 
     def readable(self) -> "JournalEntry":
         """The entry with headers as text."""
@@ -96,11 +98,11 @@ class JournalEntry(NamedTuple):
         Only after secrets are masked can values be cut, or a part of one could be left.
         """
         return self._replace(
-            path=_cut(self.path, stored.path, PATH_KEPT_MAX),
-            query=_cut(self.query, stored.query, PATH_KEPT_MAX),
-            order_id=_cut(self.order_id or "", stored.order_id or "", PATH_KEPT_MAX) or None,
-            request=_cut(self.request, stored.request, BODY_KEPT_BYTES),
-            response=_cut(self.response, stored.response, BODY_KEPT_BYTES),
+            path=cut_text(self.path, stored.path, PATH_KEPT_MAX),
+            query=cut_text(self.query, stored.query, PATH_KEPT_MAX),
+            order_id=cut_text(self.order_id or "", stored.order_id or "", PATH_KEPT_MAX) or None,
+            request=cut_text(self.request, stored.request, BODY_KEPT_BYTES),
+            response=cut_text(self.response, stored.response, BODY_KEPT_BYTES),
             request_headers=_cut_headers(self.request_headers, stored.request_headers),
             response_headers=_cut_headers(self.response_headers, stored.response_headers),
         )

@@ -9,7 +9,7 @@ from threading import current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
-from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, Send, WebhookRequest
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, Send, Undelivered, WebhookRequest
 from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project, ProjectReset
@@ -107,7 +107,9 @@ class Courier:
         while (queued := epoch.outbox.next()) is not None:
             try:
                 self.deliver(project, epoch, queued)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt:  # on the thread of a test; another one delivers the rest
+                epoch.outbox.hand_over()
+                self._threads.run(lambda: self._carry(project, epoch))
                 raise
             except BaseException:  # whatever failed, the next one must still be delivered
                 log.exception(
@@ -161,15 +163,16 @@ class Posting:
         """Send the request; whatever the receiver does, the result is recorded."""
         try:
             with self._wire.used():
-                body = self._send(self._request, self._answered)
+                told = self._send(self._request, self._answered)
         except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
-            if self._status is None:
-                self._answer.set_result(self._reply(error=f"{type(error).__name__}: {error}"[:500]))
-                return
-            body, self._warning = b"", f"the body is incomplete: {type(error).__name__}"
-        self._answer.set_result(self._reply(body.decode(errors="replace")))
+            self._answer.set_result(self._failed(error))
+            return
+        if self._warning is not None and told.location:
+            self._warning = f"{self._warning}: this one leads to {told.location}"
+        body = told.body.decode(errors="replace")
+        self._answer.set_result(self._reply(body, traceback=told.traceback))
 
     def wait(self) -> Reply:
         """Return the reply, or a timeout error, also for a reply that came too late."""
@@ -180,10 +183,20 @@ class Posting:
             return self._answer.result(left_seconds)
         except FutureTimeout:
             self._wire.cut()
+            traceback = self._answer.result().traceback if self._answer.done() else None
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
-                return self._reply()
-            return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds")
+                return self._reply(traceback=traceback)
+            return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds", traceback=traceback)
+
+    def _failed(self, error: BaseException) -> Reply:
+        problem, traceback = f"{type(error).__name__}: {error}", None
+        if isinstance(error, Undelivered):
+            problem, traceback = str(error), error.traceback
+        if self._status is None:
+            return self._reply(error=problem, traceback=traceback)
+        self._warning = f"the body is incomplete: {problem.partition(':')[0]}"
+        return self._reply(traceback=traceback)
 
     def _answered(self, status: int) -> None:
         if monotonic_seconds() - self._begun_seconds > TIMEOUT_SECONDS:
@@ -191,7 +204,7 @@ class Posting:
         self._status = status
         self._warning = "redirects are not followed" if status in REDIRECTS else None
 
-    def _reply(self, body: str = "", error: str | None = None) -> Reply:
+    def _reply(self, body: str = "", error: str | None = None, traceback: str | None = None) -> Reply:
         duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
         status = self._status if error is None else None
-        return Reply(duration_ms, status, body, error=error, warning=self._warning)
+        return Reply(duration_ms, status, body, error, self._warning, traceback)

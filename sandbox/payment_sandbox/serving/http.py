@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Final
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from payment_sandbox.serving.binding import url_of
 from payment_sandbox.serving.connection import IDLE_SECONDS, Connection
 from payment_sandbox.serving.gateway import WAITING_MAX, Gateway
-from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 CONNECTIONS_MAX: Final = 4000
-EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 (recognized, not bound)
-SOMEBODY_ELSE: Final = "192.0.2.1"  # reserved for documentation: it belongs to nobody
 OPEN_FILES_WANTED: Final = 16_384
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
@@ -28,30 +27,13 @@ FULL_SECONDS: Final = 0.1  # how often a full server looks for connections to cl
 STOP_SECONDS: Final = 1.0
 
 
-class PortTaken(Exception):
-    """The address cannot be bound."""
-
-
-class RealTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop whose timers follow real time, also while a test has frozen it."""
-
-    def time(self) -> float:
-        """Monotonic seconds."""
-        return monotonic_seconds()
-
-
 class HttpServer:
-    """A port, bound on construction; connections wait until ``start``."""
+    """Serves on a port that was bound before; connections wait until ``start``."""
 
-    def __init__(self, host: str, port: int) -> None:
-        """Bind; ``port`` 0 takes any free one.
-
-        Raises:
-            PortTaken: the address is in use or does not belong to this host.
-        """
-        self._socket = _bind(host, port)
-        self.port: int = self._socket.getsockname()[1]
-        self.url = _url(host, self.port)
+    def __init__(self, bound: socket.socket) -> None:
+        self._socket = bound
+        host, self.port = bound.getsockname()[:2]
+        self.url = url_of(host, self.port)
         self._loop: AbstractEventLoop | None = None
         self._gateway: Gateway | None = None
         self._thread: Thread | None = None
@@ -175,26 +157,6 @@ def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
         loop.close()
 
 
-def reachable_url(host: str, port: int) -> str:
-    """The address at which other devices reach a server that listens everywhere; else that of its host."""
-    return _url(_own_address() if host in EVERYWHERE else host, port)
-
-
-def _own_address() -> str:
-    """This machine's address in its network; loopback if it has none. Nothing is sent to find it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((SOMEBODY_ELSE, 9))
-        except OSError:
-            return "127.0.0.1"
-        address: str = probe.getsockname()[0]
-        return address
-
-
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
 def raise_open_files_limit() -> None:
     """Let this process open as many files as the system lets it, up to what a server can use."""
     try:
@@ -220,18 +182,3 @@ def _connections_max() -> int:
     if files == resource.RLIM_INFINITY:
         return CONNECTIONS_MAX
     return max(CONNECTIONS_MIN, min(CONNECTIONS_MAX, (files - OTHER_FILES) // 2))
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends small packets at once only if the protocol is named
-    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((host, port))
-        bound.listen(1024)
-        bound.setblocking(False)
-    except (OSError, OverflowError) as error:
-        bound.close()
-        raise PortTaken(f"cannot listen on {host}:{port}: {error}") from error
-    return bound

@@ -13,11 +13,12 @@ from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.services import Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.http import HttpServer, reachable_url
+from payment_sandbox.serving.binding import bind, reachable_url, url_of
+from payment_sandbox.serving.listeners import Listener
 from payment_sandbox.serving.services import REAL_TIME, ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_owed
-from payment_sandbox.web.app import make_app
+from payment_sandbox.web.app import make_app, move
 
 if TYPE_CHECKING:
     from payment_sandbox.storage.sqlite import StateFile
@@ -46,9 +47,12 @@ class Server:
         control_token: str | None = None,
         allow_hosts: Sequence[str] = (),
         freeze_memory: bool = False,
+        listener: Listener | None = None,
         **start: Unpack[Start],
     ) -> None:
         """Bind the port and build the sandbox; serving begins with ``start``.
+
+        A ``listener`` serves it instead of an HTTP server on ``host`` and ``port``.
 
         Raises:
             PortTaken: the address is in use or does not belong to this host.
@@ -59,12 +63,14 @@ class Server:
         self.file = _state_file(start.get("state"))
         try:
             self._make_projects(start)
-            self._http = HttpServer(host, port)
+            self._http = listener or _http_server(host, port)
         except BaseException:
             self._close_file()
             raise
-        self.port, self.local_url = self._http.port, self._http.url
-        self.url = (public_url or reachable_url(host, self.port)).rstrip("/")
+        self.port = self._http.port
+        self.local_url = listener.url if listener is not None else url_of(host, self.port)
+        url = listener.url if listener is not None else reachable_url(host, self.port)
+        self.url = (public_url or url).rstrip("/")
         self.app = make_app(
             self.registry,
             public_url=self.url,
@@ -78,6 +84,13 @@ class Server:
         self.services.pacer.start()
         for project in self.registry.all():
             send_owed(project)
+
+    def listen(self, listener: Listener) -> None:
+        """Serve at another address, after one where nobody could connect."""
+        self._http.stop()
+        self._http, self.port, self.local_url, self.url = listener, listener.port, listener.url, listener.url
+        move(self.app, self.url)
+        listener.start(self.app, always_on_threads=self.file is not None)
 
     def stop(self) -> None:
         """Stop within two seconds; requests still running end with their threads."""
@@ -122,6 +135,13 @@ class Server:
     def _close_file(self) -> None:
         if self.file is not None:
             self.file.close()
+
+
+def _http_server(host: str, port: int) -> Listener:
+    bound = bind(host, port)
+    from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
+
+    return HttpServer(bound)
 
 
 def _catalogue(folders: Sequence[Path] = ()) -> Catalogue:

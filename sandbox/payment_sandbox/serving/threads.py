@@ -1,6 +1,7 @@
 """Threads that leave signals to the main thread, started on demand."""
 
 import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,12 +54,15 @@ class Threads:
         self._lock = ranked_lock(THREADS)
         self._idle: list[SimpleQueue[Job | None]] = []
         self._stopped = False
+        self._process = os.getpid()
 
     def run(self, job: Job) -> bool:
         """Run a job on an idle thread, or on a new one; False after ``stop``."""
         with self._lock:
             if self._stopped:
                 return False
+            if self._process != os.getpid():  # of a fork; the threads stayed behind
+                self._process, self._idle = os.getpid(), []
             inbox = self._idle.pop() if self._idle else None
         if inbox is not None:
             inbox.put(job)

@@ -7,8 +7,15 @@ from functools import cache
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, WebhookRequest
+from payment_sandbox.orders.webhooks import (
+    BODY_KEPT_BYTES,
+    TIMEOUT_SECONDS,
+    Told,
+    Undelivered,
+    WebhookRequest,
+)
 from payment_sandbox.serving.sessions import direct_session
+from payment_sandbox.serving.troubles import trouble
 
 if TYPE_CHECKING:
     import requests
@@ -60,8 +67,22 @@ class Wire:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
-def over_the_wire(request: WebhookRequest, answered: Callable[[int], None]) -> bytes:
-    """POST the request; ignore redirects, and proxies and credentials from the environment."""
+def over_the_wire(request: WebhookRequest, answered: Callable[[int], None]) -> Told:
+    """POST the request; ignore redirects, and proxies and credentials from the environment.
+
+    Raises:
+        Undelivered: there is no response, or only a part of one.
+    """
+    import requests  # here, for a faster start
+    import urllib3
+
+    try:
+        return _posted(request, answered)
+    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
+        raise Undelivered(trouble(error, request.url)) from error
+
+
+def _posted(request: WebhookRequest, answered: Callable[[int], None]) -> Told:
     with _session() as session:
         session.headers.clear()
         with session.post(
@@ -79,7 +100,7 @@ def over_the_wire(request: WebhookRequest, answered: Callable[[int], None]) -> b
                 body += piece
                 if len(body) >= BODY_KEPT_BYTES:
                     break
-            return body[:BODY_KEPT_BYTES]
+            return Told(body[:BODY_KEPT_BYTES], location=response.headers.get("Location"))
 
 
 def warm_up() -> None:
@@ -89,9 +110,9 @@ def warm_up() -> None:
 
 def _session() -> "requests.Session":
     """A session whose connections can be cut."""
-    from requests.adapters import HTTPAdapter  # here, for a faster start
+    import requests  # here, for a faster start; its parts only after it, or two threads get half of it
 
-    session, adapter = direct_session(), HTTPAdapter()
+    session, adapter = direct_session(), requests.adapters.HTTPAdapter()
     adapter.poolmanager.pool_classes_by_scheme = _pools()
     for scheme in ("http://", "https://"):
         session.mount(scheme, adapter)

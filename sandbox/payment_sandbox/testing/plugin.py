@@ -1,72 +1,67 @@
-"""The sandbox's fixtures and markers; a suite that does not use them loads only this small module."""
+"""The sandbox's fixtures and hooks; a suite that does not use them loads this and two small modules."""
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from payment_sandbox.testing.project import PaymentSandbox, PaymentSandboxServer
-    from payment_sandbox.testing.receiver import WebhookReceiver
+from payment_sandbox.testing import options, sequences
 
-ORDERS_FIXTURE = "payment_webhook_order"
+if TYPE_CHECKING:
+    from payment_sandbox.testing.project import PaymentSandbox
+    from payment_sandbox.testing.receiver import WebhookReceiver
+    from payment_sandbox.testing.servers import PaymentSandboxServer
+
 PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
-WEBHOOK_ORDERS: dict[str, dict[str, Any]] = {
-    # from the simplest to the most complex
-    "after the response": {},
-    "before the response": {"settings": {"webhook_timing": "before_response"}},
-    "twice": {"webhooks": [{"then": {"duplicate": 2}}]},
-    "swapped": {"webhooks": [{"then": {"swap": True}}]},
-    "twice, before the response": {
-        "settings": {"webhook_timing": "before_response"},
-        "webhooks": [{"then": {"duplicate": 2}}],
-    },
-}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the command-line flags, and the ini options."""
+    options.add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the markers."""
-    for line in (
-        "payment_scenario(name): the scenario that the test's project starts with",
-        "payment_settings(**settings): the settings of the test's project",
-        "payment_webhook_orders: run the test once per order in which webhooks can arrive",
-    ):
+    """Register the markers, and check the options."""
+    for line in options.MARKERS:
         config.addinivalue_line("markers", line)
+    options.check_options(config)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a marked test once per webhook order."""
-    if metafunc.definition.get_closest_marker("payment_webhook_orders") is not None:
-        if ORDERS_FIXTURE not in metafunc.fixturenames:
-            metafunc.fixturenames.append(ORDERS_FIXTURE)
-        metafunc.parametrize(ORDERS_FIXTURE, list(WEBHOOK_ORDERS), ids=_webhook_id)
-
-
-def _webhook_id(order: str) -> str:
-    return f"webhooks {order}"
+    """Run a marked test once per webhook sequence; give it a project if a marker sets one up."""
+    if options.needs_project(metafunc):
+        metafunc.fixturenames.append("payment_sandbox")
+    sequences.parametrize(metafunc)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse the marker on tests that cannot be parametrized."""
-    for item in items:
-        marked = item.get_closest_marker("payment_webhook_orders") is not None
-        if marked and ORDERS_FIXTURE not in getattr(getattr(item, "callspec", None), "params", {}):
-            raise pytest.UsageError(
-                f"{item.nodeid}: payment_webhook_orders needs a test function; "
-                "methods of a unittest.TestCase cannot be run once per order"
-            )
+    sequences.refuse_unparametrized(items)
 
 
 @pytest.fixture(scope="session")
-def payment_sandbox_server() -> "Iterator[PaymentSandboxServer]":
+def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
     """A sandbox in this process on any free port, or the running one at ``SANDBOX_URL``."""
-    from payment_sandbox.testing.project import PaymentSandboxServer
+    from payment_sandbox.testing.reports import started
 
-    url, token = os.environ.get("SANDBOX_URL"), os.environ.get("SANDBOX_CONTROL_TOKEN")
-    server = PaymentSandboxServer(url or None, token or None)
+    server = started(
+        pytestconfig, os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
+    )
     yield server
     server.stop()
+
+
+@contextmanager
+def _project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
+    """A project with the settings, scenario and addresses that the test asks for."""
+    with server.project(options.marked_settings(node)) as project:
+        scenario = options.marked_scenario(node)
+        if scenario is not None:
+            project.scenario(scenario)
+        project.intercept(*options.marked_urls(node))
+        yield project
 
 
 @pytest.fixture
@@ -74,37 +69,37 @@ def payment_sandbox(
     request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
 ) -> "Iterator[PaymentSandbox]":
     """A fresh project with a frozen clock; it is deleted after the test."""
-    settings: dict[str, Any] = {}
-    for marker in reversed(list(request.node.iter_markers("payment_settings"))):
-        if marker.args:
-            raise pytest.UsageError("payment_settings takes settings by name: payment_settings(mode='live')")
-        settings.update(marker.kwargs)
-    project = payment_sandbox_server.project(settings)
-    request.node.stash[PROJECT] = project
-    try:
-        scenario = request.node.get_closest_marker("payment_scenario")
-        if scenario is not None:
-            project.scenario(_scenario_of(scenario))
-        _order_webhooks(project, getattr(request.node, "callspec", None))
+    with _project(payment_sandbox_server, request.node) as project:
+        request.node.stash[PROJECT] = project
+        sequences.arrange(project, getattr(request.node, "callspec", None))
         yield project
-    finally:
-        project.close()
 
 
-def _scenario_of(marker: pytest.Mark) -> Any:
-    named = [*marker.args, *marker.kwargs.values()]
-    if len(named) != 1 or marker.kwargs.keys() - {"name"}:
-        raise pytest.UsageError("payment_scenario takes one scenario: payment_scenario('webhook-lost')")
-    return named[0]
+@pytest.fixture(scope="class")
+def class_payment_sandbox(
+    request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
+) -> "Iterator[PaymentSandbox]":
+    """A project for all tests of a class."""
+    with _project(payment_sandbox_server, request.node) as project:
+        yield project
 
 
-def _order_webhooks(project: "PaymentSandbox", callspec: Any) -> None:
-    order = WEBHOOK_ORDERS.get(callspec.params.get(ORDERS_FIXTURE, "")) if callspec is not None else None
-    if order:
-        if "webhooks" in order:
-            project.client.faults(webhooks=order["webhooks"])
-        if "settings" in order:
-            project.client.change_settings(**order["settings"])
+@pytest.fixture(scope="module")
+def module_payment_sandbox(
+    request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
+) -> "Iterator[PaymentSandbox]":
+    """A project for all tests of a module."""
+    with _project(payment_sandbox_server, request.node) as project:
+        yield project
+
+
+@pytest.fixture(scope="session")
+def session_payment_sandbox(
+    request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
+) -> "Iterator[PaymentSandbox]":
+    """A project for all tests of a session."""
+    with _project(payment_sandbox_server, request.node) as project:
+        yield project
 
 
 @pytest.fixture
@@ -117,36 +112,47 @@ def webhook_receiver() -> "Iterator[WebhookReceiver]":
     receiver.close()
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
+    """The project that a test uses: its own, or one that it shares."""
+    found = item.stash.get(PROJECT, None)
+    if found is not None:
+        return found
+    used = getattr(item, "funcargs", {})
+    shared = next((used[name] for name in options.FIXTURES if name in used), None)
+    mixed_in: PaymentSandbox | None = getattr(getattr(item, "instance", None), "_payment_sandbox", None)
+    return shared or mixed_in
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Any:
+    """Review what the shop did in a test that passed."""
+    instance: Any = getattr(item, "instance", None)
+    if hasattr(instance, "_close_payment_sandbox"):  # of the mixin, which reviews in its own clean-up
+        is_marked = item.get_closest_marker("payment_review") is not None
+        if is_marked or instance.payment_review == options.OFF:
+            instance.payment_review = options.review_mode(item)
+        return (yield)
+    outcome = yield
+    project = _project_of(item)
+    if project is not None and (mode := options.review_mode(item)) != options.OFF:
+        from payment_sandbox.testing.reports import reviewed
+
+        reviewed(item, project, mode)
+    return outcome
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Any:
     """Add the project's timeline to the report of a failed test."""
-    outcome: Any = yield
-    report = outcome.get_result()
-    project = item.stash.get(PROJECT, None)
-    if report.failed and project is not None and call_is_over(report):
-        try:
-            told = project.timeline()
-        except Exception as error:  # a report must not hide the failure itself
-            told = f"the timeline could not be read: {error}"
-        if hasattr(report.longrepr, "addsection"):
-            report.longrepr.addsection("payment sandbox", told)  # shown whatever --show-capture says
-        else:
-            report.sections.append(("payment sandbox", told))
+    report = yield
+    project = _project_of(item)
+    if report.failed and project is not None and report.when != "teardown":  # which deletes it
+        from payment_sandbox.testing.reports import add_timeline
 
-
-def call_is_over(report: pytest.TestReport) -> bool:
-    """Whether the project still exists: teardown deletes it."""
-    return report.when != "teardown"
+        add_timeline(report, project)
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """For each test that failed under some webhook order, name the simplest such order."""
-    smallest: dict[str, int] = {}
-    orders = list(WEBHOOK_ORDERS)
-    for report in terminalreporter.stats.get("failed", ()):
-        test, _, rest = report.nodeid.partition("[")
-        for rank, order in enumerate(orders):
-            if _webhook_id(order) in rest.rstrip("]").split("-"):
-                smallest[test] = min(rank, smallest.get(test, rank))
-    for test, rank in smallest.items():
-        terminalreporter.write_line(f"{test}: the simplest webhook order that fails is: {orders[rank]}")
+    """For each test that failed in some webhook sequence, name the simplest one."""
+    sequences.summarize(terminalreporter)

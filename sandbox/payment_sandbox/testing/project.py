@@ -2,145 +2,179 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.client import answers
-from payment_sandbox.client.client import SandboxClient, SandboxClock, SandboxError
-from payment_sandbox.client.transport import Transport
+from payment_sandbox.client.clock import SandboxClock
+from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.serving.sessions import direct_session
+from payment_sandbox.testing.access import Access
 
 if TYPE_CHECKING:
-    import requests
-    from _typeshed.wsgi import WSGIApplication
+    from urllib3 import PoolManager
 
-    from payment_sandbox.client.review import Finding
+    from payment_sandbox.client.review import Review
     from payment_sandbox.projects.project import Project
-    from payment_sandbox.serving.server import Server
+    from payment_sandbox.testing.aio import AsyncPaymentSandbox
+    from payment_sandbox.testing.clients.providers import Route
+    from payment_sandbox.testing.shops.receiving import Receiver
 
-SHOP_URL: Final = "http://shop.test/webhook"
-CLOCK: Final = "frozen"
+SHOP_URL: Final = "http://testserver/webhook"
+"""Where webhooks go without a ``webhook_url``; test clients and Django's test settings know this host."""
+
 WAITING: Final = "waiting"
 OWN: Final = "own"
-
-
-class PaymentSandboxServer:
-    """One sandbox for a whole test session: in this process, or the one at ``SANDBOX_URL``."""
-
-    def __init__(self, base_url: str | None = None, control_token: str | None = None) -> None:
-        self.in_process: Server | None = None
-        self.base_url = base_url or ""
-        self._control_token = control_token
-        if base_url is None:
-            from payment_sandbox.serving import server  # here, so that other suites do not load it
-
-            self.in_process = server.Server()
-            self.in_process.start()
-            self.base_url = self.in_process.url
-        self._transport = self._made_transport()  # shared by all projects, to save connections
-
-    def project(self, settings: Mapping[str, Any]) -> "PaymentSandbox":
-        """Create a project with a frozen clock.
-
-        Raises:
-            SandboxError: lists every invalid setting.
-        """
-        asked = {"clock": CLOCK, **settings}
-        if self.in_process is not None:
-            with suppress(Invalid):  # the API call then refuses it, as a server in another process would
-                project, api_key = self.in_process.registry.create(asked)
-                return PaymentSandbox(self, api_key, project.project_id)
-        made = self.client_for("").call("POST", "/control/projects/", asked)
-        return PaymentSandbox(self, made["api_key"], made["project_id"])
-
-    def session_for(self, api_key: str) -> "requests.Session":
-        """Create a session with the key set; it uses no sockets if the server is in this process."""
-        if self.in_process is None:
-            return direct_session(api_key)
-        from payment_sandbox.testing.in_process import session
-
-        return session(self.in_process, api_key)
-
-    def client_for(self, api_key: str) -> SandboxClient:
-        """Create a client of a project; it uses no sockets if the server is in this process."""
-        return SandboxClient(
-            self.base_url, api_key, session=self._transport, control_token=self._control_token
-        )
-
-    def _made_transport(self) -> Transport:
-        if self.in_process is None:
-            return direct_session()
-        from payment_sandbox.testing.in_process import DirectSession
-
-        return DirectSession(self.in_process)
-
-    def stop(self) -> None:
-        """Stop the server if it runs in this process."""
-        self._transport.close()
-        if self.in_process is not None:
-            self.in_process.stop()
 
 
 class PaymentSandbox:
     """One project: its address and key for the code under test, and everything to drive it."""
 
-    def __init__(self, server: PaymentSandboxServer, api_key: str, project_id: str) -> None:
+    def __init__(self, server: Access, api_key: str, project_id: str) -> None:
         self.server = server
         self.base_url = server.base_url
+        """The address of both APIs, for the code under test, without a final slash."""
         self.api_key = api_key
+        """The key of this project, for the code under test: the user name of HTTP Basic."""
         self.project_id = project_id
         self.session = server.session_for(self.api_key)
-        """A session for the code under test; it uses no sockets if the server is in this process."""
+        """A ``requests.Session`` for the code under test, with the key set; it needs no socket."""
         self.client = server.client_for(self.api_key)
+        """A ``SandboxClient``: the whole control API."""
         self.clock: SandboxClock = self.client.clock
+        """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
+        self._receiver: Receiver | None = None
+        self._intercepted: list[Route] = []
+        self._rejected_before = 0
 
-    def scenario(self, scenario: str | Mapping[str, Any]) -> answers.Scenario:
-        """Switch to a scenario by name, or to a whole document."""
+    def __enter__(self) -> "PaymentSandbox":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # How the shop reaches the sandbox
+
+    @cached_property
+    def httpx_transport(self) -> Any:
+        """A transport for ``Client`` and ``AsyncClient`` of httpx and httpx2; it needs no socket."""
+        from payment_sandbox.testing.clients.with_httpx import HttpxTransport
+
+        return HttpxTransport(self.server.in_process)
+
+    @cached_property
+    def pool_manager(self) -> "PoolManager":
+        """A ``urllib3.PoolManager``; its requests to the sandbox need no socket."""
+        from payment_sandbox.testing.clients.with_urllib3 import pool_manager
+
+        return pool_manager(self.server.in_process)
+
+    def intercept(self, *provider_urls: str) -> None:
+        """Let requests to these addresses come to the sandbox instead, until the project ends.
+
+        For a shop whose client has the provider's address built in, such as
+        ``intercept("https://api.provider.example")``. What requests, httpx, httpx2, urllib3 and http.client
+        would send there is answered here, without a socket and without TLS; the key in the request selects
+        the project.
+
+        Raises:
+            ValueError: an address is not an HTTP address.
+            RuntimeError: the server runs in another process.
+        """
+        for url in provider_urls:
+            interceptions = self.server.interceptions
+            if not self._intercepted:
+                self._rejected_before = interceptions.rejections.count
+            self._intercepted.append(interceptions.add(url))
+
+    # What happens
+
+    def scenario(self, scenario: str | Path | Mapping[str, Any]) -> answers.Scenario:
+        """Switch to a scenario: a name, a file (a ``Path``, or text that ends in .yaml), or a whole document.
+
+        Raises:
+            SandboxError: there is no such scenario, or it is wrong; it lists every mistake.
+        """
         return self.client.scenario(scenario)
 
     def act(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
-        """Perform an action; by default, the customer pays."""
+        """Perform an action, and return the order; by default, the customer pays.
+
+        For example ``act(order_id, "customer", "choose", payment_method="credit-card")`` or
+        ``act(order_id, "bank", "credit", amount=500)``; amounts are in cents.
+
+        Raises:
+            SandboxError: the state refuses it; ``allowed`` lists what is possible now.
+        """
         return self.client.act(order_id, actor, action, **how)
 
     @property
     def webhooks(self) -> list[answers.Webhook]:
-        """List the webhooks with every attempt."""
+        """The webhooks with every attempt, newest last."""
         return self.client.webhooks()
 
-    def wait_for(self, order_id: str, status: str, timeout_seconds: float = 10.0) -> answers.Waited:
-        """Wait until an order has a status."""
-        return self.client.wait(order_id=order_id, status=status, timeout_seconds=timeout_seconds)
-
-    def deliver_to(
-        self, wsgi_app: "WSGIApplication", webhook_url: str = SHOP_URL, *, thread: str = WAITING
-    ) -> None:
-        """Deliver webhooks straight into the merchant's own WSGI application, without a socket.
-
-        ``webhook_url`` is the application's address; an order's own ``webhook_url`` takes precedence.
-        By default the application runs on the thread whose call led to the webhook, so that it shares the
-        test's database connection; its time limit then applies once it has answered. With ``thread="own"``
-        it runs on another thread and is given up after the time limit.
+    def wait_for(
+        self, order_id: str, status: str, timeout_seconds: float | timedelta = 10.0
+    ) -> answers.Waited:
+        """Wait, in real time, until an order has a status.
 
         Raises:
-            RuntimeError: the server runs in another process.
+            SandboxError: 408, it still has another one after the time limit.
+        """
+        return self.client.wait(order_id=order_id, status=status, timeout_seconds=timeout_seconds)
+
+    @cached_property
+    def aio(self) -> "AsyncPaymentSandbox":
+        """The same for ``async`` tests, on asyncio and trio: ``await payment_sandbox.aio.act(order_id)``."""
+        from payment_sandbox.testing.aio import AsyncPaymentSandbox
+
+        return AsyncPaymentSandbox(self)
+
+    # Where webhooks go
+
+    def deliver_to(
+        self, app: Any, webhook_url: str = SHOP_URL, *, host: str | None = None, thread: str = WAITING
+    ) -> None:
+        """Deliver webhooks straight into the merchant's own WSGI or ASGI application, without a socket.
+
+        ``webhook_url`` is where the application expects them; an order's own takes precedence. ``host`` is
+        the ``Host`` header of every webhook; by default it is that of the address.
+
+        By default the application runs on the thread whose call led to the webhook, so that it shares the
+        test's database connection and transaction. An ASGI application, and any application in an ``async``
+        test, runs on the event loop that awaits the call. A handler that takes longer than five seconds is
+        interrupted. With ``thread="own"`` it runs on another thread and is given up after five seconds.
+
+        Raises:
+            TypeError: ``app`` is something else.
             ValueError: ``webhook_url`` is not an HTTP URL, or ``thread`` is something else.
+            RuntimeError: the server runs in another process.
         """
         if thread not in (WAITING, OWN):
             raise ValueError(f"thread is {thread!r}, but must be {WAITING!r} or {OWN!r}")
         project, server = self._project, self.server.in_process
         if project is None or server is None:
             raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
-        from payment_sandbox.testing.merchant_app import Receiver
+        from payment_sandbox.testing.shops.receiving import Receiver
 
+        receiver = Receiver(app, host, is_here=thread == WAITING)
         try:
             project.change_settings({"webhook_url": webhook_url})
         except Invalid as invalid:
             raise ValueError(str(invalid)) from None
-        receiver = Receiver(wsgi_app)
+        self._close_receiver()
+        self._receiver = receiver
         server.services.courier.deliver_to(project.project_id, receiver, here=thread == WAITING)
 
-    def review(self) -> "list[Finding]":
-        """List the mistakes of the integration under test; empty for a correct one."""
+    # What happened
+
+    def review(self) -> "Review":
+        """List the mistakes of the integration under test: a list, empty for a correct integration.
+
+        ``review().assert_clean()`` fails with all of them.
+        """
         from payment_sandbox.client.review import review
 
         return review(self.client)
@@ -149,17 +183,32 @@ class PaymentSandbox:
         """Return what happened, line by line, for a report."""
         from payment_sandbox.client.history import timeline
 
-        return "\n".join(timeline(self.client))
+        told = list(timeline(self.client))
+        if self._intercepted:
+            told += self.server.interceptions.rejections.since(self._rejected_before)
+        return "\n".join(told)
 
     def close(self) -> None:
         """Delete the project; nothing that is still due happens."""
+        for route in self._intercepted:
+            self.server.interceptions.remove(route)
+        self._intercepted.clear()
         server, project = self.server.in_process, self._project
         if server is not None and project is not None:
             server.registry.delete(project)
         elif server is None:
             with suppress(SandboxError):  # the test may have deleted it
                 self.client.delete_project()
+        self._close_receiver()
         self.session.close()
+        for name in ("httpx_transport", "pool_manager"):
+            if name in self.__dict__:  # it was used
+                getattr(getattr(self, name), "close" if name == "httpx_transport" else "clear")()
+
+    def _close_receiver(self) -> None:
+        if self._receiver is not None:
+            self._receiver.close()
+            self._receiver = None
 
     @property
     def _project(self) -> "Project | None":

@@ -1,14 +1,20 @@
 """A real HTTP server for webhooks, for tests without their own shop."""
 
 import json
+from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Condition, Thread
-from typing import Any, NamedTuple
+from threading import Condition, Event, Thread
+from typing import Any, Final, NamedTuple
 
+from payment_sandbox.client.plain import seconds
 from payment_sandbox.serving.threads import start
 
-NO_WEBHOOK = 400
+OK: Final = 200
+NO_WEBHOOK: Final = 400
+STATUSES: Final = range(200, 600)
 
 
 class ReceivedWebhook(NamedTuple):
@@ -26,21 +32,25 @@ class ReceivedWebhook(NamedTuple):
 
 
 class WebhookReceiver:
-    """Records webhooks and answers 200, or the status set by ``answer_with``."""
+    """Records webhooks, and answers 200 or what ``answer_with`` sets."""
 
     def __init__(self) -> None:
         self.received: list[ReceivedWebhook] = []
+        """The webhooks that have arrived, oldest first."""
         self._came = Condition()
-        self._status = 200
+        self._closed = Event()
+        self._statuses: deque[int] = deque([OK])
+        self._delay_seconds = 0.0
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
                 status = receiver._take(self.path, dict(self.headers.items()), self.rfile.read(length))
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
+                with suppress(OSError):  # the sandbox no longer waits
+                    self.send_response(status)
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
 
             def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (the name in the base class)
                 pass
@@ -54,32 +64,56 @@ class WebhookReceiver:
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
         start(self._thread)
 
-    def answer_with(self, status: int) -> None:
-        """Answer with this status from now on."""
-        self._status = status
+    def answer_with(self, *statuses: int, delay: float | timedelta = 0.0) -> None:
+        """Answer with these statuses, one after the other; the last one stays.
 
-    def wait_for(self, order_id: str, timeout_seconds: float = 10.0) -> ReceivedWebhook:
-        """Return an order's first webhook as soon as it arrives.
+        ``answer_with(503, 503, 200)`` fails twice. Each answer comes after ``delay``, real seconds or a
+        ``timedelta``.
 
         Raises:
-            TimeoutError: none arrived; the message names the orders whose webhooks did.
+            ValueError: there is no status, or one that no response can have.
         """
+        wrong = [status for status in statuses if status not in STATUSES]
+        if wrong or not statuses:
+            raise ValueError(
+                f"answer_with takes statuses from {STATUSES[0]} to {STATUSES[-1]}, not {wrong or 'none'}"
+            )
+        with self._came:
+            self._statuses = deque(statuses)
+            self._delay_seconds = seconds(delay)
 
-        def found() -> ReceivedWebhook | None:
-            return next((webhook for webhook in self.received if webhook.order_id == order_id), None)
+    def clear(self) -> None:
+        """Forget what has arrived, and answer 200 at once again."""
+        with self._came:
+            self.received.clear()
+            self._statuses, self._delay_seconds = deque([OK]), 0.0
+
+    def wait_for(
+        self, order_id: str, timeout_seconds: float | timedelta = 10.0, *, nth: int = 1
+    ) -> ReceivedWebhook:
+        """Return an order's first webhook, or its ``nth``, as soon as it arrives.
+
+        Raises:
+            TimeoutError: it did not; the message says how many did, and for which other orders.
+        """
+        limit_seconds = seconds(timeout_seconds)
+
+        def found() -> list[ReceivedWebhook]:
+            return [webhook for webhook in self.received if webhook.order_id == order_id]
 
         with self._came:
-            if not self._came.wait_for(lambda: found() is not None, timeout_seconds):
-                others = sorted({webhook.order_id for webhook in self.received})
-                raise TimeoutError(
-                    f"no webhook for order {order_id} within {timeout_seconds:g} seconds; for: {others}"
-                )
-            webhook = found()
-        assert webhook is not None, "just found"
-        return webhook
+            if not self._came.wait_for(lambda: len(found()) >= nth, limit_seconds):
+                raise TimeoutError(self._missing(order_id, nth, len(found()), limit_seconds))
+            return found()[nth - 1]
+
+    def _missing(self, order_id: str, nth: int, count: int, limit_seconds: float) -> str:
+        others = sorted({webhook.order_id for webhook in self.received} - {order_id})
+        came = f"{count} of {nth} webhooks" if count else "no webhook"
+        return f"{came} for order {order_id} within {limit_seconds:g} seconds; for: {others}"
 
     def close(self) -> None:
         """Stop listening."""
+        self._closed.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -94,4 +128,8 @@ class WebhookReceiver:
         with self._came:
             self.received.append(ReceivedWebhook(path, headers, body))
             self._came.notify_all()
-        return self._status
+            status = self._statuses.popleft() if len(self._statuses) > 1 else self._statuses[0]
+            delay_seconds = self._delay_seconds
+        if delay_seconds:
+            self._closed.wait(delay_seconds)
+        return status

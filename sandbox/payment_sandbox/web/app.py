@@ -10,7 +10,7 @@ from werkzeug.routing import Map, MapAdapter
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
 from payment_sandbox.web.answers.shapes import OpenApiShape
-from payment_sandbox.web.carried import Application, close_exchange, open_exchange
+from payment_sandbox.web.carried import Application, application, close_exchange, open_exchange
 from payment_sandbox.web.control import (  # noqa: F401 (they add their routes)
     clock,
     history,
@@ -120,6 +120,13 @@ def make_app(
     app.register_blueprint(description)
     require_facts(app)
     return app
+
+
+def move(app: Flask, public_url: str) -> None:
+    """Change where merchants and payers reach the server; addresses given out before stay as they are."""
+    found = application(app)
+    found.public_url = public_url
+    found.hosts |= known_hosts(public_url, ())
 
 
 description = Blueprint("description", __name__)

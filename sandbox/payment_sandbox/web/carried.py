@@ -59,6 +59,7 @@ class Exchange:
     body: Any = None
     has_body: bool = False  # the body has been parsed
     ignored: tuple[str, ...] = ()
+    unknown: tuple[tuple[str, str | None], ...] = ()  # of the ignored keys, each with the closest known one
     warnings: tuple[str, ...] = ()
     rule: str | None = None  # the rule that refused it
     violations: list[Violation] = field(default_factory=list)

@@ -3,13 +3,21 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from payment_sandbox.operations.review.contents import ignored, warned
 from payment_sandbox.operations.review.creations import captured_late, created_twice, retried_blindly
-from payment_sandbox.operations.review.evidence import Finding, Reviewed
+from payment_sandbox.operations.review.evidence import HINT, KINDS, Finding, Reviewed
+from payment_sandbox.operations.review.setup import (
+    mixed_schemes,
+    unmatched,
+    unmatched_rules,
+    untold,
+    untold_changes,
+)
 from payment_sandbox.operations.review.webhooks import polled, trusted_return, unanswered, unread
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.records import RETURN
 
-__all__ = ["Finding", "review"]
+__all__ = ["HINT", "KINDS", "Finding", "review"]
 
 
 def review(epoch: Epoch) -> list[Finding]:
@@ -22,6 +30,9 @@ def review(epoch: Epoch) -> list[Finding]:
         [deed for deed in epoch.journal.deeds() if deed.action == RETURN],
         epoch.store.deliveries(),
         {order_id: order.status for order_id, order in found.items() if order is not None},
+        untold_changes(epoch),
+        unmatched_rules(epoch),
+        epoch.state.scenario.name,
     )
     return [finding for check in CHECKS for finding in check(reviewed)]
 
@@ -34,4 +45,9 @@ CHECKS: Final[Sequence[Callable[[Reviewed], Iterable[Finding]]]] = (
     captured_late,
     retried_blindly,
     polled,
+    ignored,
+    warned,
+    untold,
+    mixed_schemes,
+    unmatched,
 )

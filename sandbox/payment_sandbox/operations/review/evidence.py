@@ -13,14 +13,23 @@ from payment_sandbox.projects.records import Deed, JournalEntry
 LOOKED: Final = (200, 304)
 
 
+MISTAKE: Final = "mistake"
+HINT: Final = "hint"
+KINDS: Final = (MISTAKE, HINT)
+
+
 class Finding(NamedTuple):
-    """One mistake: the rule behind it, what happened, what to do, and the requests that show it."""
+    """One mistake: the rule behind it, what happened, what to do, and the requests that show it.
+
+    A hint is about the test rather than the integration.
+    """
 
     rule: str
     problem: str
     advice: str
     order_id: str | None
     requests: tuple[str, ...]
+    kind: str = MISTAKE
 
     def __str__(self) -> str:
         shown = "".join(f"\n    {request}" for request in self.requests)
@@ -29,12 +38,15 @@ class Finding(NamedTuple):
 
 
 class Reviewed(NamedTuple):
-    """The history of a project: requests, returns to the shop, webhooks, and order statuses."""
+    """The history of a project: requests, returns to the shop, webhooks, order statuses, and its set-up."""
 
     requests: Sequence[JournalEntry]
     returns: Sequence[Deed]
     webhooks: Sequence[Delivery]
     statuses: dict[str, str]
+    untold: int = 0  # changes of statuses that no webhook told, because it had no address
+    unmatched: Sequence[str] = ()  # the rules of the scenario that decided nothing
+    scenario: str = ""
 
 
 def line_of(entry: JournalEntry) -> str:

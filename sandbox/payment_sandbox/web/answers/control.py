@@ -67,7 +67,7 @@ def delivery_summary(delivery: Delivery, masking: Masking) -> dict[str, Any]:
     """A webhook with its attempts, without what was sent and answered."""
     record = delivery_record(delivery, masking)
     for attempt in record["attempts"]:
-        del attempt["request"]
+        del attempt["request"], attempt["traceback"]
         if attempt["response"] is not None:
             attempt["response"] = {"status": attempt["response"]["status"]}
     return record
@@ -83,6 +83,7 @@ def _attempt_record(attempt: Attempt) -> dict[str, Any]:
         "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
         "error": reply.error,
         "warning": reply.warning,
+        "traceback": reply.traceback,
         "duration_ms": round(reply.duration_ms, 3),
     }
 

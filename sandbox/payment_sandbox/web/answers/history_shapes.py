@@ -33,6 +33,10 @@ class AttemptShape(Schema):
     response = always(fields.Nested(AnsweredShape, allow_none=True))
     error = always(fields.String(allow_none=True, metadata={"description": "Why there was no response."}))
     warning = always(fields.String(allow_none=True))
+    traceback = fields.String(
+        allow_none=True,
+        metadata={"description": "Of an exception in a handler that runs in this process; not in a summary."},
+    )
     duration_ms = always(fields.Float())
 
 

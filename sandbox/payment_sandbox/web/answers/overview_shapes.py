@@ -5,6 +5,7 @@ from typing import Any, Final
 from marshmallow import Schema, fields
 
 from payment_sandbox.operations.happenings import KINDS, PARTIES
+from payment_sandbox.operations.review import KINDS as FINDING_KINDS
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.vault import ONE_CLICK, RECURRING
@@ -133,6 +134,7 @@ class FindingShape(Schema):
     advice = always(text("What to do."))
     order_id = maybe()
     requests = always(fields.List(text("A request or webhook that shows it.")))
+    kind = always(text("A mistake of the integration, or a hint about its test.", enum=list(FINDING_KINDS)))
 
 
 class UsedRuleShape(Schema):

@@ -103,6 +103,8 @@ def _keep(project: Project, response: Response, here: Exchange) -> None:
         response_headers=response.headers,
         transaction_id=here.transaction_id,
         order_id=order_id,
+        unknown=here.unknown,
+        warnings=here.warnings,
     )
     journal.add(entry)
     project.events.publish_lazily("request", entry.summary)

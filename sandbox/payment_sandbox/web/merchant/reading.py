@@ -38,6 +38,8 @@ def read_partly(
         violations += [found.violation() for found in unknown]
     else:
         note_ignored(*(found.path for found in unknown))
+        if unknown:
+            exchange().unknown = tuple((found.path, found.nearest()) for found in unknown)
     return data, violations
 
 

@@ -1,0 +1,40 @@
+"""Python values as JSON ones: periods and times as ISO 8601."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """A value for JSON, at any depth: ``timedelta`` as ``P1DT2S``, ``datetime`` as ISO 8601.
+
+    Raises:
+        ValueError: a period is negative.
+    """
+    if isinstance(value, timedelta):
+        return period(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def period(duration: timedelta) -> str:
+    """A duration in ISO 8601: days and seconds.
+
+    Raises:
+        ValueError: it is negative.
+    """
+    if duration < timedelta():
+        raise ValueError(f"a period is not negative: {duration}")
+    fraction = f".{duration.microseconds:06}".rstrip("0").rstrip(".")
+    seconds = f"T{duration.seconds}{fraction}S" if duration.seconds or fraction or not duration.days else ""
+    return f"P{f'{duration.days}D' if duration.days else ''}{seconds}"
+
+
+def seconds(duration: float | timedelta) -> float:
+    """A duration in seconds."""
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration

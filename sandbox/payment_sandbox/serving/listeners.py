@@ -1,0 +1,92 @@
+"""Ways to serve an application: at once, once somebody connects, or not at all."""
+
+import selectors
+import socket
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING, Final, Protocol
+
+from payment_sandbox.serving.binding import bind, url_of
+from payment_sandbox.serving.threads import start
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+    from payment_sandbox.serving.http import HttpServer
+
+UNREACHABLE_URL: Final = "http://payment-sandbox.test"
+
+
+class Listener(Protocol):
+    """Serves one application."""
+
+    port: int
+    url: str
+
+    def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
+        """Serve on a background thread."""
+        ...
+
+    def stop(self) -> None:
+        """Stop serving; nothing of it stays."""
+        ...
+
+
+class OnFirstConnection:
+    """A port whose HTTP server is loaded when somebody connects: most test suites never need it."""
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Bind; ``port`` 0 takes any free one.
+
+        Raises:
+            PortTaken: the address is in use or does not belong to this host.
+        """
+        self._socket = bind(host, port)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = url_of(host, self.port)
+        self._server: HttpServer | None = None
+        self._thread: Thread | None = None
+        self._end, self._stopping = socket.socketpair()
+
+    def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
+        """Wait for the first connection on a background thread, then serve."""
+        watch = (application, always_on_threads)
+        self._thread = Thread(target=self._watch, args=watch, name="listener", daemon=True)
+        start(self._thread)
+
+    def stop(self) -> None:
+        """Stop watching or serving."""
+        with suppress(OSError):
+            self._stopping.send(b"x")
+        if self._thread is not None:
+            self._thread.join()
+        if self._server is not None:
+            self._server.stop()
+        self._socket.close()
+        self._end.close()
+        self._stopping.close()
+
+    def _watch(self, application: "WSGIApplication", always_on_threads: bool) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._end, selectors.EVENT_READ)
+            is_stopped = any(key.fileobj == self._end for key, _ in selector.select())
+        if is_stopped:
+            return
+        from payment_sandbox.serving.http import HttpServer  # here, because it takes a tenth of a second
+
+        self._server = HttpServer(self._socket)
+        self._server.start(application, always_on_threads=always_on_threads)
+
+
+class Nowhere:
+    """No port at all, where tests may not open sockets; calls in this process still work."""
+
+    port = 0
+    url = UNREACHABLE_URL
+
+    def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
+        """Nothing to serve."""
+
+    def stop(self) -> None:
+        """Nothing to stop."""

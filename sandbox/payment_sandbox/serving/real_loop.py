@@ -1,0 +1,13 @@
+"""An event loop in real time."""
+
+import asyncio
+
+from payment_sandbox.serving.realtime import monotonic_seconds
+
+
+class RealTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop whose timers follow real time, also while a test has frozen it."""
+
+    def time(self) -> float:
+        """Monotonic seconds."""
+        return monotonic_seconds()

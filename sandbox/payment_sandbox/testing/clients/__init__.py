@@ -1,0 +1,1 @@
+"""Clients whose calls to the sandbox need no socket."""

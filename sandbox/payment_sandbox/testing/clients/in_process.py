@@ -1,0 +1,156 @@
+"""The sandbox without sockets: calls of a test and its shop, answered on the caller's thread."""
+
+from base64 import b64decode
+from contextlib import nullcontext
+from http.client import responses
+from json import loads
+from threading import current_thread
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.testing.environments import Head, Pairs, environment, opened
+from payment_sandbox.testing.shops.receiving import Receiver
+from payment_sandbox.web.carried import CUT_OFF
+
+if TYPE_CHECKING:
+    from payment_sandbox.projects.project import Project
+    from payment_sandbox.serving.server import Server
+
+SETTLE_SECONDS: Final = (
+    10.0  # how long a call waits for the webhooks that it triggers, directly or indirectly
+)
+
+
+class Answer(NamedTuple):
+    """An application's response, with the parts of ``requests.Response`` that the client uses."""
+
+    status_code: int
+    reason: str
+    headers: Pairs
+    content: bytes
+
+    @property
+    def phrase(self) -> str:
+        """The reason as HTTP servers write it."""
+        return responses.get(self.status_code, self.reason)
+
+    def json(self) -> Any:
+        """Return the parsed body."""
+        return loads(self.content)
+
+
+class CutOff(Exception):
+    """A fault cut the connection; ``begun`` is what had arrived of the response, if anything had."""
+
+    begun: Answer | None = None
+
+
+class TookTooLong(Exception):
+    """No answer within the caller's time limit."""
+
+    def __init__(self, timeout_seconds: float) -> None:
+        super().__init__(f"no answer within {timeout_seconds:g} seconds")
+
+
+class InProcess:
+    """The sandbox without sockets; a call returns once the webhooks it triggered are answered."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._tests_thread = current_thread()
+
+    def is_addressed(self, url: str) -> bool:
+        """Whether a request to this URL is one to the sandbox."""
+        return url.startswith(self._server.url + "/")
+
+    def send(
+        self, method: str, url: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
+    ) -> Answer:
+        """Make one call, on this thread, as the project of ``key``.
+
+        Raises:
+            CutOff: a fault cut the connection.
+            TookTooLong: a fault delayed the response for longer than the caller waits.
+        """
+        project = self._server.registry.find(key)
+        waits = project is not None and self._waits(project)
+        begun_seconds, is_settled = monotonic_seconds(), True
+        with self._server.services.courier.waiting() if waits else nullcontext():
+            answer = self._answered(environment(method, url, headers, body))
+            taken_seconds = monotonic_seconds() - begun_seconds
+            if project is not None and waits and not project.epoch.is_advancing:
+                is_settled = project.settle(SETTLE_SECONDS)
+                self._raise_outcome(project)
+        if timeout_seconds is not None and taken_seconds > timeout_seconds:
+            raise TookTooLong(timeout_seconds)
+        if isinstance(answer, CutOff):
+            raise answer
+        return answer if is_settled else _with_warning(answer, project)
+
+    def _waits(self, project: "Project") -> bool:
+        """Whether a call waits for webhooks; a handler's must not, as its own webhook is among them."""
+        receiver = self._server.services.courier.receiver_of(project.project_id)
+        if isinstance(receiver, Receiver):
+            return not receiver.may_have_called()
+        # a shop behind a socket: whatever another thread calls meanwhile may come from its handler
+        return current_thread() is self._tests_thread or not project.epoch.outbox.is_delivering
+
+    def _raise_outcome(self, project: "Project") -> None:
+        """Raise what a handler raised for the test."""
+        receiver = self._server.services.courier.receiver_of(project.project_id)
+        if isinstance(receiver, Receiver):
+            receiver.raise_outcome()
+
+    def _answered(self, environ: dict[str, Any]) -> Answer | CutOff:
+        try:
+            return self._answer(environ)
+        except CutOff as cut:  # its webhooks come all the same
+            return cut
+
+    def _answer(self, environ: dict[str, Any]) -> Answer:
+        heads: list[Head] = []
+        found: list[bytes] = []
+        with opened(self._server.app, {**environ, CUT_OFF: _cut_off}, heads.append) as pieces:
+            try:
+                found.extend(pieces)
+            except CutOff as cut:
+                cut.begun = _answered(heads[-1], found) if any(found) else None
+                raise
+        return _answered(heads[-1], found)
+
+
+def _answered(head: Head, found: list[bytes]) -> Answer:
+    return Answer(head.code, head.status.partition(" ")[2], head.headers, b"".join(found))
+
+
+def _with_warning(answer: Answer, project: "Project | None") -> Answer:
+    """The response, with a header that lists the webhooks still unanswered."""
+    pending = project.epoch.outbox.pending() if project is not None else []
+    warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
+    return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])
+
+
+def _cut_off() -> None:
+    raise CutOff
+
+
+def key_in(authorization: str) -> str:
+    """The API key in an ``Authorization`` header; empty if it has none."""
+    scheme, _, encoded = authorization.partition(" ")
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return b64decode(encoded).decode().partition(":")[0]
+    except ValueError:
+        return ""
+
+
+def key_of(headers: Pairs) -> str:
+    """The API key of a request; empty if it has none."""
+    return next((key_in(value) for name, value in headers if name.lower() == "authorization"), "")
+
+
+def path_of(url: str) -> str:
+    """The path of a URL."""
+    return urlsplit(url).path

@@ -1,0 +1,137 @@
+"""A stand-in for a connected socket: HTTP/1.1 requests written to it are answered by the sandbox.
+
+This way, ``http.client`` and all that is built on it (urllib3, requests, urllib.request) behave as always:
+retries, redirects, time limits and streaming.
+"""
+
+from collections.abc import Callable, Iterator
+from errno import ECONNRESET
+from http.client import HTTPMessage, parse_headers
+from io import BufferedReader, BytesIO, RawIOBase
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from payment_sandbox.testing.clients.in_process import Answer, CutOff, TookTooLong, key_in
+from payment_sandbox.testing.environments import Pairs
+from payment_sandbox.web.paths import is_stream
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+HEAD_END: Final = b"\r\n\r\n"
+FRAMING: Final = frozenset({"transfer-encoding", "connection", "content-length"})
+NO_BODY: Final = (204, 304)
+
+
+class Target(Protocol):
+    """Answers requests; a target is a path with its query, or a whole URL."""
+
+    def send(
+        self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
+    ) -> Answer:
+        """Answer one request."""
+        ...
+
+
+class MemorySocket:
+    """The parts of ``socket.socket`` that ``http.client`` and urllib3 use; it carries one request."""
+
+    def __init__(self, target: Target, timeout: Any = None) -> None:
+        self._target = target
+        self._sent = bytearray()
+        self._timeout = timeout
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Take a part of the request."""
+        self._sent += data
+
+    def makefile(self, mode: str = "rb", *arguments: Any, **options: Any) -> BufferedReader:
+        """Return the response to what was sent."""
+        request = bytes(self._sent)
+        self._sent.clear()
+        return BufferedReader(_Response(lambda: self._answer(request)))
+
+    def settimeout(self, timeout: float | None) -> None:
+        """Set how long to wait for the response."""
+        self._timeout = timeout
+
+    def gettimeout(self) -> float | None:
+        """Return how long to wait for the response."""
+        return self._timeout if isinstance(self._timeout, int | float) else None
+
+    def setsockopt(self, *arguments: Any) -> None:
+        """Nothing to set."""
+
+    def shutdown(self, how: int) -> None:
+        """Nothing to shut down."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def _answer(self, request: bytes) -> bytes:
+        """Answer a request, as bytes; a fault that cuts the connection leaves what came before.
+
+        Raises:
+            TimeoutError: the response took longer than the time limit.
+            ConnectionResetError: a fault cut the connection before the response.
+            OSError: it is a stream, which never ends.
+        """
+        method, target, headers, body = _parsed(request)
+        if is_stream(target.partition("?")[0]):
+            raise OSError(f"{target} never ends, so it needs a socket: use base_url with another client")
+        key = key_in(headers.get("Authorization", ""))
+        try:
+            answer = self._target.send(method, target, headers.items(), body, key, self.gettimeout())
+        except TookTooLong as late:
+            raise TimeoutError(str(late)) from None
+        except CutOff as cut:
+            if cut.begun is None:
+                raise ConnectionResetError(ECONNRESET, "a fault cut the connection") from None
+            return _raw(cut.begun, is_whole=False)
+        return _raw(answer, is_whole=True, has_body=method != "HEAD")
+
+
+class _Response(RawIOBase):
+    """The bytes of a response, made when the first of them is read."""
+
+    def __init__(self, answer: Callable[[], bytes]) -> None:
+        super().__init__()
+        self._answer = answer
+        self._bytes: BytesIO | None = None
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int:
+        """Read some."""
+        if self._bytes is None:
+            self._bytes = BytesIO(self._answer())
+        return self._bytes.readinto(buffer)
+
+
+def _parsed(request: bytes) -> tuple[str, str, HTTPMessage, bytes]:
+    """The method, target, headers and body of a request."""
+    raw = BytesIO(request)
+    method, target, _ = raw.readline().decode("latin-1").split(" ", 2)
+    headers = parse_headers(raw)
+    rest = raw.read()
+    is_chunked = headers.get("Transfer-Encoding", "").lower() == "chunked"
+    return method, target, headers, b"".join(_chunks(rest)) if is_chunked else rest
+
+
+def _chunks(body: bytes) -> Iterator[bytes]:
+    raw = BytesIO(body)
+    while size := int(raw.readline().partition(b";")[0], 16):
+        yield raw.read(size)
+        raw.readline()
+
+
+def _raw(answer: Answer, *, is_whole: bool, has_body: bool = True) -> bytes:
+    lines = [f"HTTP/1.1 {answer.status_code} {answer.phrase}"]
+    framing = FRAMING if has_body else FRAMING - {"content-length"}  # which says how long the body would be
+    lines += [f"{name}: {value}" for name, value in answer.headers if name.lower() not in framing]
+    if answer.status_code not in NO_BODY and has_body:
+        lines.append(f"Content-Length: {len(answer.content) + (not is_whole)}")
+    lines.append("Connection: close")
+    head = "\r\n".join(lines).encode("latin-1") + HEAD_END
+    return head + answer.content if has_body else head

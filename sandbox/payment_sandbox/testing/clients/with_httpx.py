@@ -1,0 +1,101 @@
+"""A transport whose calls to the sandbox need no socket, for clients of httpx and of httpx2, its successor.
+
+Both libraries have the same interface, and both take anything with the methods of a transport.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from payment_sandbox.testing.clients.in_process import CutOff, InProcess, TookTooLong, key_in, path_of
+from payment_sandbox.testing.clients.memory_socket import Target
+from payment_sandbox.testing.loops import run_blocking
+from payment_sandbox.web.paths import is_stream
+
+if TYPE_CHECKING:
+    from payment_sandbox.serving.server import Server
+
+
+class HttpxTransport:
+    """For ``httpx.Client(transport=...)`` and ``httpx.AsyncClient(transport=...)``.
+
+    Requests to other servers, and streams, go over sockets; so does everything if the sandbox runs in another
+    process (``server`` is None then).
+    """
+
+    def __init__(self, server: "Server | None") -> None:
+        self._in_process = InProcess(server) if server is not None else None
+        self._sockets: Any = None
+        self._async_sockets: Any = None
+
+    def handle_request(self, request: Any) -> Any:
+        """Handle one request on this thread."""
+        if self._in_process is None or not _is_for(self._in_process, request):
+            self._sockets = self._sockets or library_of(request).HTTPTransport()
+            return self._sockets.handle_request(request)
+        return answered(self._in_process, request, request.read())
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Handle one request on another thread, so that the event loop goes on."""
+        if self._in_process is None or not _is_for(self._in_process, request):
+            self._async_sockets = self._async_sockets or library_of(request).AsyncHTTPTransport()
+            return await self._async_sockets.handle_async_request(request)
+        body = await request.aread()
+        return await run_blocking(answered, self._in_process, request, body)
+
+    def close(self) -> None:
+        """Close the connections to other servers."""
+        if self._sockets is not None:
+            self._sockets.close()
+            self._sockets = None
+
+    async def aclose(self) -> None:
+        """Close the connections to other servers."""
+        if self._async_sockets is not None:
+            await self._async_sockets.aclose()
+            self._async_sockets = None
+
+    def __enter__(self) -> "HttpxTransport":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> "HttpxTransport":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+def library_of(request: Any) -> Any:
+    """The library that a request is of: httpx or httpx2."""
+    return sys.modules[type(request).__module__.partition(".")[0]]
+
+
+def _is_for(in_process: InProcess, request: Any) -> bool:
+    url = str(request.url)
+    return in_process.is_addressed(url) and not is_stream(path_of(url))
+
+
+def answered(target: Target, request: Any, body: bytes) -> Any:
+    """Send a request to the sandbox; raise what its library raises over a socket."""
+    library, url = library_of(request), str(request.url)
+    if is_stream(path_of(url)):
+        raise library.UnsupportedProtocol(f"{url} never ends, so it needs a socket", request=request)
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
+    limit_seconds = request.extensions.get("timeout", {}).get("read")
+    key = key_in(request.headers.get("Authorization", ""))
+    try:
+        answer = target.send(request.method, url, headers, body, key, limit_seconds)
+    except TookTooLong as late:
+        raise library.ReadTimeout(str(late), request=request) from None
+    except CutOff as cut:
+        if cut.begun is None:
+            raise library.ReadError("a fault cut the connection", request=request) from None
+        raise library.RemoteProtocolError("a fault cut the response off", request=request) from None
+    return library.Response(
+        answer.status_code,
+        headers=list(answer.headers),
+        content=answer.content,
+        extensions={"reason_phrase": answer.phrase.encode(), "http_version": b"HTTP/1.1"},
+    )

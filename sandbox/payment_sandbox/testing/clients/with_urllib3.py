@@ -1,0 +1,57 @@
+"""A pool manager of urllib3 whose calls to the sandbox need no socket."""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from urllib3 import PoolManager
+from urllib3.connection import HTTPConnection
+from urllib3.connectionpool import HTTPConnectionPool
+
+from payment_sandbox.testing.clients.in_process import Answer, InProcess
+from payment_sandbox.testing.clients.memory_socket import MemorySocket
+from payment_sandbox.testing.environments import Pairs
+
+if TYPE_CHECKING:
+    from payment_sandbox.serving.server import Server
+
+
+def pool_manager(server: "Server | None") -> PoolManager:
+    """A pool manager; requests to other servers go over sockets.
+
+    So does everything if the sandbox runs in another process (``server`` is None then).
+    """
+    made = PoolManager()
+    if server is not None:
+        made.pool_classes_by_scheme = {**made.pool_classes_by_scheme, "http": _pool_class(server)}
+    return made
+
+
+class Here:
+    """A server in this process, for requests with paths."""
+
+    def __init__(self, server: "Server") -> None:
+        self._url = server.url
+        self._in_process = InProcess(server)
+
+    def send(
+        self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
+    ) -> Answer:
+        """Answer one request."""
+        return self._in_process.send(method, f"{self._url}{target}", headers, body, key, timeout_seconds)
+
+
+def _pool_class(server: "Server") -> type[HTTPConnectionPool]:
+    target, address = Here(server), urlsplit(server.url)
+
+    class Connection(HTTPConnection):
+        def connect(self) -> None:
+            if (self.host, self.port) != (address.hostname, address.port or 80):
+                super().connect()
+                return
+            sock: Any = MemorySocket(target, self.timeout)
+            self.sock = sock
+
+    class Pool(HTTPConnectionPool):
+        ConnectionCls = Connection
+
+    return Pool

@@ -1,0 +1,182 @@
+"""Calls an ASGI application as a server would, on the event loop of the test or on one of its own."""
+
+import sys
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext
+from threading import Thread, current_thread, local, main_thread
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Told
+from payment_sandbox.serving.threads import start
+from payment_sandbox.testing.calling import CALLING_LOOP
+from payment_sandbox.testing.deadlines import TimeLimit
+from payment_sandbox.testing.loops import LoopThread, OwnLoop, is_running_here, new_event, within
+from payment_sandbox.testing.shops.posted import Posted, limited
+from payment_sandbox.testing.shops.tracebacks import logged, note
+
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],
+    Awaitable[None],
+]
+OWN_LOOP: Final = (
+    "the shop ran on an event loop of its own, because this call blocked the test's: "
+    "use await payment_sandbox.aio.act(...) and the like"
+)
+START: Final = "http.response.start"
+BODY: Final = "http.response.body"
+
+
+class Exchanged:
+    """One request to an ASGI application, and its response."""
+
+    def __init__(self, application: Application, posted: Posted, answered: Callable[[int], None]) -> None:
+        self._application = application
+        self.posted = posted
+        self._answered = answered
+        self.error: BaseException | None = None
+        self._status: int | None = None
+        self.location: str | None = None
+        self._is_sent = self.is_whole = False
+        self._ended: Any = None
+        self.body = b""
+
+    async def run(self) -> None:
+        """Call the application."""
+        self._ended = new_event()
+        try:
+            with self._limited():
+                await self._application(self._scope(), self._receive, self._send)
+        except BaseException as error:
+            self.error = error
+            raise
+        if not self.is_whole:
+            raise RuntimeError("the application ended without a complete response")
+
+    def _limited(self) -> AbstractContextManager[None]:
+        """Interrupt a handler that blocks its loop; on other threads, that could hit the loop itself."""
+        return limited(self.posted) if current_thread() is main_thread() else nullcontext()
+
+    def _scope(self) -> dict[str, Any]:
+        parts = urlsplit(self.posted.url)
+        path = parts.path or "/"
+        host = parts.netloc.rpartition("@")[2]
+        sent = {"host": host, "content-length": str(len(self.posted.body))}
+        sent |= {name.lower(): value for name, value in self.posted.headers}
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()]
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": parts.scheme,
+            "path": unquote_to_bytes(path).decode(errors="replace"),
+            "raw_path": path.encode(),
+            "query_string": parts.query.encode(),
+            "root_path": "",
+            "headers": headers,
+            "client": ("127.0.0.1", 0),
+            "server": (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)),
+            "extensions": {},
+        }
+
+    async def _receive(self) -> Message:
+        if self._is_sent:
+            await self._ended.wait()
+            return {"type": "http.disconnect"}
+        self._is_sent = True
+        return {"type": "http.request", "body": self.posted.body, "more_body": False}
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == START:
+            self._status = int(message["status"])
+            headers = {bytes(name).lower(): bytes(value) for name, value in message.get("headers", ())}
+            self.location = headers.get(b"location", b"").decode("latin-1") or None
+        elif message["type"] == BODY:
+            if self._status is None:
+                raise RuntimeError("the application sent a body before its status")
+            self.body = (self.body + message.get("body", b""))[:BODY_KEPT_BYTES]
+            self.is_whole = not message.get("more_body", False)
+            if self.body or self.is_whole:
+                self._answered(self._status)
+            if self.is_whole:
+                self._ended.set()
+
+
+class AsgiShop:
+    """A merchant's ASGI application."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._here = local()  # the loop of each thread that waits for webhooks
+        self._apart: LoopThread | None = None
+        self._loops: list[OwnLoop | LoopThread] = []
+
+    def answer(self, posted: Posted, answered: Callable[[int], None]) -> Told:
+        """Deliver one webhook; report its status; return its body, cut.
+
+        It runs on the event loop that awaits the call which led to it. If nobody awaits it, it runs on a loop
+        of this thread, the same for all its webhooks.
+        """
+        exchanged = Exchanged(self._application, posted, answered)
+        try:
+            self._run(exchanged)
+        except TimeLimit as late:
+            if exchanged.is_whole:
+                return Told(exchanged.body, location=exchanged.location)
+            if exchanged.error is not late:  # where it was when it was cancelled
+                late.__cause__ = exchanged.error
+            raise
+        except Exception as error:  # frameworks raise what they have answered with 500
+            if not exchanged.is_whole:
+                raise
+            logged(error)
+        return Told(exchanged.body, location=exchanged.location)
+
+    def _run(self, exchanged: Exchanged) -> None:
+        loop = CALLING_LOOP.get()
+        if loop is not None:
+            loop.run(exchanged.run, TIMEOUT_SECONDS)
+        elif is_running_here():
+            note(OWN_LOOP)
+            self._loop_apart().run(exchanged.run, TIMEOUT_SECONDS)
+        elif _is_django(self._application):
+            from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
+
+            with limited(exchanged.posted):
+                async_to_sync(within)(exchanged.run, TIMEOUT_SECONDS)
+        else:
+            self._loop_here().run(exchanged.run, TIMEOUT_SECONDS)
+
+    def _loop_here(self) -> OwnLoop:
+        found: OwnLoop | None = getattr(self._here, "loop", None)
+        if found is None:
+            found = self._here.loop = OwnLoop()
+            self._loops.append(found)
+        return found
+
+    def _loop_apart(self) -> LoopThread:
+        if self._apart is None:
+            self._apart = LoopThread()
+            self._loops.append(self._apart)
+        return self._apart
+
+    def close(self) -> None:
+        """Close the event loops."""
+        loops, self._loops = self._loops, []
+        if loops and is_running_here():  # then no other loop can end its tasks on this thread
+            closing = Thread(target=_close, args=(loops,), name="shop")
+            start(closing)
+            closing.join()
+        else:
+            _close(loops)
+
+
+def _close(loops: Iterable[OwnLoop | LoopThread]) -> None:
+    for loop in loops:
+        loop.close()
+
+
+def _is_django(application: object) -> bool:
+    return type(application).__module__.startswith("django.") and "asgiref" in sys.modules

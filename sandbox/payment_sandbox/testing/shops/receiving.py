@@ -1,0 +1,141 @@
+"""Webhooks for a merchant's application in this process."""
+
+from collections.abc import Callable
+from threading import current_thread, get_ident, main_thread
+from typing import Any, Final
+
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Told, Undelivered, WebhookRequest
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.threads import unmasked
+from payment_sandbox.testing.calling import CALLING_LOOP
+from payment_sandbox.testing.deadlines import Interrupted, TimeLimit
+from payment_sandbox.testing.shops.interfaces import shop_of
+from payment_sandbox.testing.shops.posted import Posted
+from payment_sandbox.testing.shops.tracebacks import (
+    RUNNING,
+    Running,
+    is_on_worker,
+    place_of,
+    running_handler,
+    traceback_of,
+)
+
+ELSEWHERE: Final = (
+    "It ran on the thread {here}, not on the test's ({tests}): the call that led to this webhook was made on "
+    "another thread, or over a socket. A connection or transaction of the test is not visible there. Make "
+    "the call on the test's thread, with payment_sandbox.session or another client that needs no socket."
+)
+
+ON_WORKER: Final = (
+    "Its framework ran it on a worker thread, as it does with handlers that are not async. There it cannot "
+    "be interrupted, and does not see connections and transactions of the test."
+)
+
+
+class Receiver:
+    """Delivers a project's webhooks to a merchant's application."""
+
+    def __init__(self, application: Any, host: str | None = None, *, is_here: bool = False) -> None:
+        """Prepare the application; ``host`` is the ``Host`` of every request, else that of its address.
+
+        ``is_here`` says that it runs on the thread that waits for it, where it is interrupted after the time
+        limit.
+
+        Raises:
+            TypeError: it is neither a WSGI nor an ASGI application.
+        """
+        self._shop = shop_of(application)
+        self._host = host
+        self._is_here = is_here
+        self._tests_thread = current_thread()
+        self._begun_seconds: dict[int, float] = {}  # of running handlers, by thread
+        self.outcome: BaseException | None = None
+
+    def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> Told:
+        """Deliver one webhook, and report its status.
+
+        Raises:
+            Undelivered: the handler failed.
+        """
+        here = get_ident()
+        outer = self._begun_seconds.get(here)  # of a handler whose call led to this webhook
+        self._begun_seconds[here] = monotonic_seconds()
+        try:
+            with unmasked(), running_handler(self) as running:
+                return self._told(running, self._posted(request), answered)
+        finally:
+            del self._begun_seconds[here]
+            if outer is not None:
+                self._begun_seconds[here] = outer
+
+    def _posted(self, request: WebhookRequest) -> Posted:
+        host = [("Host", self._host)] if self._host is not None else []
+        return Posted(request.url, [*request.headers.items(), *host], request.body, self._is_here)
+
+    def _told(self, running: Running, posted: Posted, answered: Callable[[int], None]) -> Told:
+        try:
+            told = self._shop.answer(posted, answered)
+        except TimeLimit as late:
+            problem = f"no answer within {TIMEOUT_SECONDS:g} seconds"
+            raise self._undelivered(running, problem, late, place_of(late)) from late
+        except BaseException as error:
+            is_stop = isinstance(error, KeyboardInterrupt) and current_thread() is main_thread()
+            if is_stop or isinstance(error, Interrupted):  # which is for a handler around this one
+                raise
+            if _is_outcome(error):
+                self.outcome = error
+            problem = f"{type(error).__name__}: {error}"
+            raise self._undelivered(running, problem, error, traceback_of(error)) from error
+        if not running.logged:
+            return told
+        logged = running.logged[-1]
+        return told._replace(traceback=self._explained(running, logged, traceback_of(logged)))
+
+    def _undelivered(
+        self, running: Running, problem: str, error: BaseException, traceback: str
+    ) -> Undelivered:
+        failed = Undelivered(problem)
+        failed.traceback = self._explained(running, error, traceback)
+        return failed
+
+    def _explained(self, running: Running, error: BaseException, traceback: str) -> str:
+        """A traceback, with what may explain it: on which thread or event loop the handler ran."""
+        notes = list(running.notes)
+        if is_on_worker(error):
+            notes.append(ON_WORKER)
+        if self._is_here and CALLING_LOOP.get() is None and current_thread() is not self._tests_thread:
+            notes.append(ELSEWHERE.format(here=current_thread().name, tests=self._tests_thread.name))
+        return "\n".join(filter(None, (traceback, *notes)))
+
+    def may_have_called(self) -> bool:
+        """Whether the calling code may belong to a webhook handler, which must not wait for webhooks.
+
+        The test's own thread does not, unless it runs the handler itself. A handler that has timed out no
+        longer counts.
+        """
+        here = get_ident()
+        running = RUNNING.get()
+        if running is not None and running.is_for(self):
+            return True
+        begun = self._begun_seconds.copy()
+        if here in begun or current_thread() is self._tests_thread:
+            return here in begun
+        if CALLING_LOOP.get() is not None:
+            return False
+        latest = monotonic_seconds() - TIMEOUT_SECONDS
+        return any(seconds > latest for seconds in begun.values())
+
+    def raise_outcome(self) -> None:
+        """Raise what a handler raised for the test, such as ``pytest.fail`` or a time limit of the test."""
+        outcome, self.outcome = self.outcome, None
+        if outcome is not None:
+            raise outcome
+
+    def close(self) -> None:
+        """Close the event loops that it made."""
+        self._shop.close()
+
+
+def _is_outcome(error: BaseException) -> bool:
+    """Whether an exception is one of pytest's outcomes, which are for the test."""
+    return any(kind.__module__ == "_pytest.outcomes" for kind in type(error).__mro__)

@@ -1,0 +1,110 @@
+"""For suites without pytest: ``class TestShop(PaymentSandboxMixin, unittest.TestCase)``."""
+
+import atexit
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from unittest import TestCase
+
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.reviews import review, told
+from payment_sandbox.testing.servers import PaymentSandboxServer
+
+if TYPE_CHECKING:
+    Base = TestCase
+else:
+    Base = object
+
+
+@cache
+def shared_server() -> PaymentSandboxServer:
+    """The server that all tests of this process share: in it, or the one at ``SANDBOX_URL``.
+
+    Raises:
+        SandboxNotFound: no sandbox answers there.
+    """
+    server = PaymentSandboxServer(
+        os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
+    )
+    atexit.register(server.stop)
+    return server
+
+
+class PaymentSandboxMixin(Base):
+    """Gives each test ``self.payment_sandbox``, a fresh project with a frozen clock.
+
+    Works with ``unittest``, Django's test runner and pytest. If a test fails, its traceback ends with the
+    project's timeline.
+    """
+
+    payment_settings: ClassVar[Mapping[str, Any]] = {}
+    """The settings of each test's project."""
+
+    payment_scenario: ClassVar[str | Path | Mapping[str, Any] | None] = None
+    """The scenario that each test's project starts with."""
+
+    payment_intercept: ClassVar[Sequence[str] | str] = ()
+    """Addresses whose requests come to the sandbox; see ``PaymentSandbox.intercept``."""
+
+    payment_review: ClassVar[str] = "off"
+    """What to do about mistakes in a test that passed: ``off``, ``warn`` or ``error``."""
+
+    _payment_sandbox: PaymentSandbox | None = None
+    _is_failed = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse a class whose other bases come first: it would lose what failures tell."""
+        super().__init_subclass__(**options)
+        if issubclass(cls, TestCase) and cls.__mro__.index(TestCase) < cls.__mro__.index(PaymentSandboxMixin):
+            raise TypeError(f"class {cls.__name__}: name PaymentSandboxMixin before TestCase")
+
+    @property
+    def payment_sandbox(self) -> PaymentSandbox:
+        """This test's project, created when it is first used, and deleted after the test."""
+        if self._payment_sandbox is None:
+            made = shared_server().project(self.payment_settings)
+            self.addCleanup(self._close_payment_sandbox)
+            self._payment_sandbox = made
+            if self.payment_scenario is not None:
+                made.scenario(self.payment_scenario)
+            urls = self.payment_intercept
+            made.intercept(*([urls] if isinstance(urls, str) else urls))
+        return self._payment_sandbox
+
+    def _callSetUp(self) -> None:  # noqa: N802 (unittest's name; there is no public hook for failures)
+        with self._noting():
+            super()._callSetUp()  # type: ignore[misc]
+
+    def _callTestMethod(self, method: Any) -> Any:  # noqa: N802 (unittest's name)
+        with self._noting():
+            return super()._callTestMethod(method)  # type: ignore[misc]
+
+    @contextmanager
+    def subTest(self, msg: Any = None, **params: Any) -> Iterator[None]:  # noqa: N802 (unittest's name)
+        """Run a part of a test; its failure gets the project's timeline, too."""
+        with super().subTest(msg, **params), self._noting():
+            yield
+
+    @contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Add the project's timeline to a failure."""
+        try:
+            yield
+        except Exception as error:
+            self._is_failed = True
+            if self._payment_sandbox is not None:
+                error.add_note(f"payment sandbox:\n{told(self._payment_sandbox)}")
+            raise
+
+    def _close_payment_sandbox(self) -> None:
+        project, self._payment_sandbox = self._payment_sandbox, None
+        if project is None:
+            return
+        try:
+            if not self._is_failed:
+                review(project, self.payment_review, self.id())
+        finally:
+            project.close()

@@ -1,0 +1,172 @@
+"""A review finds what is wrong with requests, addresses and scenarios."""
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from payment_sandbox.client.review import Finding
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.driver import LINES
+from tests.support.in_process import ORDER, place, shop_that
+
+
+def create(sandbox: PaymentSandbox, **more: Any) -> str:
+    """An order."""
+    answer = sandbox.session.post(f"{sandbox.base_url}/v1/orders/", json={**ORDER, **more})
+    assert answer.status_code == 201, answer.text
+    order_id: str = answer.json()["id"]
+    return order_id
+
+
+@pytest.fixture
+def told(payment_sandbox: PaymentSandbox) -> PaymentSandbox:
+    """A project whose webhooks arrive, and are read."""
+
+    def read(order_id: str) -> None:
+        payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
+
+    payment_sandbox.deliver_to(shop_that(read))
+    return payment_sandbox
+
+
+def only(sandbox: PaymentSandbox) -> Finding:
+    """The only finding."""
+    (finding,) = sandbox.review()
+    return finding
+
+
+def test_keys_that_nobody_reads(told: PaymentSandbox) -> None:
+    """Once per key, with the one that was meant."""
+    create(told, custommer={"first_name": "Jan"})
+    create(told, custommer={"first_name": "Jan"})
+    create(told, customer={"first_nam": "Jan"}, zzz=1)
+    problems = {finding.problem: finding for finding in told.review()}
+    assert set(problems) == {
+        "the key 'custommer' is not known, so it was ignored; did you mean 'customer'?",
+        "the key 'customer.first_nam' is not known, so it was ignored; did you mean 'first_name'?",
+        "the key 'zzz' is not known, so it was ignored",
+    }
+    twice = problems["the key 'custommer' is not known, so it was ignored; did you mean 'customer'?"]
+    assert (twice.rule, twice.advice, len(twice.requests)) == ("SET-12", "Send 'customer' instead.", 2)
+
+
+def test_an_order_that_is_written_back_as_read_is_no_mistake(told: PaymentSandbox) -> None:
+    """Its read-only keys are known."""
+    order_id = create(told)
+    url = f"{told.base_url}/v1/orders/{order_id}/"
+    order = told.session.get(url).json()
+    assert told.session.put(url, json={**order, "status": "paid", "description": "Socks"}).status_code == 200
+    assert told.review() == []
+
+
+def test_sums_that_do_not_add_up(told: PaymentSandbox) -> None:
+    """As the response's header says."""
+    create(told, order_lines=LINES)
+    finding = only(told)
+    assert finding.rule == "SET-31"
+    assert "order_lines" in finding.problem
+
+
+def test_nobody_to_tell(payment_sandbox: PaymentSandbox) -> None:
+    """Until an order or the project has an address."""
+    create(payment_sandbox)
+    assert payment_sandbox.review() == []
+    payment_sandbox.act(place(payment_sandbox))
+    payment_sandbox.act(create(payment_sandbox, webhook_url="http://127.0.0.1:9/"))
+    payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])
+    problems = [finding.problem for finding in payment_sandbox.review() if finding.rule == "HOOK-03"]
+    assert problems == [
+        "2 status changes, nobody to tell: neither the project nor the order has a webhook_url"
+    ]
+    payment_sandbox.deliver_to(shop_that(lambda order_id: None))
+    assert "HOOK-03" not in [finding.rule for finding in payment_sandbox.review()]
+
+
+@pytest.mark.parametrize(
+    ("return_url", "webhook_url", "is_mixed"),
+    [
+        ("http://shop.example/thanks", "https://shop.example/hook", True),
+        ("https://shop.example/thanks", "https://shop.example/hook", False),
+        ("https://www.shop.example/thanks", "http://internal.example/hook", False),
+    ],
+)
+def test_schemes_that_differ(told: PaymentSandbox, return_url: str, webhook_url: str, is_mixed: bool) -> None:
+    """Of addresses with the same host."""
+    create(told, return_url=return_url, webhook_url=webhook_url)
+    assert [finding.rule for finding in told.review()] == (["HOOK-04"] if is_mixed else [])
+
+
+def test_an_address_that_was_refused_is_no_mistake(payment_sandbox: PaymentSandbox) -> None:
+    """And no error of the review."""
+    answer = payment_sandbox.session.post(
+        f"{payment_sandbox.base_url}/v1/orders/", json={**ORDER, "webhook_url": "http://[bad"}
+    )
+    assert answer.status_code == 400
+    assert payment_sandbox.review() == []
+
+
+def test_a_shop_that_speaks_plain_http(payment_sandbox: PaymentSandbox) -> None:
+    """Where its address says https."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            accepted, _ = listening.accept()
+            with accepted:
+                accepted.recv(4096)
+                accepted.sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+        threading.Thread(target=serve, daemon=True).start()
+        port = listening.getsockname()[1]
+        payment_sandbox.client.change_settings(webhook_url=f"https://127.0.0.1:{port}/hook")
+        payment_sandbox.act(place(payment_sandbox), action="visit")
+    error = f"127.0.0.1:{port} speaks plain http, but the address says https"
+    assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
+    assert [f.problem for f in payment_sandbox.review() if f.rule == "HOOK-04"] == [
+        f"webhook_url says https, but the shop speaks http there: https://127.0.0.1:{port}/hook"
+    ]
+
+
+def test_a_refused_connection_is_told_as_one(payment_sandbox: PaymentSandbox) -> None:
+    """With the address, and without a library's objects."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{port}/hook")
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    error = f"connection refused: nothing listens on 127.0.0.1:{port}"
+    assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
+    assert error in payment_sandbox.timeline()
+    assert error in str(only(payment_sandbox))
+
+
+def test_rules_that_never_matched(told: PaymentSandbox) -> None:
+    """A hint about the test, which does not count as a mistake of the shop."""
+    told.scenario(
+        {
+            "name": "two",
+            "rules": [
+                {"when": {"payment_method": "wallet-web"}, "then": {"customer": "waits"}},
+                {"when": {"amount": 7}, "then": {"customer": "fails"}},
+            ],
+        }
+    )
+    assert told.review() == []
+    create(told)
+    finding = only(told)
+    assert (finding.rule, finding.kind) == ("SCN-02", "hint")
+    assert finding.problem == "a rule of the scenario 'two' never matched"
+    assert finding.requests == ('rule 1: when {"amount": 7}',)
+    told.review().assert_clean()
+
+
+def test_a_clean_review_and_one_that_is_not(told: PaymentSandbox) -> None:
+    """Its failure has all findings in full."""
+    told.review().assert_clean()
+    for number in range(30):
+        create(told, **{f"unknown_{number}": 1})
+    with pytest.raises(AssertionError) as failed:
+        told.review().assert_clean()
+    assert str(failed.value).startswith("the review found 30 mistakes in the integration:")
+    assert all(f"unknown_{number}'" in str(failed.value) for number in range(30))
+    told.review().assert_clean(ignore={"SET-12"})

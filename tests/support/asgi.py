@@ -1,0 +1,23 @@
+"""A shop that speaks ASGI."""
+
+from contextvars import ContextVar
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+Seen = list[Any]
+USER: Final[ContextVar[str]] = ContextVar("user", default="nobody")
+"""What a test sets, and its handler should see."""
+
+
+def starlette(handle: Any) -> Starlette:
+    """A shop whose handler gets the order's id; it answers 204 unless the handler returns a response."""
+
+    async def webhook(request: Request) -> Response:
+        answer = await handle((await request.json())["order_id"])
+        return answer if isinstance(answer, Response) else Response(status_code=204)
+
+    return Starlette(routes=[Route("/webhook", webhook, methods=["POST"])])

@@ -1,0 +1,215 @@
+"""Webhooks for ASGI applications, in tests with and without an event loop; ``test_loops.py`` runs them."""
+
+import asyncio
+import logging
+import threading
+import time
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.asgi import USER, Seen, starlette
+from tests.support.in_process import place
+
+
+def test_a_test_without_a_loop(payment_sandbox: PaymentSandbox) -> None:
+    """The application runs on a loop of the test's own thread, the same for every webhook."""
+    seen: Seen = []
+
+    async def note(order_id: str) -> None:
+        seen.append((threading.get_ident(), asyncio.get_running_loop(), USER.get()))
+
+    payment_sandbox.deliver_to(starlette(note))
+    USER.set("jan")
+    payment_sandbox.act(place(payment_sandbox))
+    assert len(seen) == 2
+    assert len(set(seen)) == 1
+    assert (seen[0][0], seen[0][2]) == (threading.get_ident(), "jan")
+
+
+def test_what_is_sent_is_a_webhook(payment_sandbox: PaymentSandbox) -> None:
+    """Its path, query, headers, host and body."""
+    seen: Seen = []
+
+    async def shop(scope: Any, receive: Any, send: Any) -> None:
+        seen.append((scope, await receive()))
+        await send({"type": "http.response.start", "status": 202, "headers": []})
+        await send({"type": "http.response.body", "body": b"one ", "more_body": True})
+        await send({"type": "http.response.body", "body": b"two"})
+
+    payment_sandbox.deliver_to(
+        shop, "https://shop.example:8443/hooks/p%C3%A4y?from=sandbox", host="shop.local"
+    )
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    ((scope, message),) = seen
+    headers = dict(scope["headers"])
+    assert (scope["path"], scope["query_string"], scope["scheme"]) == ("/hooks/päy", b"from=sandbox", "https")
+    assert (headers[b"host"], scope["server"]) == (b"shop.local", ("shop.example", 8443))
+    assert headers[b"content-type"] == b"application/json"
+    assert b"status_changed" in message["body"]
+    assert payment_sandbox.webhooks[0]["attempts"][0]["response"] == {"status": 202, "body": "one two"}
+
+
+def test_streams_and_background_tasks(payment_sandbox: PaymentSandbox) -> None:
+    """A streamed answer arrives whole; a task that follows it is run to its end."""
+    done: Seen = []
+
+    async def pieces() -> Any:
+        yield b"a"
+        await asyncio.sleep(0)
+        yield b"b"
+
+    async def answer(order_id: str) -> Response:
+        return StreamingResponse(pieces(), background=BackgroundTask(done.append, order_id))
+
+    payment_sandbox.deliver_to(starlette(answer))
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id, action="visit")
+    assert done == [order_id]
+    assert payment_sandbox.webhooks[0]["attempts"][0]["response"] == {"status": 200, "body": "ab"}
+
+
+@pytest.mark.parametrize("timing", ["before", "after"])
+def test_an_exception_is_a_500_with_its_traceback(payment_sandbox: PaymentSandbox, timing: str) -> None:
+    """As Starlette answers it; one without an answer is an error."""
+
+    async def fail(order_id: str) -> None:
+        raise LookupError("no such sale")
+
+    async def bare(scope: Any, receive: Any, send: Any) -> None:
+        raise LookupError("no such sale")
+
+    payment_sandbox.deliver_to(starlette(fail) if timing == "after" else bare)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    (attempt,) = payment_sandbox.webhooks[0]["attempts"]
+    assert "LookupError: no such sale" in (attempt.get("traceback") or "")
+    if timing == "after":
+        assert attempt["response"] is not None
+        assert attempt["response"]["status"] == 500
+    else:
+        assert attempt["error"] == "LookupError: no such sale"
+
+
+async def ends(scope: Any, receive: Any, send: Any) -> None:
+    """A mistake: no answer."""
+
+
+async def starts_with_a_body(scope: Any, receive: Any, send: Any) -> None:
+    """A mistake: no status."""
+    await send({"type": "http.response.body", "body": b"x"})
+
+
+@pytest.mark.parametrize(
+    ("app", "told"), [(ends, "without a complete response"), (starts_with_a_body, "before its status")]
+)
+def test_an_application_that_breaks_its_protocol(
+    payment_sandbox: PaymentSandbox, app: Any, told: str
+) -> None:
+    """Has not answered."""
+    payment_sandbox.deliver_to(app)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert told in str(payment_sandbox.webhooks[0]["attempts"][0]["error"])
+
+
+async def hangs(scope: Any, receive: Any, send: Any) -> None:
+    """An ASGI application that never answers."""
+    await asyncio.Event().wait()
+
+
+async def blocks(scope: Any, receive: Any, send: Any) -> None:
+    """An ASGI application that blocks its event loop."""
+    time.sleep(60)  # noqa: TID251 (it is interrupted)
+
+
+@pytest.mark.parametrize("app", [hangs, blocks])
+def test_an_asgi_application_that_hangs(payment_sandbox: PaymentSandbox, app: Any) -> None:
+    """Cancelled, or interrupted if it blocks."""
+    payment_sandbox.deliver_to(app)
+    begun = time.perf_counter()
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert 5 <= time.perf_counter() - begun < 9
+    assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
+    assert f"in {app.__name__}" in payment_sandbox.timeline()
+
+
+async def lingers(scope: Any, receive: Any, send: Any) -> None:
+    """An ASGI application that takes its time when it is cancelled."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0.5)
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_a_late_end_of_a_handler_interrupts_nobody_else(
+    payment_sandbox: PaymentSandbox, is_awaited: bool
+) -> None:
+    """Neither the loop nor the test that goes on."""
+    payment_sandbox.deliver_to(lingers)
+
+    async def awaited() -> None:
+        order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+        await payment_sandbox.aio.act(order_id, action="visit")
+        for _ in range(15):
+            await asyncio.sleep(0.1)
+
+    if is_awaited:
+        asyncio.run(awaited())
+    else:
+        payment_sandbox.act(place(payment_sandbox), action="visit")
+        threading.Event().wait(1.5)
+    assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
+    assert "in lingers" in payment_sandbox.timeline()
+
+
+def test_every_webhook_has_its_own_traceback_and_context(payment_sandbox: PaymentSandbox) -> None:
+    """Not those of the first one on the same loop."""
+    seen: Seen = []
+
+    async def fail(order_id: str) -> Response:
+        seen.append(USER.get())
+        try:
+            raise LookupError(f"try {len(seen)}")
+        except LookupError:
+            logging.getLogger("shop").exception("it failed")
+        return Response(status_code=500)
+
+    payment_sandbox.deliver_to(starlette(fail))
+    USER.set("first")
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    USER.set("second")
+    payment_sandbox.clock.advance("PT2M")
+    tracebacks = [attempt.get("traceback") or "" for attempt in payment_sandbox.webhooks[0]["attempts"]]
+    assert [f"LookupError: try {number}" in text for number, text in enumerate(tracebacks, 1)] == [True, True]
+    assert seen == ["first", "second"]
+
+
+def test_a_host_is_sent(payment_sandbox: PaymentSandbox) -> None:
+    """So that frameworks that check it let webhooks through."""
+
+    async def answer(order_id: str) -> None:
+        pass
+
+    app = starlette(answer)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=["testserver"])
+    payment_sandbox.deliver_to(app)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert payment_sandbox.webhooks[0]["state"] == "delivered"
+
+
+def test_a_synchronous_endpoint_is_told_as_such(payment_sandbox: PaymentSandbox) -> None:
+    """It ran on a worker thread."""
+
+    def fail(request: Request) -> Response:
+        raise LookupError("no such table")
+
+    payment_sandbox.deliver_to(Starlette(routes=[Route("/webhook", fail, methods=["POST"])]))
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert "Its framework ran it on a worker thread" in payment_sandbox.timeline()

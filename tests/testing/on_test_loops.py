@@ -1,0 +1,232 @@
+"""Tests on event loops of their own, and their shops; ``test_loops.py`` runs them."""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.asgi import USER, Seen, starlette
+from tests.support.in_process import ORDER, place, shop_that
+
+
+async def paid_in(sandbox: PaymentSandbox) -> tuple[Seen, Seen]:
+    """Create, pay and advance with an asynchronous shop; what its handler saw, and what the test is."""
+    seen: Seen = []
+    USER.set("jan")
+
+    async def shop(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        async with httpx.AsyncClient(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
+            orders = (await client.get(f"{sandbox.base_url}/v1/orders/{order['id']}/")).json()
+        seen.append((threading.get_ident(), USER.get(), orders["status"]))
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body"})
+
+    sandbox.deliver_to(shop)
+    async with httpx.AsyncClient(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
+        order = (await client.post(f"{sandbox.base_url}/v1/orders/", json=ORDER)).json()
+    await sandbox.aio.act(order["id"], action="visit")
+    before = await sandbox.aio.clock.now()
+    await sandbox.aio.clock.advance("PT30M")
+    assert (await sandbox.aio.clock.now() - before).total_seconds() == 1800
+    assert (await sandbox.aio.wait_for(order["id"], "expired"))["status"] == "expired"
+    assert [webhook["state"] for webhook in await sandbox.aio.webhooks()] == ["delivered"] * 2
+    assert "expired" in await sandbox.aio.timeline()
+    return seen, [(threading.get_ident(), "jan", status) for status in ("processing", "expired")]
+
+
+@pytest.mark.asyncio
+async def test_a_test_on_asyncio(payment_sandbox: PaymentSandbox) -> None:
+    """The handler runs on the test's loop, sees its context, and may await the sandbox."""
+    seen, expected = await paid_in(payment_sandbox)
+    assert seen == expected
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+@pytest.mark.anyio
+async def test_a_test_on_anyio(payment_sandbox: PaymentSandbox, anyio_backend: str) -> None:
+    """With both of its backends."""
+    seen, expected = await paid_in(payment_sandbox)
+    assert seen == expected
+
+
+def test_a_test_on_trio(payment_sandbox: PaymentSandbox) -> None:
+    """Without anyio."""
+    seen, expected = trio.run(paid_in, payment_sandbox)
+    assert seen == expected
+
+
+@pytest.mark.asyncio
+async def test_a_wsgi_application_in_an_async_test(payment_sandbox: PaymentSandbox) -> None:
+    """It runs on the test's thread, where its connection is."""
+    connection = sqlite3.connect(":memory:")
+    connection.execute("create table sale (id text)")
+
+    def handle(order_id: str) -> None:
+        payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
+        connection.execute("insert into sale values (?)", (order_id,))
+
+    payment_sandbox.deliver_to(shop_that(handle))
+    order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+    await payment_sandbox.aio.act(order_id)
+    assert connection.execute("select count(*) from sale").fetchone() == (2,)
+    connection.close()
+
+
+@pytest.mark.asyncio
+async def test_a_call_that_blocks_the_loop(payment_sandbox: PaymentSandbox) -> None:
+    """The shop runs on a loop of its own; if it fails, its report says so."""
+    seen: Seen = []
+
+    async def note(order_id: str) -> None:
+        seen.append(asyncio.get_running_loop())
+        if len(seen) > 1:
+            raise LookupError("attached to a different loop")
+
+    payment_sandbox.deliver_to(starlette(note))
+    payment_sandbox.act(place(payment_sandbox))
+    assert asyncio.get_running_loop() not in seen
+    assert len(seen) == 2
+    assert "use await payment_sandbox.aio.act(...)" in payment_sandbox.timeline()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("how", ["awaits", "blocks"])
+async def test_a_handler_that_hangs_on_the_test_s_loop(payment_sandbox: PaymentSandbox, how: str) -> None:
+    """It ends in time, and the loop goes on."""
+
+    async def hang(order_id: str) -> None:
+        if how == "awaits":
+            await asyncio.Event().wait()
+        threading.Event().wait(60)
+
+    payment_sandbox.deliver_to(starlette(hang))
+    order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+    await asyncio.wait_for(payment_sandbox.aio.act(order_id, action="visit"), 12)
+    assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
+
+
+@pytest.mark.asyncio
+async def test_the_loop_goes_on_while_the_sandbox_works(payment_sandbox: PaymentSandbox) -> None:
+    """A shop that is served on the same loop gets its webhooks."""
+    seen: Seen = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        seen.append(head.split(b" ")[1])
+        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    payment_sandbox.client.change_settings(webhook_url=f"http://127.0.0.1:{port}/hook")
+    order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+    await payment_sandbox.aio.act(order_id)
+    assert (await payment_sandbox.aio.wait(idle=True))["idle"]
+    server.close()
+    assert seen == [b"/hook", b"/hook"]
+
+
+@pytest.mark.asyncio
+async def test_blocking_calls_share_one_loop(payment_sandbox: PaymentSandbox) -> None:
+    """However many webhooks they lead to."""
+    loops: Seen = []
+
+    async def note(order_id: str) -> None:
+        loops.append(asyncio.get_running_loop())
+
+    payment_sandbox.deliver_to(starlette(note))
+    before = threading.active_count()
+    for _ in range(5):
+        payment_sandbox.act(place(payment_sandbox))
+    assert (len(loops), len(set(loops))) == (10, 1)
+    assert threading.active_count() <= before + 2
+    payment_sandbox.deliver_to(starlette(note))
+    payment_sandbox.act(place(payment_sandbox))
+    assert len(set(loops)) == 2
+
+
+@pytest.mark.asyncio
+async def test_a_wsgi_handler_may_run_coroutines(payment_sandbox: PaymentSandbox) -> None:
+    """As Flask runs its asynchronous views, although a loop runs on its thread."""
+    seen: Seen = []
+
+    async def look(order_id: str) -> None:
+        await asyncio.sleep(0)
+        seen.append(order_id)
+
+    payment_sandbox.deliver_to(shop_that(lambda order_id: asyncio.run(look(order_id))))
+    order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+    await payment_sandbox.aio.act(order_id, action="visit")
+    assert seen == [order_id]
+    assert asyncio.get_running_loop() is not None
+
+
+@pytest.mark.asyncio
+async def test_a_handler_that_calls_for_another_project(
+    payment_sandbox: PaymentSandbox, payment_sandbox_server: Any
+) -> None:
+    """Nobody waits for the thread that he is on."""
+    told: Seen = []
+
+    async def note(order_id: str) -> None:
+        told.append(order_id)
+
+    with payment_sandbox_server.project() as other:
+        other.deliver_to(starlette(note))
+
+        async def handle(order_id: str) -> None:
+            other.act(place(other), action="visit")
+
+        payment_sandbox.deliver_to(starlette(handle))
+        order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+        begun = time.perf_counter()
+        await payment_sandbox.aio.act(order_id, action="visit")
+        assert time.perf_counter() - begun < 4
+    assert len(told) == 1
+    assert payment_sandbox.webhooks[0]["state"] == "delivered"
+
+
+def test_a_handler_that_hangs_on_trio(payment_sandbox: PaymentSandbox) -> None:
+    """It is cancelled there, too."""
+
+    async def hang(scope: Any, receive: Any, send: Any) -> None:
+        await trio.sleep_forever()
+
+    async def paid() -> None:
+        order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+        await payment_sandbox.aio.act(order_id, action="visit")
+
+    payment_sandbox.deliver_to(hang)
+    begun = time.perf_counter()
+    trio.run(paid)
+    assert 5 <= time.perf_counter() - begun < 9
+    assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == "no answer within 5 seconds"
+    assert "in hang" in payment_sandbox.timeline()
+
+
+@pytest.mark.asyncio
+async def test_a_late_end_on_a_loop_apart_leaves_that_loop_alone(payment_sandbox: PaymentSandbox) -> None:
+    """The next webhook is handled on it."""
+    seen: Seen = []
+
+    async def linger(order_id: str) -> None:
+        seen.append(order_id)
+        if len(seen) == 1:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0.8)
+
+    payment_sandbox.deliver_to(starlette(linger))
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    assert len(seen) == 2
+    assert [webhook["state"] for webhook in payment_sandbox.webhooks] == ["pending", "delivered"]

@@ -1,0 +1,207 @@
+"""The shop's calls reach the sandbox without sockets, whatever client makes them."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+import requests
+import urllib3
+
+from payment_sandbox.testing.clients.memory_socket import MemorySocket
+from payment_sandbox.testing.clients.with_urllib3 import Here
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.servers import PaymentSandboxServer
+from tests.support.in_process import ORDER, place, shop_that
+from tests.support.wire import NOTICES_SHORT_BODIES
+
+JSON = {"Content-Type": "application/json"}
+Client = Callable[[PaymentSandbox, str, str, Any, float], tuple[int, bytes]]
+
+
+def by_httpx(sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float) -> tuple[int, bytes]:
+    """httpx, without a socket."""
+    with httpx.Client(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
+        answer = client.request(method, url, json=body, timeout=timeout)
+        return answer.status_code, answer.content
+
+
+def by_async_httpx(
+    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
+) -> tuple[int, bytes]:
+    """httpx on an event loop, without a socket."""
+
+    async def ask() -> tuple[int, bytes]:
+        async with httpx.AsyncClient(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
+            answer = await client.request(method, url, json=body, timeout=timeout)
+            return answer.status_code, answer.content
+
+    with ThreadPoolExecutor(1) as thread:  # Playwright leaves a loop on that of the tests
+        return thread.submit(asyncio.run, ask()).result()
+
+
+def by_urllib3(
+    sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float
+) -> tuple[int, bytes]:
+    """urllib3, without a socket."""
+    headers = {**JSON, **urllib3.make_headers(basic_auth=f"{sandbox.api_key}:")}
+    answer = sandbox.pool_manager.request(
+        method, url, body=json.dumps(body), headers=headers, timeout=timeout, retries=False
+    )
+    return answer.status, answer.data
+
+
+def by_httpx2(sandbox: PaymentSandbox, method: str, url: str, body: Any, timeout: float) -> tuple[int, bytes]:
+    """httpx2, without a socket."""
+    with httpx2.Client(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
+        answer = client.request(method, url, json=body, timeout=timeout)
+        return answer.status_code, answer.content
+
+
+CLIENTS: list[Client] = [by_httpx, by_httpx2, by_async_httpx, by_urllib3]
+
+
+@pytest.fixture
+def no_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody connects anywhere."""
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("a socket was connected")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.mark.usefixtures("no_connections")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_order_is_paid(payment_sandbox: PaymentSandbox, orders: str, client: Client) -> None:
+    """Created, read, refused; and its webhooks have come when the call returns."""
+    known: list[str] = []
+    payment_sandbox.deliver_to(shop_that(known.append))
+    status, body = client(payment_sandbox, "POST", orders, ORDER, 5)
+    order_id = json.loads(body)["id"]
+    assert status == 201
+    payment_sandbox.act(order_id)
+    known.clear()
+    status, body = client(payment_sandbox, "POST", f"{orders}{order_id}/refunds/", {"amount": 5}, 5)
+    assert (status, len(known)) == (201, 1)
+    status, body = client(payment_sandbox, "GET", f"{orders}{order_id}/", None, 5)
+    assert (status, json.loads(body)["status"]) == (200, "completed")
+    status, body = client(payment_sandbox, "POST", orders, {"amount": 1.5}, 5)
+    assert (status, json.loads(body)["error"]["type"]) == (400, "ValidationError")
+
+
+FAULTS: list[tuple[dict[str, Any], float, type[Exception], type[Exception]]] = [
+    ({"hang": 0.3}, 0.2, httpx.ReadTimeout, urllib3.exceptions.ReadTimeoutError),
+    ({"hang": 0.01}, 5, httpx.ReadError, urllib3.exceptions.ProtocolError),
+    ({"reset": True}, 5, httpx.ReadError, urllib3.exceptions.ProtocolError),
+    ({"truncate": True}, 5, httpx.RemoteProtocolError, urllib3.exceptions.ProtocolError),
+    ({"latency": 0.3}, 0.2, httpx.ReadTimeout, urllib3.exceptions.ReadTimeoutError),
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=[str(fault[0]) for fault in FAULTS])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_faults_raise_what_they_raise_over_sockets(
+    payment_sandbox: PaymentSandbox, orders: str, client: Client, fault: Any
+) -> None:
+    """So the shop's code takes the same branch."""
+    then, timeout_seconds, by_httpx_raised, by_urllib3_raised = fault
+    if then == {"truncate": True} and client is by_urllib3 and not NOTICES_SHORT_BODIES:
+        pytest.skip("this urllib3 does not notice it")
+    payment_sandbox.client.faults([{"then": then}])
+    raised = by_urllib3_raised if client is by_urllib3 else by_httpx_raised
+    if client is by_httpx2:
+        raised = getattr(httpx2, raised.__name__)
+    with pytest.raises(raised):
+        client(payment_sandbox, "GET", f"{orders}nothing/", None, timeout_seconds)
+    libraries: dict[Client, Any] = {by_httpx2: httpx2.Client, by_urllib3: urllib3.PoolManager}
+    in_sockets = libraries.get(client, httpx.Client)
+    with in_sockets() as sockets:
+        headers = urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")
+        more: Any = {"retries": False} if client is by_urllib3 else {}
+        with pytest.raises(raised):
+            sockets.request("GET", f"{orders}nothing/", headers=headers, timeout=timeout_seconds, **more)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_other_servers_are_reached_over_sockets(
+    payment_sandbox: PaymentSandbox, webhook_receiver: Any, client: Client
+) -> None:
+    """The transport is the shop's, for all that it asks."""
+    status, _ = client(payment_sandbox, "POST", webhook_receiver.url, {"order_id": "1"}, 5)
+    assert (status, webhook_receiver.received[0].order_id) == (200, "1")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_same_code_with_a_running_server(client: Client) -> None:
+    """Then everything goes over sockets."""
+    own = PaymentSandboxServer()
+    running = PaymentSandboxServer(own.base_url)
+    with running.project() as project:
+        status, _ = client(project, "POST", f"{project.base_url}/v1/orders/", ORDER, 5)
+        assert status == 201
+        with pytest.raises(RuntimeError, match="unset SANDBOX_URL"):
+            project.intercept("https://api.provider.example")
+    running.stop()
+    own.stop()
+
+
+def test_bodies_in_chunks_and_streams(payment_sandbox: PaymentSandbox, orders: str) -> None:
+    """urllib3 sends iterables in chunks; httpx sends generators; streams need a socket."""
+
+    def pieces() -> Iterator[bytes]:
+        raw = json.dumps(ORDER).encode()
+        yield raw[:7]
+        yield raw[7:]
+
+    headers = {**JSON, **urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")}
+    pool = payment_sandbox.pool_manager
+    assert pool.request("POST", orders, body=pieces(), headers=headers).status == 201
+    with httpx.Client(transport=payment_sandbox.httpx_transport, headers=headers) as client:
+        assert client.post(orders, content=pieces()).status_code == 201
+        with client.stream("GET", f"{payment_sandbox.base_url}/control/events/") as events:
+            assert next(events.iter_lines()).startswith(("id", ":", "retry"))
+    with pytest.raises(urllib3.exceptions.ProtocolError, match="needs a socket"):
+        pool.request("GET", f"{payment_sandbox.base_url}/control/events/", headers=headers, retries=False)
+
+
+def test_urllib3_retries_as_it_does_over_sockets(payment_sandbox: PaymentSandbox, orders: str) -> None:
+    """What the shop configured is what happens."""
+    headers = urllib3.make_headers(basic_auth=f"{payment_sandbox.api_key}:")
+    retries = urllib3.Retry(3, status_forcelist=[503], backoff_factor=0)
+    order_id = place(payment_sandbox)
+    payment_sandbox.client.faults([{"when": {"nth": 1}, "then": {"status": 503}}])
+    answer = payment_sandbox.pool_manager.request(
+        "GET", f"{orders}{order_id}/", headers=headers, retries=retries
+    )
+    assert answer.status == 200
+    assert [entry["status"] for entry in payment_sandbox.client.journal(method="GET")][-2:] == [503, 200]
+
+
+def test_heads_and_empty_answers(payment_sandbox: PaymentSandbox) -> None:
+    """By http.client itself."""
+    server = payment_sandbox.server.in_process
+    assert server is not None
+    for method, path, status in (("HEAD", "/health/", 200), ("GET", "/nothing/", 404)):
+        connection = HTTPConnection("sandbox.test")
+        made: Any = MemorySocket(Here(server))
+        connection.sock = made
+        connection.request(method, path)
+        answer = connection.getresponse()
+        assert answer.status == status
+        length = int(answer.headers["Content-Length"])
+        assert (length > 0, len(answer.read())) == (True, 0 if method == "HEAD" else length)
+        assert answer.reason == {200: "OK", 404: "Not Found"}[status]
+        connection.close()
+
+
+def test_a_session_of_requests_is_unchanged(payment_sandbox: PaymentSandbox, orders: str) -> None:
+    """It is the one that came first."""
+    assert isinstance(payment_sandbox.session, requests.Session)
+    assert payment_sandbox.session.post(orders, json=ORDER).status_code == 201

@@ -1,0 +1,18 @@
+"""Tests that need a thread without an event loop: Playwright leaves one running on the thread of its tests."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.documentation import ROOT, run_command
+
+FILES = sorted(Path(__file__).parent.glob("on_*.py"))
+
+
+@pytest.mark.parametrize("file", FILES, ids=[file.stem for file in FILES])
+def test_applications_and_tests_on_event_loops(file: Path) -> None:
+    """In a process of their own."""
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "python_files=on_*.py"]
+    ran = run_command([sys.executable, "-m", "pytest", *options, str(file)], ROOT)
+    assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-1000:]

@@ -1,0 +1,110 @@
+"""The receiver of webhooks: answers in sequence, delays, and waiting for the nth."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.client.plain import period, plain
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.receiver import WebhookReceiver
+from tests.support.in_process import place
+
+
+@pytest.fixture
+def receiving(payment_sandbox: PaymentSandbox, webhook_receiver: WebhookReceiver) -> WebhookReceiver:
+    """The receiver of a project's webhooks."""
+    payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
+    return webhook_receiver
+
+
+def test_answers_in_sequence(payment_sandbox: PaymentSandbox, receiving: WebhookReceiver) -> None:
+    """The last one stays; after clear it is 200 again."""
+    receiving.answer_with(503, 500, 204)
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id, action="visit")
+    payment_sandbox.clock.advance(timedelta(minutes=10))
+    statuses = [attempt["response"] for attempt in payment_sandbox.webhooks[0]["attempts"]]
+    assert [status and status["status"] for status in statuses] == [503, 500, 204]
+    assert receiving.wait_for(order_id, nth=3) is receiving.received[2]
+    receiving.clear()
+    assert receiving.received == []
+    payment_sandbox.act(order_id)
+    receiving.wait_for(order_id)
+    payment_sandbox.client.wait(idle=True)
+    response = payment_sandbox.webhooks[1]["attempts"][0]["response"]
+    assert response is not None
+    assert response["status"] == 200
+
+
+def test_a_delay(payment_sandbox: PaymentSandbox, receiving: WebhookReceiver) -> None:
+    """In real time: five seconds are too long."""
+    receiving.answer_with(200, delay=timedelta(seconds=0.3))
+    begun = time.perf_counter()
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    payment_sandbox.client.wait(idle=True, timeout_seconds=timedelta(seconds=5))
+    assert time.perf_counter() - begun > 0.3
+    receiving.answer_with(200, delay=60)
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    payment_sandbox.client.wait(idle=True)
+    assert payment_sandbox.webhooks[1]["attempts"][0]["error"] == "no answer within 5 seconds"
+
+
+def test_waiting_in_vain(payment_sandbox: PaymentSandbox, receiving: WebhookReceiver) -> None:
+    """It says how many came, and for which orders."""
+    order_id = place(payment_sandbox)
+    with pytest.raises(TimeoutError, match=f"no webhook for order {order_id} within 0.1 seconds"):
+        receiving.wait_for(order_id, 0.1)
+    payment_sandbox.act(order_id, action="visit")
+    receiving.wait_for(order_id)
+    with pytest.raises(TimeoutError, match=f"1 of 2 webhooks for order {order_id} within 0.1 seconds"):
+        receiving.wait_for(order_id, timedelta(seconds=0.1), nth=2)
+
+
+@pytest.mark.parametrize("statuses", [(), (99,), (200, 777)])
+def test_statuses_that_are_none(webhook_receiver: WebhookReceiver, statuses: tuple[int, ...]) -> None:
+    """Are refused."""
+    with pytest.raises(ValueError, match="answer_with takes statuses from 200 to 599"):
+        webhook_receiver.answer_with(*statuses)
+
+
+PERIODS = {
+    timedelta(): "PT0S",
+    timedelta(minutes=30): "PT1800S",
+    timedelta(days=7): "P7D",
+    timedelta(days=1, seconds=2, microseconds=500000): "P1DT2.5S",
+    timedelta(microseconds=1): "PT0.000001S",
+}
+
+
+@pytest.mark.parametrize("given", PERIODS)
+def test_python_s_durations(given: timedelta) -> None:
+    """As ISO 8601."""
+    assert period(given) == PERIODS[given]
+
+
+def test_negative_durations() -> None:
+    """Are refused before they are sent."""
+    with pytest.raises(ValueError, match="a period is not negative: -1 day"):
+        plain({"by": [timedelta(days=-1)]})
+
+
+def test_times_and_durations_wherever_they_fit(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:
+    """In the clock, in documents, in settings; and a path is a scenario's file."""
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    payment_sandbox.clock.set(at - timedelta(days=1))
+    payment_sandbox.clock.advance(to=at, timeout_seconds=timedelta(seconds=10))
+    assert payment_sandbox.clock.now == at
+    rule = {"then": {"customer": "pays", "after": timedelta(minutes=1)}}
+    assert payment_sandbox.scenario({"name": "mine", "rules": [rule]})["rules"][0]["then"]["after"] == "PT60S"
+    payment_sandbox.client.faults(webhooks=[{"then": {"delay": timedelta(hours=1)}}])
+    file = tmp_path / "own.yaml"
+    file.write_text("name: own\nrules: []\n")
+    assert payment_sandbox.scenario(file)["name"] == payment_sandbox.scenario(str(file))["name"] == "own"
+
+
+@pytest.mark.payment_settings(clock=datetime(2031, 2, 3, tzinfo=UTC))
+def test_a_clock_that_starts_at_a_time(payment_sandbox: PaymentSandbox) -> None:
+    """As a marker gives it."""
+    assert payment_sandbox.clock.now == datetime(2031, 2, 3, tzinfo=UTC)

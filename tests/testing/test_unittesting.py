@@ -1,0 +1,205 @@
+"""Suites without pytest."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest import TestCase
+
+import pytest
+
+from payment_sandbox.testing.unittesting import PaymentSandboxMixin
+
+SUITE = """
+import unittest
+from datetime import timedelta
+
+import requests
+from flask import Flask, request
+from payment_sandbox import PaymentSandboxMixin
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+
+
+class TestShop(PaymentSandboxMixin, unittest.TestCase):
+    payment_settings = {"name": "mine"}
+    payment_scenario = "webhook-twice"
+    payment_intercept = ["https://api.provider.example"]
+
+    def setUp(self):
+        self.known = []
+        app = Flask("shop")
+
+        @app.post("/webhook")
+        def webhook():
+            self.known.append(request.json["order_id"])
+            return ""
+
+        self.payment_sandbox.deliver_to(app)
+
+    def place(self):
+        auth = (self.payment_sandbox.api_key, "")
+        return requests.post("https://api.provider.example/v1/orders/", json=ORDER, auth=auth).json()["id"]
+
+    def test_a_paid_order(self):
+        order_id = self.place()
+        self.payment_sandbox.act(order_id)
+        self.assertEqual(self.known, [order_id] * 4)
+        self.assertEqual(self.payment_sandbox.client.project()["settings"]["name"], "mine")
+        before = self.payment_sandbox.clock.now
+        self.payment_sandbox.clock.advance(timedelta(minutes=5))
+        self.assertEqual(self.payment_sandbox.clock.now - before, timedelta(minutes=5))
+
+    def test_each_test_has_its_own(self):
+        self.assertEqual(self.payment_sandbox.client.journal(), [])
+
+    def test_subtests(self):
+        for amount in (1, 2):
+            with self.subTest(amount=amount):
+                self.place()
+
+    @unittest.skip("not here")
+    def test_skipped(self):
+        pass
+
+    FAILS
+
+
+class TestWithoutPayments(PaymentSandboxMixin, unittest.TestCase):
+    def test_nothing(self):
+        self.assertIsNone(self._payment_sandbox)
+
+
+if __name__ == "__main__":
+    unittest.main()
+"""
+FAILS = """
+    def test_fails(self):
+        self.place()
+        self.assertTrue(False)
+"""
+
+
+def run(tmp_path: Path, code: str, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a suite in a process of its own."""
+    (tmp_path / "test_shop.py").write_text(code)
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_unittest_alone(tmp_path: Path) -> None:
+    """Each test has a project; pytest is not loaded."""
+    code = SUITE.replace("FAILS", "") + "\n"
+    ran = run(tmp_path, code, "-W", "error", "-m", "unittest", "-v")
+    assert ran.returncode == 0, ran.stderr
+    assert "OK (skipped=1)" in ran.stderr
+    loads = (
+        "import sys, payment_sandbox; payment_sandbox.PaymentSandboxMixin; assert 'pytest' not in sys.modules"
+    )
+    assert run(tmp_path, code, "-c", loads).returncode == 0
+
+
+def test_a_failure_ends_with_the_timeline(tmp_path: Path) -> None:
+    """By unittest, and by pytest."""
+    for command in (("-m", "unittest"), ("-m", "pytest", "-p", "no:cacheprovider")):
+        ran = run(tmp_path, SUITE.replace("FAILS", FAILS), *command)
+        assert ran.returncode == 1
+        told = ran.stdout + ran.stderr
+        assert "AssertionError: False is not true" in told
+        assert "payment sandbox:" in told
+        assert "POST /v1/orders/ -> 201" in told
+
+
+PASSES = """
+import unittest
+from payment_sandbox import PaymentSandboxMixin
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+
+
+class TestShop(PaymentSandboxMixin, unittest.TestCase):
+    def test_passes(self):
+        self.payment_sandbox.client.call("POST", "/v1/orders/", ORDER)
+
+    def test_careless(self):
+        order = self.payment_sandbox.client.call("POST", "/v1/orders/", {**ORDER, "custommer": 1})
+        self.payment_sandbox.act(order["id"])
+
+
+class TestAsync(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
+    async def test_passes(self):
+        order = await self.payment_sandbox.aio.run(self.payment_sandbox.client.call, "POST", "/v1/orders/", ORDER)
+        await self.payment_sandbox.aio.act(order["id"])
+"""
+FAILS_IN = {
+    "an async test": """
+class TestFails(PaymentSandboxMixin, unittest.IsolatedAsyncioTestCase):
+    async def test_fails(self):
+        self.payment_sandbox.client.call("POST", "/v1/orders/", ORDER)
+        assert False
+""",
+    "a part": """
+class TestFails(PaymentSandboxMixin, unittest.TestCase):
+    def test_fails(self):
+        with self.subTest(part=1):
+            self.payment_sandbox.client.call("POST", "/v1/orders/", ORDER)
+            assert False
+""",
+    "the set-up": """
+class TestFails(PaymentSandboxMixin, unittest.TestCase):
+    def setUp(self):
+        self.payment_sandbox.client.call("POST", "/v1/orders/", ORDER)
+        assert False
+
+    def test_nothing(self):
+        pass
+""",
+}
+
+
+@pytest.mark.parametrize("runner", ["unittest", "pytest"])
+def test_tests_that_pass(tmp_path: Path, runner: str) -> None:
+    """Also asynchronous ones; by both runners."""
+    options = ("-p", "no:asyncio") if runner == "pytest" else ()
+    ran = run(tmp_path, PASSES, "-W", "error", "-m", runner, *options)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("runner", ["unittest", "pytest"])
+@pytest.mark.parametrize("place", FAILS_IN)
+def test_failures_in_other_places(tmp_path: Path, place: str, runner: str) -> None:
+    """They fail, and end with the timeline, too."""
+    ran = run(tmp_path, PASSES + FAILS_IN[place], "-m", runner)
+    told = ran.stdout + ran.stderr
+    assert ran.returncode == 1, told
+    assert "POST /v1/orders/ -> 201" in told
+
+
+def test_a_review_of_each_test(tmp_path: Path) -> None:
+    """By an attribute of the class, and by the flag of the plugin."""
+    reviewed = PASSES.replace(
+        "TestShop(PaymentSandboxMixin, unittest.TestCase):",
+        "TestShop(PaymentSandboxMixin, unittest.TestCase):\n    payment_review = 'error'\n",
+    )
+    for code, command in (
+        (reviewed, ("-m", "unittest")),
+        (reviewed, ("-m", "pytest")),
+        (PASSES, ("-m", "pytest", "--payment-review=error")),
+    ):
+        ran = run(tmp_path, code, *command)
+        assert ran.returncode == 1
+        assert "did you mean 'customer'?" in ran.stdout + ran.stderr
+
+
+def test_the_mixin_comes_first() -> None:
+    """Otherwise failures would lose what they tell."""
+    with pytest.raises(TypeError, match="name PaymentSandboxMixin before TestCase"):
+        type("TestShop", (TestCase, PaymentSandboxMixin), {})
