@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^```(\w*)(?: ([\w./-]+))?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 ANYTHING = "..."
 
 
 class Block(NamedTuple):
-    """One block: its language, its text, and the output shown after it, if any."""
+    """One block: its language, its text, the output shown after it, and the name of the file that it is."""
 
     language: str
     text: str
     shown: "Block | None" = None
+    file: str | None = None
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -30,8 +31,8 @@ def blocks(text: str) -> Iterator[Block]:
         if index + 1 < len(found) and match[1] in ("sh", "php", "js", "java"):
             after = found[index + 1]
             if after[1] in ("json", "text") and not text[match.end() : after.start()].strip():
-                shown, taken = Block(after[1], after[2]), True
-        yield Block(match[1], match[2], shown)
+                shown, taken = Block(after[1], after[3]), True
+        yield Block(match[1], match[3], shown, match[2])
 
 
 def differs(shown: Any, found: Any, path: str = "$") -> str | None:

@@ -30,10 +30,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def of(language: str, *names: str) -> list[Any]:
-    """The blocks in a language, each as a separate test case."""
+    """The blocks in a language, each as a separate test case; those of projects are tested elsewhere."""
     cases = []
     for name in names or ("README", *NAMES):
-        found = [block for block in blocks(text_of(name)) if block.language == language]
+        found = [block for block in blocks(text_of(name)) if block.language == language and not block.file]
         cases += [pytest.param(block, id=f"{name}-{index}") for index, block in enumerate(found)]
     return cases
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 
@@ -55,6 +56,10 @@ class Payments:
         self._base_url = base_url
         self._auth = (api_key, "")
         self._session = session or requests.Session()
+
+    def page_of(self, payment: Payment) -> str:
+        """Where the customer pays: payment_url has no scheme, so it gets that of the service."""
+        return f"{urlsplit(self._base_url).scheme}://{payment.attempt['payment_url']}"
 
     def create(self, order: dict[str, Any]) -> Payment:
         """Create an order."""

@@ -84,7 +84,7 @@ class Shop:
         except PaymentServiceDown:
             abort(503, "We could not reach our payment service. Nothing was charged; please try again.")
         sale.payment_id, sale.status = payment.order_id, "open"
-        return redirect(f"http://{payment.attempt['payment_url']}", 303)
+        return redirect(self._payments.page_of(payment), 303)
 
     def webhook(self) -> tuple[str, int]:
         """The payment service reports that an order has changed."""

@@ -26,7 +26,7 @@ def test_a_customer_pays_and_is_thanked(customer: Customer) -> None:
     assert (sale.status, sale.mails) == ("paid", ["We have your order."])
 
 
-@pytest.mark.payment_webhook_orders
+@pytest.mark.payment_webhook_sequences
 def test_one_payment_is_one_mail_however_its_webhooks_come(
     customer: Customer, payment_sandbox: PaymentSandbox
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.web.docs import ledger, references, routes
 from payment_sandbox.web.docs.bounds import bounds
 from payment_sandbox.web.docs.library import title, written
+from payment_sandbox.web.docs.python_reference import python_reference
 
 WRITTEN_FOR: Final = "http://127.0.0.1:8080"
 SHELL: Final = """
@@ -34,6 +35,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "merchant-api": routes.merchant_api,
     "control-api": routes.control_api,
     "pages": routes.pages,
+    "python": python_reference,
 }
 PLACE: Final = re.compile(r"^\{\{ ([a-z-]+) \}\}$", re.MULTILINE)
 

@@ -19,8 +19,9 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "refunds",
     ),
     "Make it happen": ("time", "webhooks", "scenarios", "faults"),
-    "Use it": ("pytest", "ci", "command-line", "settings", "security"),
-    "Look it up": ("merchant-api", "control-api", "errors", "fidelity"),
+    "In your framework": ("django", "fastapi", "flask", "async", "celery", "unittest"),
+    "Use it": ("pytest", "production", "ci", "command-line", "settings", "security"),
+    "Look it up": ("troubleshooting", "merchant-api", "control-api", "python", "errors", "fidelity"),
     "Work on it": ("contributing",),
 }
 NAMES: Final = tuple(name for names in GROUPS.values() for name in names)

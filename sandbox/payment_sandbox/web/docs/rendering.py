@@ -80,9 +80,12 @@ def _all(tokens: Sequence[Token]) -> Iterator[Token]:
 
 def _fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
-    language = token.info.strip()
+    language, _, file = token.info.strip().partition(" ")
     code = _highlighted(token.content, language)
-    return f'<pre {FOCUSABLE}><code class="language-{escape(language)}">{code}</code></pre>\n'
+    block = f'<pre {FOCUSABLE}><code class="language-{escape(language)}">{code}</code></pre>\n'
+    if not file:
+        return block
+    return f'<figure class="file"><figcaption><code>{escape(file)}</code></figcaption>{block}</figure>\n'
 
 
 def _highlighted(code: str, language: str) -> str:

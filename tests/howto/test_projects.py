@@ -1,0 +1,90 @@
+"""The project of each framework's page, in a fresh environment with the wheel, alone and in parallel."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.web.docs.library import written
+from tests.support.blocks import blocks
+from tests.support.documentation import ROOT, run_command
+
+PROJECTS = ROOT / "tests" / "howto" / "projects"
+OFFLINE = ("Failed to establish a new connection", "Temporary failure in name resolution")
+PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+ENVIRONMENTS: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
+    # the project, other versions of what it requires, and how its tests are run
+    "Django 5.2": ("django", {}, PYTEST),
+    "Django 4.2": ("django", {"Django": "4.2.30"}, PYTEST),
+    "FastAPI": ("fastapi", {}, PYTEST),
+    "Flask 2.3 with SQLAlchemy": ("flask", {}, PYTEST),
+    "unittest": ("unittest", {}, ("python", "-W", "error", "-m", "unittest")),
+    "asyncio": ("asyncio", {}, PYTEST),
+    "Celery": ("celery", {}, PYTEST),
+}
+PAGES = {
+    "django": "django",
+    "fastapi": "fastapi",
+    "flask": "flask",
+    "unittest": "unittest",
+    "async": "asyncio",
+    "celery": "celery",
+}
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def installed(folder: Path, wheel: Path, project: str, versions: dict[str, str]) -> Path:
+    """The programs of a new environment with the wheel and what the project requires."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
+    required = (PROJECTS / project / "requirements.txt").read_text().split()
+    for name, version in versions.items():
+        required = [f"{name}=={version}" if line.startswith(f"{name}==") else line for line in required]
+    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-compile"]
+    ran = subprocess.run(
+        [*install, "--disable-pip-version-check", str(wheel), *required],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    if "CI" not in os.environ and any(words in ran.stderr for words in OFFLINE):
+        pytest.skip("the packages of this environment cannot be fetched")
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_a_project_passes_in_a_fresh_environment(environment: str, wheel: Path, tmp_path: Path) -> None:
+    """As pasted, alone and on two workers."""
+    project, versions, command = ENVIRONMENTS[environment]
+    programs = installed(tmp_path / "environment", wheel, project, versions)
+    folder = tmp_path / "project"
+    shutil.copytree(PROJECTS / project, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for more in ((), ("-n", "2")) if command is PYTEST else ((),):
+        ran = run_command([*command, *more], folder, PATH=f"{programs}:/usr/bin:/bin", PYTHONPATH="")
+        assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
+        assert "warning" not in ran.stdout, ran.stdout[-2000:]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_its_project(page: str) -> None:
+    """Every file that it shows is the one that is tested, and it shows all that a newcomer has to write."""
+    folder = PROJECTS / PAGES[page]
+    shown = {block.file: block.text for block in blocks(written(page)) if block.file}
+    for name, text in shown.items():
+        assert (folder / name).read_text() == text, f"{name} on the page differs from {folder / name}"
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*.*") if "__pycache__" not in path.parts}
+    left = {name for name in files - set(shown) if (folder / name).read_text().strip()}
+    assert left <= {"requirements.txt"}
