@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.bench import clock, http, keep, memory, peers, plugin, projects, startup, state
+from tests.bench import clock, http, keep, memory, merchants, peers, plugin, projects, startup, state
 
 ALL = {
     "startup": startup.main,
@@ -13,6 +13,7 @@ ALL = {
     "projects": projects.main,
     "state": state.main,
     "plugin": plugin.main,
+    "merchants": merchants.main,
 }
 
 names = [name for name in sys.argv[1:] if name != "--keep"]

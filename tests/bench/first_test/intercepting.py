@@ -1,0 +1,32 @@
+"""With the sandbox's fixtures, for a shop whose client has the provider's address built in."""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+import requests
+from shop import PROVIDER, Payments, app, checkout, paid
+
+if TYPE_CHECKING:
+    from payment_sandbox import PaymentSandbox
+
+
+@pytest.fixture
+def sandbox(payment_sandbox: "PaymentSandbox") -> "Iterator[PaymentSandbox]":
+    """A project that gets what the shop sends to its provider."""
+    with requests.Session() as session:
+        session.auth = (payment_sandbox.api_key, "")
+        Payments.session = session
+        payment_sandbox.intercept(PROVIDER)
+        payment_sandbox.deliver_to(app)
+        yield payment_sandbox
+    Payments.session = requests
+
+
+@pytest.mark.parametrize("number", range(int(os.environ["BENCH_TESTS"])))
+def test_a_payment(sandbox: "PaymentSandbox", number: int) -> None:
+    """Create, pay, webhook, assert."""
+    order_id = checkout()
+    sandbox.act(order_id)
+    assert order_id in paid
