@@ -35,16 +35,6 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    (built,) = folder.glob("*.whl")
-    return built
-
-
 def installed(folder: Path, wheel: Path, project: str, versions: dict[str, str]) -> Path:
     """The programs of a new environment with the wheel and what the project requires."""
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)

@@ -17,16 +17,6 @@ from tests.support.documentation import ROOT, SHOP, of, run_command
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
-    (built,) = folder.glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of a new environment with the wheel; dependencies come from this environment.
 

@@ -1,5 +1,6 @@
 """The receiver of webhooks: answers in sequence, delays, and waiting for the nth."""
 
+import json
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_python_s_durations(given: timedelta) -> None:
 def test_negative_durations() -> None:
     """Are refused before they are sent."""
     with pytest.raises(ValueError, match="a period is not negative: -1 day"):
-        plain({"by": [timedelta(days=-1)]})
+        json.dumps({"by": [timedelta(days=-1)]}, default=plain)
 
 
 def test_times_and_durations_wherever_they_fit(payment_sandbox: PaymentSandbox, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import click
 from payment_sandbox.cli.logs import set_up as set_up_logs
 from payment_sandbox.cli.remote import COMMANDS, scenario_names
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _start(host: str, port: int, **options: Any) -> "Server":
     except (PortTaken, StateRefused) as refused:
         _fail(str(refused))
     except Invalid as invalid:
-        _fail("\npayment-sandbox: ".join(_line(violation) for violation in invalid.violations))
+        _fail("\npayment-sandbox: ".join(violation.placed() for violation in invalid.violations))
     gc.freeze()
     gc.enable()
     server.start()
@@ -208,11 +208,11 @@ def check(files: tuple[Path, ...]) -> None:
     for file in files:
         try:
             scenario, warnings = check_file(file)
-            lines = [_line(warning._replace(message=f"warning: {warning.message}")) for warning in warnings]
+            lines = [warning._replace(message=f"warning: {warning.message}").placed() for warning in warnings]
             print("\n".join([*lines, f"{file}: {scenario.name} is fine, rules: {len(scenario.rules)}"]))
         except Invalid as invalid:
             wrong += 1
-            print("\n".join(_line(violation) for violation in invalid.violations))
+            print("\n".join(violation.placed() for violation in invalid.violations))
     sys.exit(1 if wrong else 0)
 
 
@@ -245,11 +245,6 @@ def completion(shell: str) -> None:
 
 for _command in COMMANDS:
     commands.add_command(_command)
-
-
-def _line(violation: Violation) -> str:
-    place = ":".join(str(part) for part in (violation.file, violation.line, violation.column) if part)
-    return " ".join(filter(None, [f"{place}:" if place else "", violation.path, violation.message]))
 
 
 def _fail(sentence: str) -> NoReturn:

@@ -57,10 +57,7 @@ def _refused(refused: "SandboxError", file: Path | None) -> list[str]:
     placed = [found for found in refused.violations if found.line is not None]
     if file is None or not placed:
         return [f"{refused.status}: {refused.value}"]
-    return [
-        " ".join(filter(None, [f"{file}:{found.line}:{found.column}:", found.path, found.message]))
-        for found in placed
-    ]
+    return [found.in_file(file) for found in placed]
 
 
 def _fail(*sentences: str) -> NoReturn:

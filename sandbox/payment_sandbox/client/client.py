@@ -6,6 +6,7 @@
 Every method raises ``SandboxError`` if the server refuses the call; it lists all violations.
 """
 
+import json
 from collections.abc import Generator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ Json = dict[str, Any]
 """A JSON object, as received."""
 
 REFUSED: Final = 400
+JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 FILES: Final = (".yaml", ".yml", ".json")
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
@@ -75,14 +77,14 @@ class SandboxClient:
         headers, auth = {}, (self.api_key, "")
         if path == "/control/projects/" and self._control_token is not None:
             headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
-        if isinstance(body, bytes):
-            headers["Content-Type"] = YAML
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body, default=plain).encode()
+        if body is not None:
+            headers["Content-Type"] = YAML if data is body else JSON
         try:
             return self._session.request(
                 method,
                 f"{self.base_url}{path}",
-                json=None if isinstance(body, bytes) else plain(body),
-                data=body if isinstance(body, bytes) else None,
+                data=data,
                 params=given(**(query or {})),
                 headers=headers,
                 auth=auth,

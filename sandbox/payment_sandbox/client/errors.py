@@ -16,6 +16,11 @@ class Violation(NamedTuple):
     line: int | None = None  # in a document that was sent as YAML
     column: int | None = None
 
+    def in_file(self, file: object) -> str:
+        """The violation in a line, with its place in the file that was sent."""
+        place = f"{file}:{self.line or 1}:{self.column or 1}:"
+        return " ".join(filter(None, [place, self.path, self.message]))
+
 
 class SandboxError(Exception):
     """A call was refused; nothing has changed."""
@@ -42,10 +47,7 @@ class SandboxError(Exception):
 
     def in_file(self, path: str) -> "SandboxError":
         """The same refusal, whose message names the file and each place in it."""
-        places = [
-            f"{path}:{found.line or 1}:{found.column or 1}: {found.path} {found.message}"
-            for found in self.violations
-        ]
+        places = [found.in_file(path) for found in self.violations]
         self.args = ("\n".join([f"{path}: {self.args[0]}", *places]),)
         return self
 

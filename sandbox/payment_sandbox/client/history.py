@@ -6,12 +6,10 @@ from typing import Final
 from payment_sandbox.client import answers
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.review import review
+from payment_sandbox.projects.default_scenario import DEFAULT
 
 UNTOLD: Final = "HOOK-03"
 """The rule of findings about statuses that nobody was told."""
-
-DEFAULT: Final = "default"
-"""The scenario of trigger values; that none of them was used is no news."""
 
 
 def timeline(client: SandboxClient) -> Iterator[str]:
@@ -72,7 +70,7 @@ def _decision(decision: answers.Decision) -> Iterator[str]:
     nearest = decision.get("nearest")
     if decision["rule"] is not None:
         yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
-    elif nearest and decision["scenario"] != DEFAULT:
+    elif nearest and decision["scenario"] != DEFAULT:  # that no trigger value was used is no news
         differs = "; ".join(
             f"{found['condition']} expected {found['expected']}, was {found['actual']}"
             for found in nearest["differs"]

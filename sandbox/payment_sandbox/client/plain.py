@@ -6,9 +6,10 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """A value for JSON, at any depth: ``timedelta`` as ``P1DT2S``, ``datetime`` as ISO 8601.
+    """What JSON has no form for, as something that it has: for the encoder, which finds it at any depth.
 
     Raises:
+        TypeError: it has no such form.
         ValueError: a period is negative.
     """
     if isinstance(value, timedelta):
@@ -16,10 +17,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} {value!r} is not a value of JSON")
 
 
 def period(duration: timedelta) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.happenings import EVIDENCE_FORMAT
+from payment_sandbox.projects.default_scenario import DEFAULT
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MERCHANT_API: Final = "/v1/"  # a path from a file must not lead to another host
@@ -99,7 +100,7 @@ class Replay:
         made = server.call("POST", "/control/projects/", settings)
         self._project_id: str = made["project_id"]
         self._sandbox = SandboxClient(server.base_url, made["api_key"])
-        if snapshot["scenario"].get("name") != "default":
+        if snapshot["scenario"].get("name") != DEFAULT:
             self._sandbox.call("PUT", "/control/scenario/", snapshot["scenario"])
         self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
 

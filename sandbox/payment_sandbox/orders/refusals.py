@@ -24,6 +24,11 @@ class Violation(NamedTuple):
     column: int | None = None
     rule: str | None = None
 
+    def placed(self) -> str:
+        """The error in a line, with its place in a file if it has one."""
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
+        return " ".join(filter(None, [f"{place}:" if place else "", self.path, self.message]))
+
 
 class Invalid(Exception):
     """The request is malformed, or not covered by the merchant's contract; lists all violations."""

@@ -2,10 +2,12 @@
 
 import socket
 from typing import Final
+from urllib.parse import SplitResult
 
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 (recognized, not bound)
 SOMEBODY_ELSE: Final = "192.0.2.1"  # reserved for documentation: it belongs to nobody
 CONNECTIONS_QUEUED: Final = 1024
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class PortTaken(Exception):
@@ -30,6 +32,11 @@ def bind(host: str, port: int) -> socket.socket:
         bound.close()
         raise PortTaken(f"cannot listen on {host}:{port}: {error}") from error
     return bound
+
+
+def port_of(parts: SplitResult) -> int:
+    """The port of a URL, also if it does not say one."""
+    return parts.port or DEFAULT_PORTS.get(parts.scheme, 80)
 
 
 def url_of(host: str, port: int) -> str:

@@ -7,6 +7,8 @@ from http.client import RemoteDisconnected
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from payment_sandbox.serving.binding import port_of
+
 NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
 CLOSED: Final = "{address} closed the connection without a response"
 SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first that fits
@@ -21,7 +23,6 @@ SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first that fits
     (TimeoutError, "{address} did not answer in time"),
     (OSError, "{address} cannot be reached: {cause.strerror}"),
 )
-DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def trouble(error: BaseException, url: str) -> str:
@@ -39,7 +40,7 @@ def address_of(url: str) -> str:
     """The host and port of a URL."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{host}:{parts.port or DEFAULT_PORTS.get(parts.scheme, 80)}"
+    return f"{host}:{port_of(parts)}"
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
 
+from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.wsgi import variable_of
 
 if TYPE_CHECKING:
@@ -58,20 +59,24 @@ def _in_order(written: list[bytes], pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield from written
 
 
+def host_of(parts: SplitResult) -> str:
+    """The ``Host`` header of a request to a URL."""
+    return parts.netloc.rpartition("@")[2]
+
+
 def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str, Any]:
     """Build a request's environment as a server does (PEP 3333)."""
     parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
     environ = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
         "PATH_INFO": unquote_to_bytes(parts.path or "/").decode("latin-1"),
         "QUERY_STRING": quote(parts.query, safe=URL_SAFE),
         "SERVER_NAME": parts.hostname or "",
-        "SERVER_PORT": str(port),
+        "SERVER_PORT": str(port_of(parts)),
         "SERVER_PROTOCOL": "HTTP/1.1",
         "REMOTE_ADDR": "127.0.0.1",
-        "HTTP_HOST": parts.netloc.rpartition("@")[2],
+        "HTTP_HOST": host_of(parts),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": parts.scheme,
         "wsgi.input": BytesIO(body),

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from contextvars import copy_context
 from threading import Event, Thread
 from typing import Any, Final, ParamSpec, TypeVar
@@ -145,8 +144,7 @@ async def within(work: Work, limit_seconds: float) -> None:
     task.cancel()
     await asyncio.wait({task}, timeout=FAREWELL_SECONDS)
     if task.done() and not task.cancelled():
-        with suppress(Exception):  # what it raises in its end comes too late
-            task.result()
+        task.exception()  # it comes too late, but asyncio reports what nobody asks for
     raise TimeLimit
 
 

@@ -212,22 +212,3 @@ def needs_project(metafunc: pytest.Metafunc) -> bool:
     is_asked = any(item.get_closest_marker(name) is not None for name in ASKING)
     is_asked = is_asked or bool(item.config.getini("payment_intercept"))
     return is_asked and not any(name in metafunc.fixturenames for name in FIXTURES)
-
-
-def wrong_files(config: pytest.Config) -> list[str]:
-    """The mistakes in the scenario files of the suite's folders, each with its place."""
-    from payment_sandbox.operations.review_scenario import check_file
-    from payment_sandbox.orders.refusals import Invalid
-    from payment_sandbox.scenarios.catalogue import scenario_files
-
-    told: list[str] = []
-    for folder in scenario_folders(config):
-        for file in scenario_files(folder):
-            try:
-                check_file(file)
-            except Invalid as invalid:
-                told += [
-                    f"{file}:{found.line or 1}:{found.column or 1}: {found.path} {found.message}"
-                    for found in invalid.violations
-                ]
-    return told

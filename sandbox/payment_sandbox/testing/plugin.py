@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
@@ -75,31 +75,22 @@ def payment_sandbox(
         yield project
 
 
-@pytest.fixture(scope="class")
-def class_payment_sandbox(
-    request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
-) -> "Iterator[PaymentSandbox]":
-    """A project for all tests of a class."""
-    with _project(payment_sandbox_server, request.node) as project:
-        yield project
+def _shared(scope: Literal["class", "module", "session"]) -> Any:
+    """A fixture: one project for all tests of a class, a module or a session."""
+
+    def shared(
+        request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
+    ) -> "Iterator[PaymentSandbox]":
+        with _project(payment_sandbox_server, request.node) as project:
+            yield project
+
+    shared.__doc__ = f"A project for all tests of a {scope}."
+    return pytest.fixture(scope=scope, name=f"{scope}_payment_sandbox")(shared)
 
 
-@pytest.fixture(scope="module")
-def module_payment_sandbox(
-    request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
-) -> "Iterator[PaymentSandbox]":
-    """A project for all tests of a module."""
-    with _project(payment_sandbox_server, request.node) as project:
-        yield project
-
-
-@pytest.fixture(scope="session")
-def session_payment_sandbox(
-    request: pytest.FixtureRequest, payment_sandbox_server: "PaymentSandboxServer"
-) -> "Iterator[PaymentSandbox]":
-    """A project for all tests of a session."""
-    with _project(payment_sandbox_server, request.node) as project:
-        yield project
+class_payment_sandbox = _shared("class")
+module_payment_sandbox = _shared("module")
+session_payment_sandbox = _shared("session")
 
 
 @pytest.fixture

@@ -201,9 +201,10 @@ class PaymentSandbox:
                 self.client.delete_project()
         self._close_receiver()
         self.session.close()
-        for name in ("httpx_transport", "pool_manager"):
-            if name in self.__dict__:  # it was used
-                getattr(getattr(self, name), "close" if name == "httpx_transport" else "clear")()
+        if "httpx_transport" in self.__dict__:  # it was used
+            self.httpx_transport.close()
+        if "pool_manager" in self.__dict__:
+            self.pool_manager.clear()
 
     def _close_receiver(self) -> None:
         if self._receiver is not None:

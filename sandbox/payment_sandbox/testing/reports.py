@@ -26,8 +26,23 @@ def started(config: pytest.Config, base_url: str | None, control_token: str | No
     except SandboxNotFound as missing:
         problem = str(missing)
     except Invalid as invalid:
-        problem = "\n".join(options.wrong_files(config)) or str(invalid)
+        problem = "\n".join(_wrong_files(config)) or str(invalid)
     pytest.fail(problem, pytrace=False)
+
+
+def _wrong_files(config: pytest.Config) -> list[str]:
+    """The mistakes in the scenario files of the suite's folders, each with its place."""
+    from payment_sandbox.operations.review_scenario import check_file  # here, because few suites need them
+    from payment_sandbox.scenarios.catalogue import scenario_files
+
+    lines: list[str] = []
+    for folder in options.scenario_folders(config):
+        for file in scenario_files(folder):
+            try:
+                check_file(file)
+            except Invalid as invalid:
+                lines += [violation.placed() for violation in invalid.violations]
+    return lines
 
 
 def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str) -> None:

@@ -14,10 +14,10 @@ from payment_sandbox.operations.review.evidence import (
     line_of_attempt,
 )
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.epoch import Epoch
 
 ACCEPTED: Final = (200, 201)  # their addresses are valid
-DEFAULT: Final = "default"  # its rules are trigger values, which most orders do not use
 PLAIN_ON_TLS: Final = "speaks plain http"
 
 

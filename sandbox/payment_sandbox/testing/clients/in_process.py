@@ -74,33 +74,33 @@ class InProcess:
             TookTooLong: a fault delayed the response for longer than the caller waits.
         """
         project = self._server.registry.find(key)
-        waits = project is not None and self._waits(project)
+        receiver = self._receiver_of(project)
+        waits = project is not None and self._waits(project, receiver)
         begun_seconds, is_settled = monotonic_seconds(), True
         with self._server.services.courier.waiting() if waits else nullcontext():
             answer = self._answered(environment(method, url, headers, body))
             taken_seconds = monotonic_seconds() - begun_seconds
-            if project is not None and waits and not project.epoch.is_advancing:
-                is_settled = project.settle(SETTLE_SECONDS)
-                self._raise_outcome(project)
+            if project is not None and waits:
+                is_settled = _settled(project, receiver)
         if timeout_seconds is not None and taken_seconds > timeout_seconds:
             raise TookTooLong(timeout_seconds)
         if isinstance(answer, CutOff):
             raise answer
         return answer if is_settled else _with_warning(answer, project)
 
-    def _waits(self, project: "Project") -> bool:
+    def _receiver_of(self, project: "Project | None") -> Receiver | None:
+        """The application in this process that gets the project's webhooks."""
+        if project is None:
+            return None
+        found = self._server.services.courier.receiver_of(project.project_id)
+        return found if isinstance(found, Receiver) else None
+
+    def _waits(self, project: "Project", receiver: Receiver | None) -> bool:
         """Whether a call waits for webhooks; a handler's must not, as its own webhook is among them."""
-        receiver = self._server.services.courier.receiver_of(project.project_id)
-        if isinstance(receiver, Receiver):
+        if receiver is not None:
             return not receiver.may_have_called()
         # a shop behind a socket: whatever another thread calls meanwhile may come from its handler
         return current_thread() is self._tests_thread or not project.epoch.outbox.is_delivering
-
-    def _raise_outcome(self, project: "Project") -> None:
-        """Raise what a handler raised for the test."""
-        receiver = self._server.services.courier.receiver_of(project.project_id)
-        if isinstance(receiver, Receiver):
-            receiver.raise_outcome()
 
     def _answered(self, environ: dict[str, Any]) -> Answer | CutOff:
         try:
@@ -118,6 +118,16 @@ class InProcess:
                 cut.begun = _answered(heads[-1], found) if any(found) else None
                 raise
         return _answered(heads[-1], found)
+
+
+def _settled(project: "Project", receiver: Receiver | None) -> bool:
+    """Wait for the webhooks of a project, and raise what a handler raised for the test; False on timeout."""
+    if project.epoch.is_advancing:  # the advance waits for them
+        return True
+    is_settled = project.settle(SETTLE_SECONDS)
+    if receiver is not None:
+        receiver.raise_outcome()
+    return is_settled
 
 
 def _answered(head: Head, found: list[bytes]) -> Answer:
@@ -144,11 +154,6 @@ def key_in(authorization: str) -> str:
         return b64decode(encoded).decode().partition(":")[0]
     except ValueError:
         return ""
-
-
-def key_of(headers: Pairs) -> str:
-    """The API key of a request; empty if it has none."""
-    return next((key_in(value) for name, value in headers if name.lower() == "authorization"), "")
 
 
 def path_of(url: str) -> str:

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from payment_sandbox.kernel.masking import MASK, mask
+from payment_sandbox.serving.binding import DEFAULT_PORTS
 from payment_sandbox.testing.clients.in_process import Answer, InProcess
 from payment_sandbox.testing.environments import Pairs
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server
 
-PORTS: Final = {"http": 80, "https": 443}
 UNAUTHORIZED: Final = 401
 NOT_FOUND: Final = 404
 REJECTIONS_MAX: Final = 100
@@ -29,7 +29,7 @@ class Origin(NamedTuple):
     @classmethod
     def of(cls, scheme: str, host: str, port: int | None) -> "Origin":
         """The origin of a connection."""
-        return cls(scheme, host.strip("[]").lower(), port or PORTS[scheme])
+        return cls(scheme, host.strip("[]").lower(), port or DEFAULT_PORTS[scheme])
 
 
 class Provider(NamedTuple):
@@ -46,7 +46,7 @@ class Provider(NamedTuple):
             ValueError: it is not an HTTP address.
         """
         parts = urlsplit(url) if isinstance(url, str) else None
-        if parts is None or parts.scheme not in PORTS or not parts.hostname:
+        if parts is None or parts.scheme not in DEFAULT_PORTS or not parts.hostname:
             raise ValueError(f"intercept takes an address such as {EXAMPLE}, with its scheme; not {url!r}")
         return cls(Origin.of(parts.scheme, parts.hostname, parts.port), parts.path.rstrip("/"))
 

@@ -4,7 +4,6 @@ from base64 import b64encode
 from collections.abc import Mapping
 from http.client import HTTPMessage
 from io import BytesIO
-from json import dumps
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -42,7 +41,6 @@ class DirectSession:
         method: str,
         url: str,
         *,
-        json: Any = None,
         data: bytes | None = None,
         params: Mapping[str, Any],
         headers: Mapping[str, str],
@@ -55,10 +53,9 @@ class DirectSession:
         sent = list({"Content-Type": "application/json", **headers}.items())
         if auth is not None:
             sent.append(("Authorization", f"Basic {b64encode(':'.join(auth).encode()).decode()}"))
-        body = data or (b"" if json is None else dumps(json).encode())
         key = auth[0] if auth is not None else ""
         try:
-            return self._in_process.send(method, asked, sent, body, key, timeout)
+            return self._in_process.send(method, asked, sent, data or b"", key, timeout)
         except (CutOff, TookTooLong) as broken:
             raise _raised(broken) from None
 

@@ -7,6 +7,7 @@ from urllib3 import PoolManager
 from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 
+from payment_sandbox.serving.binding import port_of
 from payment_sandbox.testing.clients.in_process import Answer, InProcess
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.environments import Pairs
@@ -45,7 +46,7 @@ def _pool_class(server: "Server") -> type[HTTPConnectionPool]:
 
     class Connection(HTTPConnection):
         def connect(self) -> None:
-            if (self.host, self.port) != (address.hostname, address.port or 80):
+            if (self.host, self.port) != (address.hostname, port_of(address)):
                 super().connect()
                 return
             sock: Any = MemorySocket(target, self.timeout)

@@ -8,9 +8,11 @@ from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Told
+from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling import CALLING_LOOP
 from payment_sandbox.testing.deadlines import TimeLimit
+from payment_sandbox.testing.environments import host_of
 from payment_sandbox.testing.loops import LoopThread, OwnLoop, is_running_here, new_event, within
 from payment_sandbox.testing.shops.posted import Posted, limited
 from payment_sandbox.testing.shops.tracebacks import logged, note
@@ -61,8 +63,7 @@ class Exchanged:
     def _scope(self) -> dict[str, Any]:
         parts = urlsplit(self.posted.url)
         path = parts.path or "/"
-        host = parts.netloc.rpartition("@")[2]
-        sent = {"host": host, "content-length": str(len(self.posted.body))}
+        sent = {"host": host_of(parts), "content-length": str(len(self.posted.body))}
         sent |= {name.lower(): value for name, value in self.posted.headers}
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent.items()]
         return {
@@ -77,7 +78,7 @@ class Exchanged:
             "root_path": "",
             "headers": headers,
             "client": ("127.0.0.1", 0),
-            "server": (parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)),
+            "server": (parts.hostname or "", port_of(parts)),
             "extensions": {},
         }
 

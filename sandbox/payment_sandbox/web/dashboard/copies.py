@@ -7,6 +7,7 @@ from typing import Any
 
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.orders.order import Order
+from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import (
     MERCHANT,
@@ -88,7 +89,7 @@ def _lines(
     yield f"def test_order_{order.id[:8]}(payment_sandbox):"
     yield '    """Replays an order from the dashboard."""'
     yield "    sandbox = payment_sandbox"
-    if scenario.name != "default":
+    if scenario.name != DEFAULT:
         yield f"    sandbox.scenario({scenario.name!r})"
     yield '    orders = f"{sandbox.base_url}/v1/orders/"'
     yield f"    body = {_literal(body, 4)}"
