@@ -153,11 +153,14 @@ def test_the_shop_s_retries_and_sessions_work(payment_sandbox: PaymentSandbox) -
     assert [entry["status"] for entry in payment_sandbox.client.journal()] == [503, 201, 404]
 
 
-@pytest.mark.parametrize("url", ["api.provider.example", "ftp://api.provider.example", "https://"])
-def test_an_address_that_is_none(payment_sandbox: PaymentSandbox, url: str) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["api.provider.example", "ftp://api.provider.example", "https://", "https://api.example:99999", None],
+)
+def test_an_address_that_is_none(payment_sandbox: PaymentSandbox, url: object) -> None:
     """Is refused with an example."""
     with pytest.raises(ValueError, match=re.escape(f"such as {PROVIDER}, with its scheme")):
-        payment_sandbox.intercept(url)
+        payment_sandbox.intercept(url)  # type: ignore[arg-type]
 
 
 MARKED = """

@@ -147,3 +147,11 @@ def test_the_host_of_webhooks(payment_sandbox: PaymentSandbox) -> None:
     payment_sandbox.deliver_to(note, host="shop.local")
     visited(webhook_url="https://shop.example:8443/hook")
     assert hosts == ["testserver", "shop.example:8443", "shop.local"]
+
+
+@pytest.mark.parametrize("host", [5, "", "two words", "a\r\nX: y", "http://shop.example"])
+def test_a_host_that_is_none(payment_sandbox: PaymentSandbox, host: Any) -> None:
+    """It would break the request, or be refused by every framework."""
+    with pytest.raises(ValueError, match="but must be a host name such as"):
+        payment_sandbox.deliver_to(Flask("shop"), host=host)
+    payment_sandbox.deliver_to(Flask("shop"), host="[::1]:8000")

@@ -70,6 +70,12 @@ def test_statuses_that_are_none(webhook_receiver: WebhookReceiver, statuses: tup
         webhook_receiver.answer_with(*statuses)
 
 
+def test_there_is_no_webhook_before_the_first(webhook_receiver: WebhookReceiver) -> None:
+    """Numbers begin with 1."""
+    with pytest.raises(ValueError, match="nth is 0, but the first webhook is number 1"):
+        webhook_receiver.wait_for("x", nth=0)
+
+
 PERIODS = {
     timedelta(): "PT0S",
     timedelta(minutes=30): "PT1800S",

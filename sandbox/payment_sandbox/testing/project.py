@@ -149,7 +149,7 @@ class PaymentSandbox:
 
         Raises:
             TypeError: ``app`` is something else.
-            ValueError: ``webhook_url`` is not an HTTP URL, or ``thread`` is something else.
+            ValueError: ``webhook_url`` is not an HTTP URL, or ``host`` or ``thread`` is something else.
             RuntimeError: the server runs in another process.
         """
         if thread not in (WAITING, OWN):

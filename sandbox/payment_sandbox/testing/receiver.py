@@ -95,7 +95,10 @@ class WebhookReceiver:
 
         Raises:
             TimeoutError: it did not; the message says how many did, and for which other orders.
+            ValueError: ``nth`` is less than 1.
         """
+        if nth < 1:
+            raise ValueError(f"nth is {nth}, but the first webhook is number 1")
         limit_seconds = seconds(timeout_seconds)
 
         def found() -> list[ReceivedWebhook]:

@@ -45,10 +45,17 @@ class Provider(NamedTuple):
         Raises:
             ValueError: it is not an HTTP address.
         """
-        parts = urlsplit(url) if isinstance(url, str) else None
-        if parts is None or parts.scheme not in DEFAULT_PORTS or not parts.hostname:
-            raise ValueError(f"intercept takes an address such as {EXAMPLE}, with its scheme; not {url!r}")
-        return cls(Origin.of(parts.scheme, parts.hostname, parts.port), parts.path.rstrip("/"))
+        wanted = f"intercept takes an address such as {EXAMPLE}, with its scheme; not {url!r}"
+        if not isinstance(url, str):
+            raise ValueError(wanted)
+        parts = urlsplit(url)
+        if parts.scheme not in DEFAULT_PORTS or not parts.hostname:
+            raise ValueError(wanted)
+        try:
+            origin = Origin.of(parts.scheme, parts.hostname, parts.port)
+        except ValueError as error:  # of the port
+            raise ValueError(f"{wanted}: {error}") from None
+        return cls(origin, parts.path.rstrip("/"))
 
 
 class Rejections:

@@ -1,5 +1,6 @@
 """Webhooks for a merchant's application in this process."""
 
+import re
 from collections.abc import Callable
 from threading import current_thread, get_ident, main_thread
 from typing import Any, Final
@@ -20,6 +21,7 @@ from payment_sandbox.testing.shops.tracebacks import (
     traceback_of,
 )
 
+HOST: Final = re.compile(r"[\w.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
 ELSEWHERE: Final = (
     "It ran on the thread {here}, not on the test's ({tests}): the call that led to this webhook was made on "
     "another thread, or over a socket. A connection or transaction of the test is not visible there. Make "
@@ -43,7 +45,10 @@ class Receiver:
 
         Raises:
             TypeError: it is neither a WSGI nor an ASGI application.
+            ValueError: ``host`` is not a host name, with or without a port.
         """
+        if host is not None and not (isinstance(host, str) and HOST.fullmatch(host)):
+            raise ValueError(f"host is {host!r}, but must be a host name such as shop.example:8443")
         self._shop = shop_of(application)
         self._host = host
         self._is_here = is_here
