@@ -80,7 +80,7 @@ def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
     [
         (["serve", "--port", "many"], "'--port'"),
         (["serve", "--prot", "1"], "No such option"),
-        (["sevre"], "No such command 'sevre'"),
+        (["sevre"], "there is no command 'sevre'; did you mean 'serve'?"),
         (["check"], "Missing argument"),
         (["serve", "--log-format", "xml"], "'--log-format'"),
         (["serve", "--allow-host", "http://pay.example"], "--allow-host"),

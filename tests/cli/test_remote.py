@@ -74,7 +74,7 @@ def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["act", "nothing", "customer", "pay"], "404: there is no order 'nothing'"),
+        (["act", "nothing", "customer", "pay"], "no order begins with 'nothing'"),
         (["clock", "--to", "2001-01-01T00:00:00Z"], "is before now"),
         (["scenario", "no-such"], "not a known scenario"),
         (["scenario", "no-such.yaml"], "cannot read no-such.yaml"),

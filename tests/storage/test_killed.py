@@ -1,18 +1,15 @@
 """A server that is killed at any moment has lost nothing that it acknowledged."""
 
-import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import requests
 
+from tests.support.nursery import Nursery
 from tests.support.shop import Shop
 
 RUNS = int(os.environ.get("SANDBOX_KILL_RUNS", "8"))
@@ -20,66 +17,6 @@ KILLS_PER_RUN = 26  # 208 in all, by default
 CLIENTS = 4
 KEY = "sandbox-key"
 FINAL = ("completed", "cancelled", "error", "expired")
-
-NURSERY = """
-import json, os, signal, sys
-from pathlib import Path
-from payment_sandbox.serving.server import Server
-
-# Imported once, forked for each life: a start takes milliseconds, and a kill is a kill.
-for path in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        server = Server(state=Path(path.strip()), clock="frozen")
-        server.start()
-        print(json.dumps({"url": server.url, "pid": os.getpid()}), flush=True)
-        signal.pause()
-    os.waitpid(child, 0)
-    print(json.dumps({"ended": child}), flush=True)
-"""
-
-
-class Life(NamedTuple):
-    """One process that serves until it is killed."""
-
-    url: str
-    pid: int
-
-
-class Nursery:
-    """Starts one server after the other on the same file."""
-
-    def __init__(self, state: Path) -> None:
-        self._state = state
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", NURSERY],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def begin(self) -> Life:
-        """Start a server and wait until it serves."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{self._state}\n")
-        self._process.stdin.flush()
-        return Life(**self._told())
-
-    def kill(self, life: Life) -> None:
-        """Kill it, and wait until it is gone."""
-        os.kill(life.pid, signal.SIGKILL)
-        assert self._told() == {"ended": life.pid}
-
-    def close(self) -> None:
-        """No more servers."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
-
-    def _told(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        told: dict[str, Any] = json.loads(self._process.stdout.readline())
-        return told
 
 
 class Books:

@@ -43,7 +43,7 @@ def run_command(command: list[str], folder: Path, **more: str) -> subprocess.Com
     return subprocess.run(
         command,
         cwd=folder,
-        env=environment(**more),
+        env=environment(XDG_STATE_HOME=str(folder / ".state"), **more),
         capture_output=True,
         text=True,
         timeout=120,

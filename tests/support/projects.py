@@ -7,7 +7,8 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.clock import RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import Identity, Project
+from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.services import Services, Unattended
 from payment_sandbox.projects.settings import Settings, check_scenario_settings

@@ -26,7 +26,7 @@ Answer = Callable[[Received], int | tuple[int, dict[str, str]]]
 class Shop:
     """Answers 200 until ``answer`` is set to something else."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.received: list[Received] = []
         self.answer: Answer = lambda received: 200
         self.says = b"noted"
@@ -58,7 +58,7 @@ class Shop:
             daemon_threads = True
             request_queue_size = 256
 
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = Server(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()

@@ -6,103 +6,35 @@
 Every method raises ``SandboxError`` if the server refuses the call; it lists all violations.
 """
 
-import json
 from collections.abc import Generator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from payment_sandbox.client import answers
+from payment_sandbox.client.calling import TIMEOUT_SECONDS, Calls, refuse
 from payment_sandbox.client.clock import Advance, SandboxClock, given
-from payment_sandbox.client.errors import SandboxError, Violation, plainly
-from payment_sandbox.client.plain import plain, seconds
+from payment_sandbox.client.errors import SandboxError, Violation
+from payment_sandbox.client.overviews import OrderOverview, OrderRow
+from payment_sandbox.client.plain import seconds
 from payment_sandbox.client.streams import Event, events_of
-from payment_sandbox.client.transport import Transport
-from payment_sandbox.serving.sessions import direct_session
-
-if TYPE_CHECKING:
-    import requests
 
 __all__ = ["Advance", "Event", "Json", "SandboxClient", "SandboxClock", "SandboxError", "Violation"]
 
 Json = dict[str, Any]
 """A JSON object, as received."""
 
-REFUSED: Final = 400
-JSON: Final = "application/json"
-YAML: Final = "application/yaml"
 FILES: Final = (".yaml", ".yml", ".json")
-TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
 
 
-class SandboxClient:
+class SandboxClient(Calls):
     """One project of a running sandbox."""
 
-    def __init__(
-        self,
-        base_url: str,
-        api_key: str,
-        *,
-        session: Transport | None = None,
-        control_token: str | None = None,
-    ) -> None:
-        """Call the server at ``base_url`` as the project of ``api_key``.
-
-        Uses ``session`` if given, else its own session without proxies.
-        """
-        self.base_url = base_url.rstrip("/")
-        self.api_key = api_key
-        self.clock = SandboxClock(self.call)
-        self._control_token = control_token
-        self._session = session or direct_session()
-
-    # Calls
-
-    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
-        """Make any call of the merchant or control API; return the parsed body. Bytes are sent as YAML.
-
-        Raises:
-            SandboxError: the server refused the call.
-        """
-        answer = self._send(method, path, body, query)
-        _refuse(answer)
-        return answer.json() if answer.content else {}
-
-    def exchange(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Make any call; return the status and the parsed body, also if the server refused it."""
-        answer = self._send(method, path, body)
-        return answer.status_code, answer.json() if answer.content else None
-
-    def _send(self, method: str, path: str, body: Any, query: Mapping[str, Any] | None = None) -> Any:
-        headers, auth = {}, (self.api_key, "")
-        if path == "/control/projects/" and self._control_token is not None:
-            headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body, default=plain).encode()
-        if body is not None:
-            headers["Content-Type"] = YAML if data is body else JSON
-        try:
-            return self._session.request(
-                method,
-                f"{self.base_url}{path}",
-                data=data,
-                params=given(**(query or {})),
-                headers=headers,
-                auth=auth,
-                timeout=TIMEOUT_SECONDS,
-                allow_redirects=False,
-            )
-        except OSError as error:  # all exceptions of requests are
-            raise plainly(error, self.base_url) from None
+    # The project
 
     def health(self) -> answers.Health:
         """Return ``{"status": "ok", "version": …}`` once the server is ready (CTL-05)."""
         return self.call("GET", "/health/")
-
-    def close(self) -> None:
-        """Close the connections, which clients created by this one share; the next call opens new ones."""
-        self._session.close()
-
-    # The project
 
     def projects(self) -> list[answers.Project]:
         """List the server's projects without their keys; needs the control token if the server has one."""
@@ -184,6 +116,27 @@ class SandboxClient:
         """Return an order as the merchant sees it."""
         return self.call("GET", f"/v1/orders/{order_id}/")
 
+    def orders(
+        self,
+        *,
+        status: str | None = None,
+        method: str | None = None,
+        text: str | None = None,
+        limit: int | None = None,
+    ) -> list[OrderRow]:
+        """List orders, newest first; ``text`` is looked for in ids, numbers, names and e-mail addresses."""
+        return self._items(
+            "/control/orders/", {"status": status, "method": method, "text": text, "limit": limit}
+        )
+
+    def overview(self, order_id: str) -> OrderOverview:
+        """Return an order with what is possible and due now, its webhooks and pages; the journal skips it."""
+        return self.call("GET", f"/control/orders/{order_id}/")
+
+    def timeline(self, order_id: str | None = None) -> list[answers.Happening]:
+        """List all that happened, causes before effects."""
+        return self._items("/control/timeline/", {"order_id": order_id})
+
     def status(self, order_id: str) -> str | None:
         """Return an order's status without a journal entry; None if the order no longer exists."""
         try:
@@ -264,7 +217,7 @@ class SandboxClient:
         """
         url = f"{self.base_url}/control/events/"
         answer = self._session.get(url, auth=(self.api_key, ""), timeout=TIMEOUT_SECONDS, stream=True)
-        _refuse(answer)  # the server is streaming once it has sent its headers
+        refuse(answer)  # the server is streaming once it has sent its headers
         return events_of(answer)
 
     def rules(self) -> list[answers.Rule]:
@@ -279,13 +232,3 @@ class SandboxClient:
     def _items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Any]:
         found: list[Any] = self.call("GET", path, query=query)["items"]
         return found
-
-
-def _refuse(answer: "requests.Response") -> None:
-    if answer.status_code < REFUSED:
-        return
-    try:
-        error = answer.json().get("error", {})
-    except ValueError:
-        error = {}
-    raise SandboxError(answer.status_code, error)

@@ -16,7 +16,7 @@ def timeline(client: SandboxClient) -> Iterator[str]:
     """Yield requests and responses, deeds, statuses, webhooks, and what went wrong; causes come first."""
     journal = {entry["id"]: entry for entry in client.journal()}
     urls = {webhook["id"]: webhook["url"] for webhook in client.webhooks()}
-    items = client.call("GET", "/control/timeline/")["items"]
+    items = client.timeline()
     yield f"sandbox time is {client.clock.now.isoformat()}, scenario {client.project()['scenario']}"
     answered = {item["cause"]: item for item in items if item["kind"] == "webhook-response"}
     for item in items:

@@ -23,6 +23,7 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import cut_text
+from payment_sandbox.projects.relay import Label, Offer
 from payment_sandbox.version import __version__
 
 ERROR_KEPT_MAX: Final = 500  # characters
@@ -35,12 +36,16 @@ HEADERS: Final = {
 
 
 class PreparedAttempt(NamedTuple):
-    """A prepared attempt; if ``reply`` is set, the outcome is decided and nothing is sent."""
+    """A prepared attempt; if ``reply`` is set, the outcome is decided and nothing is sent.
 
-    delivery_id: str
+    With a ``label``, a listener delivers it.
+    """
+
+    queued: QueuedDelivery
     request: WebhookRequest
     at: datetime
     real_at: datetime
+    label: Label | None = None
     copies: int = 1
     reply: Reply | None = None
 
@@ -53,20 +58,56 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
     """
     with project.edit(epoch) as edit:
         delivery = edit.delivery(queued.delivery_id)
-        if delivery is None or (delivery.state is not DeliveryState.PENDING and not queued.forced):
+        if delivery is None or _is_over(delivery, queued):
             return None
         effect = _effect(edit, delivery)
         if not queued.forced and _is_postponed(edit, delivery, effect):
             return None
+        decided, forward_to = _decided(effect), edit.settings.forward_to
+        label = _label(project, epoch, delivery, queued) if forward_to and decided is None else None
+        if label is not None and project.relay.leave(epoch, queued):
+            _tell_waiting(edit, delivery)
+            return None
         body = {"event": "status_changed", "order_id": delivery.order_id, "project_id": project.project_id}
         return PreparedAttempt(
-            delivery.id,
-            WebhookRequest(delivery.url, HEADERS, json.dumps(body).encode()),
+            queued,
+            WebhookRequest(forward_to or delivery.url, HEADERS, json.dumps(body).encode()),
             edit.now,
             project.services.real.wall_now(),
+            label,
             copies=effect.get("duplicate", 1),
-            reply=_decided(effect),
+            reply=decided,
         )
+
+
+def offers_of(prepared: PreparedAttempt, label: Label) -> list[Offer]:
+    """The offers of an attempt to a listener, one for each copy."""
+    order_id = prepared.queued.order_id
+    return [
+        Offer(label._replace(copy=copy), order_id, prepared.request, prepared.at)
+        for copy in range(1, prepared.copies + 1)
+    ]
+
+
+def _label(project: Project, epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> Label:
+    webhook = f"{project.identity.origin}-{epoch.number}-{delivery.id}"
+    return Label(webhook, delivery.next_number, copy=1, by_hand=queued.forced)
+
+
+def _tell_waiting(edit: Edit, delivery: Delivery) -> None:
+    label = "a webhook waits for the command listen"
+    edit.publish(
+        "waiting",
+        at=timestamp(edit.now),
+        order_id=delivery.order_id,
+        delivery_id=delivery.id,
+        url=edit.settings.forward_to,
+        label=label,
+    )
+
+
+def _is_over(delivery: Delivery, queued: QueuedDelivery) -> bool:
+    return delivery.state is not DeliveryState.PENDING and not queued.forced
 
 
 def record_attempt(
@@ -80,7 +121,7 @@ def record_attempt(
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
     with project.edit(epoch, prepared.at) as edit:
-        delivery = edit.delivery(prepared.delivery_id)
+        delivery = edit.delivery(prepared.queued.delivery_id)
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
         number = delivery.next_number - is_copy
@@ -97,8 +138,12 @@ def record_attempt(
             **shown,
             state=delivery.state,
             number=number,
+            url=prepared.request.url,
+            order_status=delivery.status,
             status=reply.status,
             error=reply.error,
+            warning=reply.warning,
+            next_at=timestamp(next_at) if next_at is not None else None,
             duration_ms=round(reply.duration_ms, 3),
         )
         edit.release_swapped()

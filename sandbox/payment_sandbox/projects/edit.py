@@ -272,7 +272,7 @@ class Edit:
                 yield Moved(moved.subject_id, moved.before, moved.after)
 
     def _owe(self, order: Order, status: str) -> None:
-        url = order.webhook_url or self.settings.webhook_url
+        url = order.webhook_url or self.settings.webhook_url or self.settings.forward_to
         if url is not None:
             delivery = Delivery(self.ids.uuid("delivery"), order.id, url, status, self.now)
             self.store_delivery(delivery)

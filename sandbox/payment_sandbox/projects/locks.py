@@ -10,7 +10,7 @@ A thread that holds a lock may only acquire locks of a higher rank:
    the order of the edits.
 6. ``OUTBOX``: one per epoch.
 7. ``EVENTS``: one per project.
-8. ``PACER`` and ``THREADS``: inside the server; no other lock is acquired while they are held.
+8. ``PACER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
 
 No thread waits for the network, a receiver or another thread's work while it holds any lock but ``ADVANCE``.
 Tests enable the check (``check_order``), so a lock acquired out of order fails them.
@@ -29,6 +29,7 @@ OUTBOX: Final = 6
 EVENTS: Final = 7
 PACER: Final = 8
 THREADS: Final = 8
+RELAY: Final = 8
 
 _held = local()
 _is_checked = False

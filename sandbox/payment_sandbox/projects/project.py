@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
-from payment_sandbox.projects.clock import Clock, ClockStart
+from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
+from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
+from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, Storage
@@ -29,16 +31,6 @@ class ProjectReset(Refusal):
     rule = "CTL-09"
 
 
-class Identity(NamedTuple):
-    """The identity of a project; its key is stored as a digest only."""
-
-    project_id: str
-    merchant_id: str
-    key_digest: str
-    start: ClockStart
-    has_fixed_key: bool = False  # chosen by the user, who may choose it again
-
-
 class Project:
     """A project: its identity and its current epoch; ``projects.locks`` describes the locks."""
 
@@ -50,6 +42,7 @@ class Project:
         self.services = services
         self.masking = Masking()
         self.events = Events(self.masking)
+        self.relay = Relay(services.real.monotonic_seconds)
         self.is_deleted = False
         self._storage = storage
         self._state_lock = ranked_lock(STATE)
@@ -95,8 +88,13 @@ class Project:
             self.is_deleted = True
             self.epoch.outbox.close()
         self.services.epoch_over(self.epoch.orders_created)
-        self.events.end()
+        self.end_waiting()
         self.services.forget(self)
+
+    def end_waiting(self) -> None:
+        """End all calls that wait for something in this project."""
+        self.events.end()
+        self.relay.wake()
 
     def _swap(self, epoch: Epoch, change: ChangeSet) -> Epoch:
         self._current(None)
@@ -201,6 +199,8 @@ class Project:
         with self.edit() as edit:
             edit.state = edit.state.with_settings(data)
             edit.publish("settings", **data)
+        if not self.settings.forward_to:
+            self.put_back(self.relay.take_left())
 
     # Webhooks
 
@@ -208,6 +208,12 @@ class Project:
         """Queue a webhook."""
         if epoch.outbox.put(queued):
             self.services.carry(self, epoch)
+
+    def put_back(self, left: list[Left]) -> None:
+        """Queue webhooks that have waited for a listener, unless a reset has dropped them."""
+        for epoch, queued in left:
+            if epoch is self.epoch:
+                self.put(epoch, queued)
 
     def release(self, epoch: Epoch, key: int) -> None:
         """Release the webhooks that were held back under ``key``."""

@@ -1,5 +1,6 @@
 """What a project records of what happened: requests, deeds, statuses, agenda events and failures."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
@@ -18,6 +19,7 @@ HEADER_KEPT_MAX: Final = 500  # characters
 MARGIN: Final = 600  # more is stored of a long text, so that a secret at its end is whole when it is masked
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
+REFUSED: Final = 400
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
@@ -41,6 +43,11 @@ def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
     for header in headers:
         name, value = (part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in header)
         yield name if not name.islower() and not name.isupper() else name.title(), value
+
+
+def did_you_mean(name: str, nearest: str | None) -> str:
+    """An unknown name, with the known one that was perhaps meant."""
+    return f"{name} (did you mean {nearest}?)" if nearest else name
 
 
 Cut = TypeVar("Cut", str, bytes)
@@ -116,7 +123,22 @@ class JournalEntry(NamedTuple):
             "status": self.status,
             "rule": self.rule,
             "order_id": self.order_id,
+            "at": timestamp(self.at),
+            "error": self.error(),
+            "unknown": [did_you_mean(name, nearest) for name, nearest in self.unknown],
+            "warnings": list(self.warnings),
+            "fault": self.fault,
         }
+
+    def error(self) -> str | None:
+        """The type and the sentence of a refusal; None if the request succeeded or its body was cut."""
+        if self.status is None or self.status < REFUSED:
+            return None
+        try:
+            error = json.loads(self.response)["error"]
+            return f"{error['type']}: {error['value']}"
+        except (ValueError, LookupError, TypeError):  # made by a fault, or too long to be kept
+            return None
 
     def without_bodies(self) -> "JournalEntry":
         """The entry without its bodies and headers."""

@@ -9,8 +9,9 @@ from typing import Any, Final, Protocol
 from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
+from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
-from payment_sandbox.projects.project import Identity, Project
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
 from payment_sandbox.projects.store import Storage
@@ -87,7 +88,8 @@ class Registry:
                 settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
             project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
             key = api_key or ids.token("key")
-            identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None)
+            origin = format(fresh_seed(), "x")
+            identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
             self.storages.put_server("ids", {"seed": ids.seed, "counts": ids.counts})
             self._ids = ids
             project = Project(
@@ -139,6 +141,7 @@ class Registry:
     def _add(self, project: Project) -> None:
         self._by_digest[project.identity.key_digest] = project
         self._by_id[project.project_id] = project
+        self.services.opened(project)
 
 
 def _both(

@@ -43,6 +43,10 @@ class Services(Protocol):
         """Note that an epoch with this many orders was discarded."""
         ...
 
+    def opened(self, project: "Project") -> None:
+        """Note a project that was created or loaded."""
+        ...
+
     def forget(self, project: "Project") -> None:
         """Drop everything that belongs to a deleted project."""
         ...
@@ -72,6 +76,9 @@ class Unattended:
         """Do nothing."""
 
     def epoch_over(self, orders: int) -> None:
+        """Do nothing."""
+
+    def opened(self, project: "Project") -> None:
         """Do nothing."""
 
     def forget(self, project: "Project") -> None:

@@ -25,6 +25,10 @@ class SettingsForm(Form):
     webhook_url = WebUrl(
         allow_none=True, about="The URL for webhooks, unless an order has its own; null means none."
     )
+    forward_to = WebUrl(
+        allow_none=True,
+        about="Where the command listen forwards all webhooks: they wait for it instead of being sent.",
+    )
     payment_methods = Items(Choice(NAMES), about="The enabled methods; all by default.")
     cards_approved = Flag(about="Whether the merchant may take credit-card payments, stored cards or not.")
     one_click_enabled = Flag(about="Whether cards can be stored for one-click payments.")
@@ -72,6 +76,7 @@ class Settings:
     name: str = ""
     mode: str = TEST
     webhook_url: str | None = None
+    forward_to: str | None = None
     payment_methods: tuple[str, ...] = NAMES
     cards_approved: bool = True
     one_click_enabled: bool = True

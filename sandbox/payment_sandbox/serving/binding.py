@@ -1,11 +1,18 @@
 """Ports and addresses; importing this loads no HTTP server."""
 
+import errno
 import socket
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult
 
 EVERYWHERE: Final = ("0.0.0.0", "::")  # noqa: S104 (recognized, not bound)
-SOMEBODY_ELSE: Final = "192.0.2.1"  # reserved for documentation: it belongs to nobody
+LOOPBACK: Final = "127.0.0.1"
+SOMEBODY_ELSE: Final = (  # reserved for documentation: they belong to nobody
+    (socket.AF_INET, "192.0.2.1"),
+    (socket.AF_INET6, "2001:db8::1"),
+)
 CONNECTIONS_QUEUED: Final = 1024
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -30,8 +37,23 @@ def bind(host: str, port: int) -> socket.socket:
         bound.setblocking(False)
     except (OSError, OverflowError) as error:
         bound.close()
-        raise PortTaken(f"cannot listen on {host}:{port}: {error}") from error
+        raise PortTaken(_why(host, port, error)) from error
     return bound
+
+
+def _why(host: str, port: int, error: Exception) -> str:
+    """Why an address cannot be bound, and what to do."""
+    place = f"cannot listen on {url_of(host, port).partition('://')[2]}"
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        return f"{place}: port {port} is taken; free it, or take any free one with --port 0"
+    if number == errno.EACCES:
+        return f"{place}: this user may not use port {port}; take one over 1023, or a free one with --port 0"
+    if number == errno.EADDRNOTAVAIL:
+        return f"{place}: {host} is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
+    if isinstance(error, socket.gaierror):
+        return f"{place}: the host name {host!r} cannot be resolved; 127.0.0.1 and 0.0.0.0 always work"
+    return f"{place}: {getattr(error, 'strerror', None) or error}"
 
 
 def port_of(parts: SplitResult) -> int:
@@ -39,22 +61,34 @@ def port_of(parts: SplitResult) -> int:
     return parts.port or DEFAULT_PORTS.get(parts.scheme, 80)
 
 
-def url_of(host: str, port: int) -> str:
+def url_of(host: str, port: int, scheme: str = "http") -> str:
     """The address of a server on this host and port."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def reachable_url(host: str, port: int) -> str:
+def reachable_url(host: str, port: int, scheme: str = "http") -> str:
     """The address at which other devices reach a server that listens everywhere; else that of its host."""
-    return url_of(_own_address() if host in EVERYWHERE else host, port)
+    return url_of(next(iter(own_addresses()), LOOPBACK) if host in EVERYWHERE else host, port, scheme)
 
 
-def _own_address() -> str:
-    """This machine's address in its network; loopback if it has none. Nothing is sent to find it."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+def own_addresses() -> list[str]:
+    """This machine's addresses in its networks, the usual one first. Nothing is sent to find them."""
+    found = [_address_towards(family, other) for family, other in SOMEBODY_ELSE]
+    with suppress(OSError):
+        found += [str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None)]
+    return [address for address in dict.fromkeys(found) if address and _is_for_others(address)]
+
+
+def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((SOMEBODY_ELSE, 9))
+            probe.connect((other, 9))
         except OSError:
-            return "127.0.0.1"
-        address: str = probe.getsockname()[0]
-        return address
+            return None
+        return str(probe.getsockname()[0])
+
+
+def _is_for_others(address: str) -> bool:
+    """Whether other machines can use the address; one of a single link needs the name of an interface."""
+    found = ip_address(address.partition("%")[0])
+    return not (found.is_loopback or found.is_link_local or found.is_unspecified)

@@ -200,5 +200,6 @@ class Connection(HttpToolsProtocol):
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         )
         self.transport.write(head.encode() + body)
-        self.transport.write_eof()
+        if self.transport.can_write_eof():  # TLS has no half-closed connections
+            self.transport.write_eof()
         self.loop.call_later(REFUSAL_SECONDS, self.transport.close)

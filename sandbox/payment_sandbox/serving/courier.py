@@ -2,25 +2,24 @@
 
 import logging
 from collections import deque
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from threading import current_thread, get_ident, main_thread
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING
 
 from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
-from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, Send, Undelivered, WebhookRequest
+from payment_sandbox.orders.webhooks import Reply, Send, WebhookRequest
 from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.forwarding import forward
+from payment_sandbox.serving.posting import Posting
+from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.serving.wire import Wire, over_the_wire
+from payment_sandbox.serving.wire import over_the_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +27,17 @@ log = logging.getLogger(__name__)
 class Courier:
     """Delivers the webhooks of all projects; each non-empty outbox has its own thread."""
 
-    def __init__(self, send: "Callable[[WebhookRequest, int], list[Reply]] | None" = None) -> None:
-        """If given, ``send`` gets each request and its number of copies instead of the network."""
+    def __init__(
+        self,
+        send: "Callable[[WebhookRequest, int], list[Reply]] | None" = None,
+        *,
+        trusted: Trust | None = None,
+    ) -> None:
+        """If given, ``send`` gets each request and its number of copies instead of the network.
+
+        ``trusted`` are receivers to trust besides those whom the system trusts.
+        """
+        self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
         self._receivers: dict[str, Send] = {}
@@ -93,6 +101,9 @@ class Courier:
             if prepared.reply is not None:
                 record_attempt(project, epoch, prepared, prepared.reply)
                 return
+            if prepared.label is not None:
+                forward(project, epoch, prepared, prepared.label)
+                return
             replies = self._replies(project.project_id, prepared.request, prepared.copies)
             for copy, reply in enumerate(replies):
                 record_attempt(project, epoch, prepared, reply, is_copy=copy > 0)
@@ -132,79 +143,16 @@ class Courier:
             is_here = project_id in self._here and get_ident() in self._left
             post = _post_here if is_here else self._posted
             return [post(request, receiver).wait() for _ in range(copies)]
-        postings = [self._posted(request, over_the_wire) for _ in range(copies)]
+        postings = [self._posted(request, self._over_the_wire) for _ in range(copies)]
         return [posting.wait() for posting in postings]
 
-    def _posted(self, request: WebhookRequest, send: Send) -> "Posting":
+    def _posted(self, request: WebhookRequest, send: Send) -> Posting:
         posting = Posting(request, send)
         self._threads.run(posting.run)
         return posting
 
 
-def _post_here(request: WebhookRequest, send: Send) -> "Posting":
+def _post_here(request: WebhookRequest, send: Send) -> Posting:
     posting = Posting(request, send)
     posting.run()
     return posting
-
-
-class Posting:
-    """One POST in flight: its status line counts, even if the body fails."""
-
-    def __init__(self, request: WebhookRequest, send: Send) -> None:
-        self._request = request
-        self._send = send
-        self._wire = Wire()
-        self._answer: Future[Reply] = Future()
-        self._begun_seconds = monotonic_seconds()
-        self._status: int | None = None
-        self._warning: str | None = None
-
-    def run(self) -> None:
-        """Send the request; whatever the receiver does, the result is recorded."""
-        try:
-            with self._wire.used():
-                told = self._send(self._request, self._answered)
-        except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
-            if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
-                raise
-            self._answer.set_result(self._failed(error))
-            return
-        if self._warning is not None and told.location:
-            self._warning = f"{self._warning}: this one leads to {told.location}"
-        body = told.body.decode(errors="replace")
-        self._answer.set_result(self._reply(body, traceback=told.traceback))
-
-    def wait(self) -> Reply:
-        """Return the reply, or a timeout error, also for a reply that came too late."""
-        left_seconds = self._begun_seconds + TIMEOUT_SECONDS - monotonic_seconds()
-        try:
-            if left_seconds < 0:
-                raise FutureTimeout
-            return self._answer.result(left_seconds)
-        except FutureTimeout:
-            self._wire.cut()
-            traceback = self._answer.result().traceback if self._answer.done() else None
-            if self._status is not None:
-                self._warning = "the body did not arrive in time"
-                return self._reply(traceback=traceback)
-            return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds", traceback=traceback)
-
-    def _failed(self, error: BaseException) -> Reply:
-        problem, traceback = f"{type(error).__name__}: {error}", None
-        if isinstance(error, Undelivered):
-            problem, traceback = str(error), error.traceback
-        if self._status is None:
-            return self._reply(error=problem, traceback=traceback)
-        self._warning = f"the body is incomplete: {problem.partition(':')[0]}"
-        return self._reply(traceback=traceback)
-
-    def _answered(self, status: int) -> None:
-        if monotonic_seconds() - self._begun_seconds > TIMEOUT_SECONDS:
-            return
-        self._status = status
-        self._warning = "redirects are not followed" if status in REDIRECTS else None
-
-    def _reply(self, body: str = "", error: str | None = None, traceback: str | None = None) -> Reply:
-        duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
-        status = self._status if error is None else None
-        return Reply(duration_ms, status, body, error, self._warning, traceback)

@@ -12,11 +12,14 @@ from uvicorn.server import ServerState
 
 from payment_sandbox.serving.binding import url_of
 from payment_sandbox.serving.connection import IDLE_SECONDS, Connection
+from payment_sandbox.serving.first_byte import begins_with_tls
 from payment_sandbox.serving.gateway import WAITING_MAX, Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from _typeshed.wsgi import WSGIApplication
 
 CONNECTIONS_MAX: Final = 4000
@@ -25,13 +28,16 @@ CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
 FULL_SECONDS: Final = 0.1  # how often a full server looks for connections to close
 STOP_SECONDS: Final = 1.0
+HANDSHAKE_SECONDS: Final = 5.0
 
 
 class HttpServer:
     """Serves on a port that was bound before; connections wait until ``start``."""
 
-    def __init__(self, bound: socket.socket) -> None:
+    def __init__(self, bound: socket.socket, tls: "SSLContext | None" = None) -> None:
+        """With ``tls``, the same port speaks https to clients that begin with it, and http to the others."""
         self._socket = bound
+        self._tls = tls
         host, self.port = bound.getsockname()[:2]
         self.url = url_of(host, self.port)
         self._loop: AbstractEventLoop | None = None
@@ -48,7 +54,7 @@ class HttpServer:
             always_on_threads=always_on_threads,
             waiting_max=min(WAITING_MAX, most // 2),  # the others stay free for calls that do not wait
         )
-        acceptor = _Acceptor(self._socket, self._gateway, loop, most)
+        acceptor = _Acceptor(self._socket, self._gateway, loop, most, self._tls)
         self._thread = Thread(target=_run, args=(loop, acceptor), name="server", daemon=True)
         start(self._thread)
 
@@ -66,8 +72,14 @@ class _Acceptor:
     """Accepts connections as long as there is room, and makes room by closing forgotten ones."""
 
     def __init__(
-        self, listening: socket.socket, gateway: Gateway, loop: AbstractEventLoop, most: int
+        self,
+        listening: socket.socket,
+        gateway: Gateway,
+        loop: AbstractEventLoop,
+        most: int,
+        tls: "SSLContext | None",
     ) -> None:
+        self._tls = tls
         self._listening = listening
         self._loop = loop
         self._most = most
@@ -120,7 +132,12 @@ class _Acceptor:
         self._pause = self._loop.call_later(FULL_SECONDS, self._resume)
 
     async def _connected(self, accepted: socket.socket) -> None:
-        await self._loop.connect_accepted_socket(self._connection, accepted)
+        if self._tls is None or not await begins_with_tls(accepted, self._loop):
+            await self._loop.connect_accepted_socket(self._connection, accepted)
+            return
+        await self._loop.connect_accepted_socket(
+            self._connection, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+        )
 
     def _begin(self, task: "Task[object]") -> None:
         accepted = self._begun.pop(task)

@@ -10,6 +10,7 @@ from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.courier import Courier
+from payment_sandbox.serving.observer import Observer
 from payment_sandbox.serving.pacer import Pacer
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 
@@ -28,9 +29,15 @@ class ServerServices:
     delivers = True
 
     def __init__(
-        self, courier: Courier | None = None, pacer: Pacer | None = None, *, freeze_memory: bool = False
+        self,
+        courier: Courier | None = None,
+        pacer: Pacer | None = None,
+        *,
+        freeze_memory: bool = False,
+        observer: Observer | None = None,
     ) -> None:
         self.real = REAL_TIME
+        self._observer = observer
         self.courier = courier or Courier()
         self.pacer = pacer or Pacer()
         self._orders = count(1)
@@ -62,6 +69,11 @@ class ServerServices:
         """Unfreeze memory after a large epoch ends, so that it can be collected."""
         if self._freeze_memory and orders >= ORDERS_PER_FREEZE:
             gc.unfreeze()
+
+    def opened(self, project: Project) -> None:
+        """Let the observer watch a project."""
+        if self._observer is not None:
+            self._observer.opened(project)
 
     def forget(self, project: Project) -> None:
         """Drop all references to a deleted project."""

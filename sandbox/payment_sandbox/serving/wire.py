@@ -14,7 +14,7 @@ from payment_sandbox.orders.webhooks import (
     Undelivered,
     WebhookRequest,
 )
-from payment_sandbox.serving.sessions import direct_session
+from payment_sandbox.serving.sessions import Trust, direct_session, trust
 from payment_sandbox.serving.troubles import trouble
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ class Wire:
                 self._socket.shutdown(socket.SHUT_RDWR)
 
 
-def over_the_wire(request: WebhookRequest, answered: Callable[[int], None]) -> Told:
+def over_the_wire(
+    request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None = None
+) -> Told:
     """POST the request; ignore redirects, and proxies and credentials from the environment.
 
     Raises:
@@ -77,13 +79,13 @@ def over_the_wire(request: WebhookRequest, answered: Callable[[int], None]) -> T
     import urllib3
 
     try:
-        return _posted(request, answered)
+        return _posted(request, answered, trusted)
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         raise Undelivered(trouble(error, request.url)) from error
 
 
-def _posted(request: WebhookRequest, answered: Callable[[int], None]) -> Told:
-    with _session() as session:
+def _posted(request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None) -> Told:
+    with _session(trusted) as session:
         session.headers.clear()
         with session.post(
             request.url,
@@ -108,11 +110,13 @@ def warm_up() -> None:
     _session().close()
 
 
-def _session() -> "requests.Session":
+def _session(trusted: Trust | None = None) -> "requests.Session":
     """A session whose connections can be cut."""
     import requests  # here, for a faster start; its parts only after it, or two threads get half of it
 
     session, adapter = direct_session(), requests.adapters.HTTPAdapter()
+    if trusted is not None:
+        trust(session, trusted, adapter)
     adapter.poolmanager.pool_classes_by_scheme = _pools()
     for scheme in ("http://", "https://"):
         session.mount(scheme, adapter)

@@ -8,7 +8,7 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.vault import Credential
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.project import Identity
+from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.store import ChangeSet
 
 DELIVERIES_KEPT_MAX: Final = 10_000

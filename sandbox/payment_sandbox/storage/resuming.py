@@ -5,7 +5,8 @@ from datetime import datetime
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
-from payment_sandbox.projects.project import Identity, Project
+from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings

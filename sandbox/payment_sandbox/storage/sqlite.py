@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
-from payment_sandbox.projects.project import Identity
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.storage.codec import encode
 from payment_sandbox.storage.format import NotStored, StateRefused

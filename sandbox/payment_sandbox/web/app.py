@@ -10,10 +10,11 @@ from werkzeug.routing import Map, MapAdapter
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
 from payment_sandbox.web.answers.shapes import OpenApiShape
-from payment_sandbox.web.carried import Application, application, close_exchange, open_exchange
+from payment_sandbox.web.carried import Application, OnRefused, application, close_exchange, open_exchange
 from payment_sandbox.web.control import (  # noqa: F401 (they add their routes)
     clock,
     history,
+    listening,
     orders,
     outcomes,
     project,
@@ -93,18 +94,22 @@ def make_app(
     public_url: str,
     control_token: str | None = None,
     allow_hosts: Iterable[str] = (),
+    on_refused: OnRefused | None = None,
+    speaks_tls: bool = False,
 ) -> Flask:
     """Build the application.
 
     ``public_url`` is where merchants and payers reach the server, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
-    further host names under which the control API may be called.
+    further host names under which the control API may be called. ``on_refused`` is told of requests that are
+    refused before a project is found for them. ``speaks_tls`` says whether the server does so itself.
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)
     # Every path works with and without its trailing slash, without a redirect (SET-01).
     app.url_map = Map(strict_slashes=False, merge_slashes=False)
     hosts = known_hosts(public_url, allow_hosts)
-    Application(registry, public_url, control_token, hosts, make_app).attach(app)
+    here = Application(registry, public_url, control_token, hosts, make_app, on_refused, speaks_tls)
+    here.attach(app)
     errors.install(app, keep_unrouted, show_nothing)
     app.before_request(open_exchange)
     app.before_request(leave_if_route_is_slow)

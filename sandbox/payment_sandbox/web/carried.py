@@ -1,6 +1,6 @@
 """The typed state of the application and of each request."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -25,6 +25,10 @@ SENT_HEADERS: Final = "sandbox.headers"
 """The key in a WSGI environment of the request's headers as they were sent, if the server puts them there."""
 
 
+OnRefused = Callable[[str, str, int, str], None]
+"""Is told of requests that no project's journal has: method, path, status, and why they were refused."""
+
+
 @dataclass(slots=True)
 class Application:
     """What all requests of a server share."""
@@ -34,6 +38,8 @@ class Application:
     control_token: str | None
     hosts: frozenset[str]
     make_app: Any  # builds another application, such as the one that plays the examples
+    on_refused: OnRefused | None = None
+    speaks_tls: bool = False  # itself; if not, an https address is that of a proxy
     forgery_secret: bytes = field(default_factory=lambda: token_bytes(32))
     live_pages: dict[str, tuple[float, bytes]] = field(default_factory=dict)  # of busy dashboards
     docs: dict[str, str] = field(default_factory=dict)  # rendered documentation pages, by name

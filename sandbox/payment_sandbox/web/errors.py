@@ -123,7 +123,16 @@ def _on_refusal(refusal: Refusal) -> Response:
 def refused_answer(refused: RequestRefused) -> Response:
     """The response to a request that is refused before it is processed."""
     kind = TYPE_OF_STATUS.get(refused.status, "Refused")
+    if exchange().project is None:
+        tell_refused(refused.status, refused.value)
     return _answer(error_body(refused.status, kind, refused.value), refused.headers)
+
+
+def tell_refused(status: int, value: str) -> None:
+    """Tell who watches the server of a request that no journal has."""
+    on_refused = exchange().application.on_refused
+    if on_refused is not None:
+        on_refused(request.method, request.path, status, value)
 
 
 def _on_http(error: HTTPException) -> Response:

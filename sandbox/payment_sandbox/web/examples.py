@@ -148,6 +148,8 @@ def _control(shop: Shop) -> None:
     shop.call("GET", f"/control/orders/{first['order_id']}/")
     shop.call("POST", f"/control/webhooks/{first['id']}/redeliver/")
     shop.call("GET", "/control/wait/?" + f"order_id={first['order_id']}&status=completed&timeout=0")
+    shop.call("POST", "/control/listener/next/", {"timeout": 0})
+    shop.call("POST", "/control/listener/answers/", {"id": "an attempt", "status": 204, "duration_ms": 12.5})
     shop.call("POST", "/control/clock/advance/", {"by": "PT30M"})
     shop.call("PATCH", "/control/clock/", {"now": "2027-01-02T00:00:00Z"})
     shop.call("PUT", "/control/scenario/", {"name": "webhook-twice"})

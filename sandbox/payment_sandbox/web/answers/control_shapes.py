@@ -63,6 +63,32 @@ class DeletedShape(Schema):
     deleted = always(text("Its project_id."))
 
 
+class OfferShape(Schema):
+    """An attempt that a listener should make."""
+
+    id = always(text("To report the answer with; the same attempt keeps it when the server restarts."))
+    webhook = always(text("The same for all attempts of a webhook."))
+    number = always(number())
+    at = always(moment("Sandbox time."))
+    by_hand = always(fields.Boolean(metadata={"description": "Whether somebody asked for it once more."}))
+    order_id = always(text())
+    url = always(text())
+    headers = always(fields.Dict(keys=fields.String(), values=fields.String()))
+    body = always(text())
+
+
+class OffersShape(Schema):
+    """The attempts that a listener should make now."""
+
+    items = always(fields.List(fields.Nested(OfferShape)))
+
+
+class RecordedShape(Schema):
+    """Whether an answer counts."""
+
+    recorded = always(fields.Boolean())
+
+
 class DueShape(Schema):
     """A scheduled event, or one that failed."""
 

@@ -74,7 +74,9 @@ def is_own_form(project_id: str) -> bool:
 
 def _with_cookie(response: Response, value: str) -> Response:
     path = f"{base_path()}{COOKIE_PATH}"
-    is_secure = application().public_url.startswith("https:")
+    here = application()
+    is_proxy_secure = here.public_url.startswith("https:") and not here.speaks_tls
+    is_secure = request.is_secure or is_proxy_secure
     if value:
         response.set_cookie(COOKIE, value, path=path, httponly=True, samesite="Strict", secure=is_secure)
     else:

@@ -22,6 +22,7 @@ CLASSES: Final = (  # in reading order: the module, the class
     ("testing/unittesting.py", "PaymentSandboxMixin"),
     ("testing/servers.py", "PaymentSandboxServer"),
     ("client/client.py", "SandboxClient"),
+    ("client/calling.py", "Calls"),
     ("client/errors.py", "SandboxError"),
     ("client/errors.py", "Violation"),
     ("client/review.py", "Review"),

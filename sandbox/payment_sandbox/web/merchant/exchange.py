@@ -18,12 +18,12 @@ from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import SENT_HEADERS, Exchange, exchange
-from payment_sandbox.web.errors import RequestRefused, refused_answer
+from payment_sandbox.web.errors import RequestRefused, refused_answer, tell_refused
 from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.guard import refuse_foreign_host
 from payment_sandbox.web.merchant.explained import explain
 from payment_sandbox.web.merchant.faults import strike_after, strike_before
-from payment_sandbox.web.merchant.reading import name_ignored
+from payment_sandbox.web.merchant.reading import name_ignored, note_query
 
 REFUSED: Final = 400
 PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
@@ -42,6 +42,7 @@ def begin() -> Response | None:
     set_cause(here.record_id)
     if here.request.method != "GET":
         hold_webhooks()
+    note_query(project)
     return strike_before(project)
 
 
@@ -50,7 +51,7 @@ def finish(response: Response) -> Response:
     here = exchange()
     if here.fault:
         response = strike_after(response)
-    name_ignored(response, here.ignored, here.warnings)
+    name_ignored(response, here)
     if response.status_code >= REFUSED:
         explain(response, here.project)
     if here.project is not None:
@@ -74,6 +75,8 @@ def keep_unrouted(response: Response) -> Response:
     explain(response, project)
     if project is not None:
         _keep(project, response, exchange())
+    else:
+        tell_refused(response.status_code, response.get_json()["error"]["value"])
     return response
 
 

@@ -8,16 +8,19 @@ from urllib.parse import quote
 from flask import Response
 
 from payment_sandbox.forms import Form, load, unknown_keys
+from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.forms.quick import quickly
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import json_body
-from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.carried import Exchange, exchange
 from payment_sandbox.web.errors import masking
+from payment_sandbox.web.routes import Facts, current_facts
 
 IGNORED: Final = "Sandbox-Ignored-Fields"
 WARNINGS: Final = "Sandbox-Warnings"
 HEADER_LENGTH_MAX: Final = 4000
+NAME_LENGTH_MAX: Final = 100  # of a query parameter
 
 
 def read_partly(
@@ -38,9 +41,37 @@ def read_partly(
         violations += [found.violation() for found in unknown]
     else:
         note_ignored(*(found.path for found in unknown))
-        if unknown:
-            exchange().unknown = tuple((found.path, found.nearest()) for found in unknown)
+        _note_unknown(unknown)
     return data, violations
+
+
+def note_query(project: Project) -> None:
+    """Note query parameters that the call does not have, as ``?name``, like unknown keys of a body.
+
+    Raises:
+        Invalid: the project's settings have unknown keys refused.
+    """
+    sent = exchange().request.args
+    if not sent:
+        return
+    known = _query_names(current_facts())
+    names = [key[:NAME_LENGTH_MAX] for key in sent if key not in known][:VIOLATIONS_MAX]
+    unknown = [UnknownKey(f"?{name}", name, known) for name in names]
+    if unknown and project.settings.unknown_fields == "reject":
+        raise Invalid([found.violation() for found in unknown])
+    note_ignored(*(found.path for found in unknown))
+    _note_unknown(unknown)
+
+
+def _query_names(facts: Facts | None) -> list[str]:
+    """The query parameters of a route."""
+    return list(facts.query().load_fields) if facts is not None and facts.query is not None else []
+
+
+def _note_unknown(unknown: Sequence[UnknownKey]) -> None:
+    if unknown:
+        here = exchange()
+        here.unknown = (*here.unknown, *((found.path, found.nearest()) for found in unknown))
 
 
 def read_body(project: Project, form: Form, *, empty_is: Any = None) -> dict[str, Any]:
@@ -66,12 +97,21 @@ def warn(sentence: str) -> None:
     exchange().warnings = (*exchange().warnings, sentence)
 
 
-def name_ignored(response: Response, ignored: Sequence[str], warnings: Sequence[str]) -> None:
-    """Add the headers that name ignored keys and warnings."""
-    if ignored:
-        response.headers[IGNORED] = _header(quote(path, safe="[]._-~/") for path in masking().record(ignored))
-    if warnings:
-        response.headers[WARNINGS] = _header(masking().record(warnings))
+def name_ignored(response: Response, here: Exchange) -> None:
+    """Add the headers that name ignored keys, each with the nearest known one, and warnings."""
+    if here.ignored:
+        nearest = dict(here.unknown)
+        paths = masking().record(here.ignored)
+        response.headers[IGNORED] = _header(
+            _item(path, nearest.get(sent)) for path, sent in zip(paths, here.ignored, strict=True)
+        )
+    if here.warnings:
+        response.headers[WARNINGS] = _header(masking().record(here.warnings))
+
+
+def _item(path: str, nearest: str | None) -> str:
+    """An item of a list in a header, with a parameter (RFC 9651)."""
+    return quote(path, safe="[]._-~/?") + (f";nearest={nearest}" if nearest else "")
 
 
 def _header(items: Any) -> str:

@@ -58,7 +58,10 @@ def secure(response: Response) -> Response:
         response.headers.setdefault(name, value)
     asked = request.args.get("language")
     if asked in NAMES:
-        response.set_cookie(LANGUAGE_COOKIE, asked, path=_place(), httponly=True, samesite="Lax")
+        place, is_secure = _place(), request.is_secure
+        response.set_cookie(
+            LANGUAGE_COOKIE, asked, path=place, httponly=True, samesite="Lax", secure=is_secure
+        )
     return response
 
 

@@ -1,0 +1,46 @@
+"""Checks the options of ``serve`` that no type of option checks."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from payment_sandbox.cli.failing import fail
+from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.orders.refusals import Invalid
+
+HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
+
+
+def check_options(options: Mapping[str, Any]) -> None:
+    """Refuse addresses, host names and times that cannot be."""
+    from payment_sandbox.projects.clock import ClockStart
+    from payment_sandbox.projects.settings import Settings, read_settings
+
+    public_url = options["public_url"]
+    try:
+        ClockStart.parse(options["clock"])
+    except Invalid as invalid:
+        fail(f"--{invalid}")
+    if public_url is not None and not _is_address(public_url):
+        fail(f"--public-url: {public_url!r} is not a URL such as http://pay.example:8080")
+    if options["webhook_url"] is not None:
+        try:
+            read_settings({"webhook_url": options["webhook_url"]}, Settings())
+        except Invalid as invalid:
+            message = invalid.violations[0].message
+            fail(
+                f"--webhook-url: {options['webhook_url']!r} {message}, such as http://localhost:3000/webhook"
+            )
+    for name in options["allow_hosts"]:
+        if HOST_NAME.fullmatch(name) is None:
+            fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return False
+    is_plain = not parts.query and not parts.fragment
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain

@@ -1,0 +1,230 @@
+"""What all commands for a running server share: its address and key, output, and errors in a line."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from payment_sandbox.cli.failing import fail
+from payment_sandbox.cli.groups import Group
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.client import SandboxClient
+    from payment_sandbox.client.errors import SandboxError
+
+URL_DEFAULT: Final = "http://127.0.0.1:8080"
+KEY_DEFAULT: Final = "sandbox-key"
+ID_LENGTH: Final = 36
+LAST: Final = "last"
+KEY_VARIABLE: Final = "SANDBOX_API_KEY"
+TOKEN_VARIABLE: Final = "SANDBOX_CONTROL_TOKEN"
+OPTIONS: Final = ("url", "key", "token", "ca")
+UNAUTHORIZED: Final = 401
+
+Found = TypeVar("Found")
+
+
+class Server(NamedTuple):
+    """How a command reaches the server."""
+
+    url: str | None
+    key: str | None
+    control_token: str | None
+    ca: Path | None
+
+
+class Call:
+    """One run of a command: its client, and how it prints."""
+
+    def __init__(self, sandbox: "SandboxClient", *, as_json: bool) -> None:
+        self.sandbox = sandbox
+        self.as_json = as_json
+        self.file: Path | None = None
+
+    def show(self, found: Found, readable: Callable[[Found], str]) -> None:
+        """Print a response, for people or as JSON."""
+        try:
+            text = json.dumps(found, indent=2) if self.as_json else readable(found)
+        except (KeyError, TypeError, AttributeError):
+            fail(f"the server at {self.sandbox.base_url} is not a payment sandbox")
+        print(text)
+
+    def read(self, file: Path) -> bytes:
+        """Read a file that is sent; the server's violations then name their places in it."""
+        self.file = file
+        try:
+            return file.read_bytes()
+        except OSError as error:
+            fail(f"cannot read {file}: {error.strerror}")
+
+    def order_id(self, given: str) -> str:
+        """The id of an order, by its beginning or as ``last``."""
+        if len(given) >= ID_LENGTH:
+            return given
+        if given == LAST:
+            matching = [item["id"] for item in self.sandbox.orders(limit=1)]
+        else:
+            found = self.sandbox.orders(text=given)
+            matching = [item["id"] for item in found if item["id"].startswith(given)]
+        if len(matching) != 1:
+            fail(_no_such_order(given, len(matching)))
+        return matching[0]
+
+
+def _no_such_order(given: str, matching: int) -> str:
+    if given == LAST:
+        return "there is no order yet; make one with payment-sandbox trigger paid"
+    problem = "several orders begin" if matching else "no order begins"
+    return f"{problem} with {given!r}; give more of its id, or {LAST}; payment-sandbox orders lists them"
+
+
+def order_ids(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the newest orders of the server, for shell completion."""
+    try:
+        with client(Server(*(context.params.get(name) for name in OPTIONS))) as sandbox:
+            found = [LAST, *(item["id"] for item in sandbox.orders(limit=20))]
+    except SystemExit:
+        return []
+    return [order_id for order_id in found if order_id.startswith(begun)]
+
+
+def remote(name: str, *, example: str, parent: click.Group | None = None) -> Callable[[Any], Any]:
+    """A command with the options that all commands for a running server have.
+
+    The function gets a ``Call`` and its own options.
+    """
+
+    def make(function: Callable[..., None]) -> click.Command:
+        run = _options(_called(function))
+        about = f"Example: payment-sandbox {example}"
+        if parent is not None:
+            return parent.command(name, epilog=about)(run)
+        return click.command(name, epilog=about)(run)
+
+    return make
+
+
+def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
+    """A group of commands; the function runs if none of them is given."""
+
+    def make(function: Callable[..., None]) -> click.Group:
+        called = _called(function)
+
+        @wraps(function)
+        def run(**given: Any) -> None:
+            if click.get_current_context().invoked_subcommand is None:
+                called(**given)
+
+        about = f"Example: payment-sandbox {example}"
+        as_group = click.group(name, cls=Group, invoke_without_command=True, epilog=about)
+        made: click.Group = as_group(_options(run))
+        return made
+
+    return make
+
+
+def _called(function: Callable[..., None]) -> Callable[..., None]:
+    @wraps(function)
+    def run(as_json: bool, address: str | None = None, **given: Any) -> None:
+        context = click.get_current_context()
+        url, key, token, ca = (_option(context, name, given.pop(name)) for name in OPTIONS)
+        with client(Server(address or url, key, token, ca)) as sandbox:
+            call = Call(sandbox, as_json=as_json)
+            with refusals_told(call):
+                function(call, **given)
+
+    return run
+
+
+def _option(context: click.Context, name: str, value: Any) -> Any:
+    """An option's value: what is written before a command of a group counts more than the environment."""
+    parent = context.parent
+    is_written = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    if is_written or parent is None or parent.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        return value
+    return parent.params[name]
+
+
+def _options(run: Any) -> Any:
+    """Add the options of all commands."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print the response as JSON."),
+        click.option(
+            "--ca",
+            envvar="SANDBOX_CA",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Certificates to trust for https; those of serve --tls on this computer are.",
+        ),
+        click.option("--control-token", "token", envvar=TOKEN_VARIABLE, help="To list or create projects."),
+        click.option("--key", envvar=KEY_VARIABLE, help=f"The project's API key; {KEY_DEFAULT} by default."),
+        click.option("--url", envvar="SANDBOX_URL", help=f"The server; {URL_DEFAULT} by default."),
+    ):
+        run = option(run)
+    return run
+
+
+@contextmanager
+def client(server: Server) -> "Iterator[SandboxClient]":
+    """Create a client; what prevents a call ends the command in one line."""
+    from payment_sandbox.client.client import SandboxClient
+
+    url = (server.url or URL_DEFAULT).rstrip("/")
+    url = url if "://" in url else f"http://{url}"
+    if not url.startswith(("http://", "https://")):
+        fail(f"{url!r} is not an address such as {URL_DEFAULT}; see --url and SANDBOX_URL")
+    made = SandboxClient(
+        url, server.key or KEY_DEFAULT, session=_session(url, server.ca), control_token=server.control_token
+    )
+    try:
+        yield made
+    except OSError as error:
+        ways_on = "start one with payment-sandbox serve, or set --url or SANDBOX_URL"
+        fail(f"no sandbox answers at {url}: {error}; {ways_on}")
+    except ValueError:  # not JSON
+        fail(f"the server at {url} is not a payment sandbox")
+    finally:
+        made.close()
+
+
+def _session(url: str, ca: Path | None) -> Any:
+    """A session that trusts the sandbox's own authority, if there is one on this computer."""
+    if not url.startswith("https:"):
+        return None
+    import requests
+
+    from payment_sandbox.serving.sessions import Trust, direct_session, trust
+    from payment_sandbox.serving.tls import CertificateRefused, authority_file
+
+    session, file = direct_session(), ca or authority_file()
+    if ca is not None or file.is_file():
+        try:
+            trust(session, Trust.of(file), requests.adapters.HTTPAdapter())
+        except CertificateRefused as refused:
+            fail(f"--ca: {refused}")
+    return session
+
+
+@contextmanager
+def refusals_told(call: Call) -> Iterator[None]:
+    """End the command with what the server refused: one line, or one per mistake of a file."""
+    from payment_sandbox.client.errors import SandboxError
+
+    try:
+        yield
+    except SandboxError as refused:
+        fail(*_refused(refused, call.file))
+
+
+def _refused(refused: "SandboxError", file: Path | None) -> list[str]:
+    placed = [found for found in refused.violations if found.line is not None]
+    if file is not None and placed:
+        return [found.in_file(file) for found in placed]
+    if refused.status == UNAUTHORIZED:
+        return [f"{refused.status}: {refused.value}; see --key and SANDBOX_API_KEY, and --control-token"]
+    allowed = f"; possible now: {', '.join(refused.allowed)}" if refused.allowed else ""
+    return [f"{refused.status}: {refused.value}{allowed}"]

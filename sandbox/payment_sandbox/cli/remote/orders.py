@@ -1,0 +1,164 @@
+"""The commands about orders: list, show, act, pay and trigger."""
+
+import webbrowser
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from payment_sandbox.cli.failing import fail
+from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote
+from payment_sandbox.cli.remote.output import assignments, columns, money, short_time, value_of
+from payment_sandbox.orders.actions import ACTIONS
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.overviews import OrderOverview, OrderRow
+
+CARD: Final = "credit-card"
+
+an_order = click.argument("order", default=LAST, shell_complete=order_ids)
+
+
+@remote("orders", example="orders --status completed --limit 5")
+@click.option("--status", help="Only orders with this status.")
+@click.option("--method", help="Only orders with this payment method.")
+@click.option("--text", help="Only orders with this text in an id, number, name or e-mail address.")
+@click.option(
+    "--limit", type=click.IntRange(1, 99999), default=20, show_default=True, help="At most so many."
+)
+def orders(call: Call, **wanted: Any) -> None:
+    """List orders, newest first."""
+
+    def row(item: "OrderRow") -> tuple[object, ...]:
+        sent = item["webhooks"]
+        told = f"{sent['delivered']} of {sent['delivered'] + sent['pending'] + sent['failed']}"
+        number = item["merchant_order_id"]
+        created = short_time(item["created"])
+        return item["id"], item["status"], money(item), item["payment_method"], created, told, number
+
+    heads = ("id", "status", "amount", "method", "created", "webhooks delivered", "number")
+    call.show(call.sandbox.orders(**wanted), lambda found: columns(map(row, found), heads, "no orders"))
+
+
+@remote("order", example="order last")
+@an_order
+def order(call: Call, order: str) -> None:
+    """Show an order: its state, what is possible and due, and all that happened to it."""
+    order_id = call.order_id(order)
+    overview = call.sandbox.overview(order_id)
+    timeline = call.sandbox.timeline(order_id)
+
+    def readable(_: Any) -> str:
+        rows = [
+            (short_time(item["at"]), f"{item['from']} -> {item['to']}", item["label"], item["detail"])
+            for item in timeline
+        ]
+        happened = columns(rows, ("at", "who", "what", "detail"), "nothing has happened")
+        return "\n".join([*_overview(call, overview), "", happened])
+
+    call.show({**overview, "timeline": timeline}, readable)
+
+
+def _overview(call: Call, found: "OrderOverview") -> Iterator[str]:
+    order = found["order"]
+    yield f"order {order['id']} is {order['status']}: {money(order)}"
+    for attempt in order["transactions"]:
+        yield f"  {attempt['payment_method']} is {attempt['status']}"
+    yield from (f"  page: {_address(call, page)}" for page in found["pages"])
+    for actor, actions in found["actions"].items():
+        names = [item["action"] if isinstance(item, dict) else item for item in actions]
+        if names:
+            yield f"  possible for the {actor}: {', '.join(names)}"
+    yield from (f"  due {short_time(item['at'])}: {item['label']}" for item in found["agenda"])
+    for webhook in found["webhooks"]:
+        yield f"  webhook to {webhook['url']} is {webhook['state']}, attempts: {len(webhook['attempts'])}"
+
+
+@remote("act", example="act last customer pay --card challenge")
+@click.argument("order_id", shell_complete=order_ids)
+@click.argument("actor", type=click.Choice(list(ACTIONS)))
+@click.argument("action")
+@click.option("--card", help="The test card that pays.")
+@click.option("--amount", type=int, help="Amount of a bank credit in cents.")
+@click.option("--payment-method", help="The method that a customer chooses.")
+@click.option("--issuer-id", help="The bank that a customer chooses.")
+@click.option("--authorization", help="How wallet-google authorizes.")
+@click.option("--reason", help="Why it fails.")
+def act(call: Call, order_id: str, actor: str, action: str, **how: Any) -> None:
+    """Act for a customer, bank, screening or processor on an order: its id, its beginning, or last."""
+    given = {key: value for key, value in how.items() if value is not None}
+    found = call.sandbox.act(call.order_id(order_id), actor, action, **given)
+    call.show(found, lambda found: f"order {found['id']} is {found['status']}")
+
+
+@remote("pay", example="pay last --card frictionless")
+@an_order
+@click.option("--payment-method", help="How to pay an order whose customer still chooses.")
+@click.option("--card", help="The test card that pays.")
+@click.option("--issuer-id", help="The bank that the customer chooses.")
+@click.option("--open", "in_browser", is_flag=True, help="Open the payment page in a browser instead.")
+def pay(call: Call, order: str, payment_method: str | None, in_browser: bool, **how: str | None) -> None:
+    """Pay an order as its customer; by default the newest one."""
+    order_id = call.order_id(order)
+    if in_browser:
+        _open(call, call.sandbox.overview(order_id)["pages"])
+        return
+    possible = call.sandbox.overview(order_id)["actions"]["customer"]
+    if payment_method is not None or ("pay" not in possible and "choose" in possible):
+        call.sandbox.act(order_id, "customer", "choose", payment_method=payment_method or CARD)
+    given = {key: value for key, value in how.items() if value is not None}
+    paid = call.sandbox.act(order_id, "customer", "pay", **given)
+    call.show(paid, lambda found: f"order {found['id']} is {found['status']}")
+
+
+def _address(call: Call, page: str) -> str:
+    """The address of a page with the scheme of the server."""
+    return page if "://" in page else f"{call.sandbox.base_url.partition(':')[0]}://{page}"
+
+
+def _open(call: Call, pages: list[str]) -> None:
+    if not pages:
+        fail("the order has no payment page (any more)")
+    address = _address(call, pages[-1])
+    print(address)
+    webbrowser.open(address)
+
+
+def trigger_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the triggers, for shell completion."""
+    from payment_sandbox.client.triggers import TRIGGERS
+
+    return [name for name in TRIGGERS if name.startswith(begun)]
+
+
+@remote("trigger", example="trigger paid amount=500")
+@click.argument("name", required=False, shell_complete=trigger_names)
+@click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
+@click.option("--order", shell_complete=order_ids, help="Act on this order instead of making one.")
+@click.option("--list", "is_list", is_flag=True, help="List what can be triggered.")
+def trigger(call: Call, name: str | None, fields: tuple[str, ...], order: str | None, is_list: bool) -> None:
+    """Make an order in a state, with its webhooks; --list says which. FIELD=VALUE are fields of the order."""
+    from payment_sandbox.client.triggers import TRIGGERS, TriggerImpossible
+    from payment_sandbox.client.triggers import trigger as play
+
+    if is_list or name is None:
+        about = {key: found.about for key, found in TRIGGERS.items()}
+        call.show(about, lambda found: columns(found.items(), ("name", "makes"), ""))
+        return
+    if name not in TRIGGERS:
+        fail(_no_such_trigger(name, list(TRIGGERS)))
+    body = {field: value_of(value) for field, value in assignments(fields)}
+    order_id = call.order_id(order) if order is not None else None
+    if order_id is not None and body:
+        fail("fields are for a new order; leave them out, or leave out --order")
+    try:
+        found = play(call.sandbox, name, order_id, **body)
+    except TriggerImpossible as impossible:
+        fail(str(impossible))
+    call.show(found, lambda found: "\n".join(_overview(call, found)))
+
+
+def _no_such_trigger(name: str, known: list[str]) -> str:
+    from payment_sandbox.forms.base import did_you_mean, nearest_word
+
+    return f"there is no trigger {name!r}{did_you_mean(nearest_word(name, known)) or '; see trigger --list'}"

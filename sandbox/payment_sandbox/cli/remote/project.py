@@ -1,0 +1,156 @@
+"""The commands that decide what will happen: scenario, faults, settings and projects."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from payment_sandbox.cli.completions import scenario_names
+from payment_sandbox.cli.failing import fail
+from payment_sandbox.cli.remote.calling import Call, group, remote
+from payment_sandbox.cli.remote.output import assignments, columns, shown, value_of
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.answers import Project, ScenarioSummary
+
+FAULT_CONDITIONS: Final = ("method", "path", "nth")
+WEBHOOK_CONDITIONS: Final = ("status", "attempt")
+FILES: Final = (".yaml", ".yml", ".json")
+
+
+@remote("scenario", example="scenario second-try-works")
+@click.argument("name_or_file", required=False, shell_complete=scenario_names)
+@click.option("--list", "listed", is_flag=True, help="List the available scenarios.")
+def scenario(call: Call, name_or_file: str | None, listed: bool) -> None:
+    """Show the active scenario, or switch to one by name or file."""
+    if listed and name_or_file is not None:
+        raise click.UsageError("give a name, or --list")
+    if listed:
+        call.show(call.sandbox.call("GET", "/control/scenarios/"), _catalogue)
+        return
+    if name_or_file is None:
+        active = call.sandbox.active_scenario()
+    elif Path(name_or_file).suffix in FILES:
+        active = call.sandbox.scenario_text(call.read(Path(name_or_file)))
+    else:
+        active = call.sandbox.scenario(name_or_file)
+    call.show(active, lambda found: f"{found['name']}: {found.get('description', 'no description')}")
+
+
+def _catalogue(found: Mapping[str, "list[ScenarioSummary]"]) -> str:
+    rows = ((item["name"], item["description"]) for item in found["items"])
+    return columns(rows, ("name", "what happens"), "no scenarios")
+
+
+@remote("faults", example="faults method=POST path=/v1/orders/ status=503")
+@click.argument("parts", nargs=-1, metavar="[NAME=VALUE]...")
+@click.option("--webhook", is_flag=True, help="A fault of webhooks: status=completed answer=503.")
+@click.option("--clear", is_flag=True, help="Remove all faults first.")
+def faults(call: Call, parts: tuple[str, ...], webhook: bool, clear: bool) -> None:
+    """Show the faults, or add one.
+
+    Conditions are method, path and nth; for webhooks status and attempt. The rest is what happens: status,
+    phase, latency, reset, hang, truncate, rate_limit; for webhooks answer, timeout, drop, duplicate, delay
+    and swap.
+    """
+    before = call.sandbox.faults() if clear else call.sandbox.call("GET", "/control/faults/")
+    kept: dict[str, Any] = {"faults": list(before["faults"]), "webhooks": list(before["webhooks"])}
+    if parts:
+        kept["webhooks" if webhook else "faults"].append(_fault(parts, webhook=webhook))
+        kept = {**call.sandbox.faults(**kept)}
+
+    def table(found: Mapping[str, Any]) -> str:
+        rows = [
+            (kind, _words(item.get("when")), _words(item["then"])) for kind in found for item in found[kind]
+        ]
+        return columns(rows, ("of", "when", "then"), "no faults")
+
+    call.show(kept, table)
+
+
+def _fault(parts: Sequence[str], *, webhook: bool) -> dict[str, Any]:
+    """A fault as written on the command line: some words are conditions, the others say what happens."""
+    known = WEBHOOK_CONDITIONS if webhook else FAULT_CONDITIONS
+    given = {name: value_of(value) for name, value in assignments(parts)}
+    when = {name: value for name, value in given.items() if name in known}
+    then = {name: value for name, value in given.items() if name not in known}
+    return {"when": when, "then": then} if when else {"then": then}
+
+
+def _words(item: Mapping[str, Any] | None) -> str:
+    return " ".join(f"{name}={shown(value)}" for name, value in (item or {}).items()) or "always"
+
+
+def setting_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the settings with a sign, for shell completion."""
+    from payment_sandbox.projects.settings import Settings
+
+    return [f"{name}=" for name in Settings().as_mapping() if name.startswith(begun)]
+
+
+@remote("settings", example="settings mode=live webhook_url=http://localhost:3000/webhook")
+@click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
+def settings(call: Call, given: tuple[str, ...]) -> None:
+    """Show the project's settings, or change some; null empties one."""
+    found = call.sandbox.project()
+    if given:
+        found = call.sandbox.change_settings(**_settings(given, found["settings"]))
+    call.show(found["settings"], lambda found: columns(found.items(), ("setting", "value"), ""))
+
+
+def _settings(given: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as typed: the kind of the present value decides how a text is read."""
+    changed: dict[str, Any] = {}
+    for name, text in assignments(given):
+        kind = type(before.get(name))
+        if kind is list and not text.startswith("["):
+            changed[name] = [part for part in text.split(",") if part]
+        elif kind is str and text != "null":
+            changed[name] = text
+        else:
+            changed[name] = value_of(text)
+    return changed
+
+
+@group("projects", example="projects")
+def projects(call: Call) -> None:
+    """List the projects of the server, create one, or delete the project of --key."""
+
+    def row(item: "Project") -> tuple[object, ...]:
+        found = item["settings"]
+        return item["project_id"], found["mode"], item["clock"]["now"], found["name"], found["webhook_url"]
+
+    heads = ("id", "mode", "clock", "name", "webhook_url")
+    found = call.sandbox.call("GET", "/control/projects/")
+    call.show(found, lambda found: columns(map(row, found["items"]), heads, "no projects"))
+
+
+@remote("create", example="projects create name=Shop clock=frozen", parent=projects)
+@click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
+def create(call: Call, given: tuple[str, ...]) -> None:
+    """Create a project, and print its API key, which is shown only now."""
+    from payment_sandbox.projects.settings import Settings
+
+    before = {**Settings().as_mapping(), "clock": ""}
+    made = call.sandbox.call("POST", "/control/projects/", _settings(given, before))
+    lines = "project {project_id}\nkey {api_key}"
+    call.show(made, lambda found: lines.format(**found))
+
+
+@remote("delete", example="projects delete --key KEY --yes", parent=projects)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(call: Call, yes: bool) -> None:
+    """Delete the project of --key: its key is refused from then on."""
+    found = call.sandbox.project()
+    name = found["settings"]["name"] or found["project_id"]
+    if not yes and not click.confirm(f"Delete project {name} with all its orders?", err=True):
+        fail("nothing was deleted")
+    call.sandbox.delete_project()
+    call.show({"deleted": found["project_id"]}, lambda found: f"project {found['deleted']} is deleted")
+
+
+@remote("reset", example="reset")
+def reset(call: Call) -> None:
+    """Reset the project to its initial state."""
+    call.show(call.sandbox.reset(), lambda found: f"project {found['project_id']} has been reset")

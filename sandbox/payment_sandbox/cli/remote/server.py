@@ -1,0 +1,122 @@
+"""The commands about the server and what happens on it."""
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from payment_sandbox.cli.remote.calling import Call, order_ids, remote
+from payment_sandbox.cli.remote.output import columns, short_time, shown
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.answers import Due, JournalEntry
+
+TIMED_OUT: Final = 408
+
+
+@remote("health", example="health")
+@click.argument("address", required=False, metavar="[URL]")
+def health(call: Call) -> None:
+    """Check whether a server is ready."""
+    call.show(call.sandbox.health(), lambda found: f"{found['status']}, version {found['version']}")
+
+
+@remote("watch", example="watch --json")
+def watch(call: Call) -> None:
+    """Show the project's events as they happen, until Ctrl-C."""
+    for event in call.sandbox.events():
+        line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_happened(event.data)}"
+        print(line, flush=True)
+
+
+def _happened(data: Mapping[str, Any]) -> str:
+    label = data.get("label")
+    if label is not None:
+        return str(label)
+    return "  ".join(shown(value) for value in data.values() if value not in (None, [], {}))
+
+
+@remote("wait", example="wait --order last --status completed --timeout 5")
+@click.option("--order", shell_complete=order_ids, help="Wait until this order has the --status.")
+@click.option("--status", help="The status to wait for.")
+@click.option("--webhook", shell_complete=order_ids, help="Wait until a webhook of this order was answered.")
+@click.option("--idle", is_flag=True, help="Wait until nothing is due and no webhook is on its way.")
+@click.option(
+    "--timeout", default=10.0, show_default=True, type=click.FloatRange(0, 60), help="Real seconds."
+)
+def wait(
+    call: Call, order: str | None, status: str | None, webhook: str | None, idle: bool, timeout: float
+) -> None:
+    """Wait for a status, a webhook, or until nothing is left to do; exit code 1 if it does not come."""
+    from payment_sandbox.client.errors import SandboxError
+
+    try:
+        found = call.sandbox.wait(
+            order_id=call.order_id(order) if order is not None else None,
+            status=status,
+            webhook=call.order_id(webhook) if webhook is not None else None,
+            idle=idle,
+            timeout_seconds=timeout,
+        )
+    except SandboxError as refused:
+        if refused.status != TIMED_OUT:
+            raise
+        print(refused.value, file=sys.stderr)
+        sys.exit(1)
+    call.show(found, lambda found: ", ".join(f"{name} is {shown(value)}" for name, value in found.items()))
+
+
+@remote("agenda", example="agenda")
+def agenda(call: Call) -> None:
+    """List what is due, and when."""
+
+    def table(found: "list[Due]") -> str:
+        rows = ((short_time(item["at"]), item["label"], item.get("failed")) for item in found)
+        return columns(rows, ("at", "what", "failed"), "nothing is due")
+
+    call.show(call.sandbox.agenda(), table)
+
+
+@remote("journal", example="journal --method POST --status 400")
+@click.option("--method", help="Only requests with this HTTP method.")
+@click.option("--path", help="Only requests to this path.")
+@click.option("--status", type=int, help="Only requests answered with this status.")
+@click.option("--order", shell_complete=order_ids, help="Only requests about this order.")
+def journal(call: Call, method: str | None, path: str | None, status: int | None, order: str | None) -> None:
+    """List what the shop sent to the merchant API, and how it was answered."""
+    order_id = call.order_id(order) if order is not None else None
+    method = method.upper() if method is not None else None
+    found = call.sandbox.journal(method=method, path=path, status=status, order_id=order_id)
+
+    def row(item: "JournalEntry") -> tuple[object, ...]:
+        refused = item["response"].get("error") if isinstance(item["response"], dict) else None
+        why = f"{refused['type']}: {refused['value']}" if refused else ", ".join(item["ignored"])
+        return short_time(item["at"]), item["method"], item["path"], item["status"], item["rule"], why
+
+    heads = ("at", "method", "path", "status", "rule", "refused or ignored")
+    call.show(found, lambda found: columns(map(row, found), heads, "no requests"))
+
+
+@remote("review", example="review")
+def review(call: Call) -> None:
+    """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
+    from payment_sandbox.client.review import review as look_through
+
+    found = look_through(call.sandbox)
+    findings = [finding._asdict() for finding in found]
+    call.show(findings, lambda _: "\n".join(map(str, found)) or "no mistakes found")
+    sys.exit(1 if found else 0)
+
+
+@remote("replay", example="replay evidence.json")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+def replay(call: Call, file: str) -> None:
+    """Play the evidence of an order again in a new project; exit code 1 if it goes differently.
+
+    The dashboard saves such a file: "Download evidence" on the page of an order.
+    """
+    from payment_sandbox.cli.remote.replaying import replay_file
+
+    sys.exit(1 if replay_file(call, file) else 0)

@@ -1,0 +1,110 @@
+"""The commands about webhooks."""
+
+import json
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from payment_sandbox.cli.failing import fail
+from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote
+from payment_sandbox.cli.remote.output import short_time
+
+if TYPE_CHECKING:
+    from payment_sandbox.client.answers import Webhook
+    from payment_sandbox.client.listening import Forwarded
+
+
+@remote("webhooks", example="webhooks --state failed")
+@click.option("--order-id", "--order", shell_complete=order_ids, help="Only of this order.")
+@click.option("--state", type=click.Choice(["pending", "delivered", "failed"]), help="Only in this state.")
+def webhooks(call: Call, order_id: str | None, state: str | None) -> None:
+    """List webhooks and how their attempts ended."""
+    asked = {"order_id": call.order_id(order_id) if order_id is not None else None, "state": state}
+    call.show(call.sandbox.call("GET", "/control/webhooks/", query=asked), _deliveries)
+
+
+def _deliveries(found: Mapping[str, "list[Webhook]"]) -> str:
+    lines = []
+    for item in found["items"]:
+        lines.append(f"{item['state']:9} {item['order_id']}  {item['url']}  id {item['id']}")
+        for attempt in item["attempts"]:
+            response = attempt["response"]
+            outcome = attempt["error"] or (response["status"] if response is not None else "dropped")
+            lines.append(f"  {attempt['at']}  {outcome}")
+    return "\n".join(lines) or "no webhooks"
+
+
+@remote("redeliver", example="redeliver last")
+@click.argument("webhook")
+def redeliver(call: Call, webhook: str) -> None:
+    """Send a webhook once more: by its id, the newest one of an order, or the last of all."""
+    known = call.sandbox.webhooks()
+    found = known if webhook == LAST else [item for item in known if item["id"].startswith(webhook)]
+    if not found:
+        order_id = call.order_id(webhook)
+        found = [item for item in known if item["order_id"] == order_id]
+    if not found:
+        fail(f"there is no webhook {webhook!r}; payment-sandbox webhooks lists them")
+    again = call.sandbox.redeliver(found[-1]["id"])
+    call.show(again, lambda item: _deliveries({"items": [item]}))
+
+
+@remote("listen", example="listen --forward-to http://localhost:3000/webhook")
+@click.option("--forward-to", required=True, help="Where the shop receives webhooks, as seen from here.")
+@click.option(
+    "--shop-ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates of the shop to trust."
+)
+@click.option("--insecure", is_flag=True, help="Do not check the certificate of the shop.")
+def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) -> None:
+    """Deliver the project's webhooks to a shop that the server cannot reach, until Ctrl-C.
+
+    What the shop answers counts as its answer, retries included. The server and the shop may restart
+    meanwhile: webhooks wait, and none comes twice.
+    """
+    from payment_sandbox.client.listening import Listener
+    from payment_sandbox.serving.posting import poster
+    from payment_sandbox.serving.sessions import Trust
+    from payment_sandbox.serving.tls import CertificateRefused
+
+    forward_to = forward_to if "://" in forward_to else f"http://{forward_to}"
+    try:
+        is_special = shop_ca is not None or insecure
+        trusted = Trust.of(shop_ca, insecure=insecure) if is_special else None
+    except CertificateRefused as refused:
+        fail(f"--shop-ca: {refused}")
+
+    def forwarded(done: "Forwarded") -> None:
+        print(json.dumps(done.as_mapping()) if call.as_json else _told(done), flush=True)
+
+    def server(why: str | None) -> None:
+        if why is None:
+            print(
+                f"Webhooks of {call.sandbox.base_url} go to {forward_to} now. Ctrl-C ends it.",
+                file=sys.stderr,
+            )
+        else:
+            print(f"the sandbox is away: {why}; webhooks wait until it is back", file=sys.stderr)
+
+    listener = Listener(
+        call.sandbox, forward_to, on_forwarded=forwarded, on_server=server, send=poster(trusted)
+    )
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell ignores the first in background jobs
+        signal.signal(number, signal.default_int_handler)
+    try:
+        listener.run()
+    except KeyboardInterrupt:
+        listener.leave()
+        print("\nThe sandbox sends webhooks by itself again.", file=sys.stderr)
+
+
+def _told(done: "Forwarded") -> str:
+    offer, reply = done.offer, done.reply
+    outcome = reply.error or f"answered {reply.status} in {reply.duration_ms:.0f} ms"
+    warning = f"  {reply.warning}" if reply.warning else ""
+    return (
+        f"{short_time(offer['at'])}  order {offer['order_id']}  attempt {offer['number']}  {outcome}{warning}"
+    )

@@ -1,0 +1,160 @@
+"""Certificates: the sandbox's own authority, the server's certificate, and which receivers are trusted."""
+
+import os
+import ssl
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from payment_sandbox.serving.binding import own_addresses
+from payment_sandbox.serving.realtime import wall_now
+
+if TYPE_CHECKING:
+    import trustme
+
+CERTIFICATE_FILE: Final = "ca.pem"
+ORGANIZATION: Final = "Payment sandbox"
+KEY_FILE: Final = "ca-key.pem"
+VALID_FOR: Final = timedelta(days=365)  # some systems refuse certificates for more than 825 days
+ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
+
+
+class CertificateRefused(Exception):
+    """A certificate, or the folder of the sandbox's own authority, cannot be used."""
+
+
+def authority_folder() -> Path:
+    """Where the sandbox's own authority is kept: in the user's state folder."""
+    from platformdirs import user_state_path  # here, because most servers have no TLS
+
+    return user_state_path("payment-sandbox")
+
+
+def authority_file() -> Path:
+    """The certificate that clients have to trust."""
+    return authority_folder() / CERTIFICATE_FILE
+
+
+def own_context(names: Iterable[str]) -> ssl.SSLContext:
+    """A server's TLS with a new certificate for these host names and addresses, from the own authority.
+
+    Raises:
+        CertificateRefused: the authority's files cannot be read or written, or are damaged.
+    """
+    authority = _authority()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    until = wall_now() + VALID_FOR
+    authority.issue_cert(*dict.fromkeys([*ALWAYS, *names]), not_after=until).configure_cert(context)
+    return context
+
+
+def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
+    """A server's TLS with a certificate from files; ``key`` may be in the same file.
+
+    Raises:
+        CertificateRefused: a file cannot be read, or the two do not belong together.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    for file, option in ((certificate, "--tls-cert"), (key, "--tls-key")):
+        if file is not None and not file.is_file():
+            raise CertificateRefused(f"{option}: there is no file {file}")
+    try:
+        # without a password, OpenSSL would ask for one on the terminal
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except PermissionError as error:
+        raise CertificateRefused(f"--tls-cert: cannot read {error.filename or certificate}") from error
+    except ssl.SSLError as error:
+        raise CertificateRefused(_explained(error, certificate, key)) from error
+    return context
+
+
+def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl.SSLContext:
+    """A client's TLS that trusts what the system trusts and the certificates in a file, or with anybody.
+
+    Raises:
+        CertificateRefused: the file has no certificate.
+    """
+    import certifi  # here, because it comes with requests, which is loaded late
+
+    context = ssl.create_default_context()
+    # Python 3.13 refuses what openssl req -x509 makes by default: certificates without key identifiers
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.load_verify_locations(certifi.where())
+    if more is not None:
+        try:
+            context.load_verify_locations(more)
+        except FileNotFoundError as error:
+            raise CertificateRefused(f"there is no file {more}") from error
+        except (OSError, ssl.SSLError) as error:
+            raise CertificateRefused(f"{more} has no certificate in PEM format") from error
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def served_names(host: str, public_host: str | None, allowed: Iterable[str]) -> Iterator[str]:
+    """The names and addresses under which a server can be reached, for its certificate."""
+    yield from (name for name in (host, public_host, *allowed) if name and not _is_everywhere(name))
+    if _is_everywhere(host):
+        yield from own_addresses()
+
+
+def _is_everywhere(name: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(name).is_unspecified
+    return False
+
+
+def _authority() -> "trustme.CA":
+    """The own authority, made once."""
+    try:
+        import trustme  # here, because most servers have no TLS
+    except ImportError as error:
+        raise CertificateRefused(
+            "--tls needs the package trustme with cryptography, which this Python cannot load; install it "
+            "(pip install trustme), or give a certificate with --tls-cert and --tls-key"
+        ) from error
+
+    folder = authority_folder()
+    certificate, key = folder / CERTIFICATE_FILE, folder / KEY_FILE
+    try:
+        if certificate.exists() and key.exists():
+            return trustme.CA.from_pem(certificate.read_bytes(), key.read_bytes())
+        made = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="only for tests")
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(key, made.private_key_pem.bytes(), 0o600)
+        _write(certificate, made.cert_pem.bytes(), 0o644)
+        return made
+    except OSError as error:
+        raise CertificateRefused(f"--tls: cannot use {folder}: {error.strerror}") from error
+    except ValueError as error:
+        raise CertificateRefused(
+            f"--tls: {certificate} or {key.name} is damaged; delete both, and trust the new one"
+        ) from error
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Write a file whole: another server may read it at once."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        file.write(data)
+    part.replace(path)
+
+
+def _no_password() -> str:
+    raise ssl.SSLError("the key is encrypted")
+
+
+def _explained(error: ssl.SSLError, certificate: Path, key: Path | None) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"--tls-key: {key or certificate} is not the key of the certificate in {certificate}"
+    if "encrypted" in str(error):
+        return f"--tls-key: {key or certificate} is encrypted; give a key without a password"
+    missing = "" if key is not None else ", or has no key; give that with --tls-key"
+    files = f"{certificate} or {key}" if key is not None else str(certificate)
+    return f"--tls-cert: {files} is not in PEM format{missing}"

@@ -1,0 +1,108 @@
+"""The calls of a listener, which delivers a project's webhooks to a shop that the server cannot reach."""
+
+from typing import Any, Final
+
+from flask import Response
+
+from payment_sandbox.forms import Form, Text, Whole, read
+from payment_sandbox.forms.fields import Number
+from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.operations.clock import catch_up
+from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
+from payment_sandbox.projects.relay import Offer
+from payment_sandbox.web.answers.later import Later
+from payment_sandbox.web.answers.responses import json_answer
+from payment_sandbox.web.auth import project
+from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.control.blueprint import BODY_ERRORS
+from payment_sandbox.web.control.watching import watching
+from payment_sandbox.web.routes import route
+
+TIMEOUT_SECONDS_DEFAULT: Final = 20.0
+TIMEOUT_SECONDS_MAX: Final = 60
+
+
+class NextForm(Form):
+    """How long to wait for webhooks."""
+
+    timeout = Number(
+        about="How long to wait for a webhook, in real seconds; 20 by default, 60 at most.",
+    )
+
+
+class AnswerForm(Form):
+    """What the shop answered to an attempt, or why there is no answer."""
+
+    id = Text(required=True, about="The id of the attempt.")
+    status = Whole(low=100, high=599, allow_none=True, about="The status of the shop's response, if any.")
+    body = Text(about="The first 4 KiB of the shop's response.")
+    error = Text(allow_none=True, about="Why there was no response.")
+    warning = Text(allow_none=True, about="What is unusual about the response.")
+    duration_ms = Number(about="How long the shop took.")
+
+
+NEXT: Final = NextForm()
+ANSWER: Final = AnswerForm()
+
+
+@route(
+    watching,
+    "POST",
+    "/listener/next/",
+    reads=NextForm,
+    answers=Later("OffersShape"),
+    needs_body=False,
+    errors=BODY_ERRORS,
+    example={"timeout": 20},
+    waits=True,
+)
+def post_next() -> Response:
+    """Wait for the next webhooks to deliver, as the command listen does; needs the setting forward_to."""
+    found = project()
+    timeout_seconds = read(NEXT, json_body(empty_is={})).get("timeout", TIMEOUT_SECONDS_DEFAULT)
+    timeout_seconds = min(max(timeout_seconds, 0.0), TIMEOUT_SECONDS_MAX)
+    catch_up(found)
+    found.put_back(found.relay.arrive())
+    offers = found.relay.take(timeout_seconds, lambda: found.events.is_ended)
+    return json_answer({"items": [_record(offer) for offer in offers]})
+
+
+@route(
+    watching,
+    "POST",
+    "/listener/answers/",
+    reads=AnswerForm,
+    answers=Later("RecordedShape"),
+    errors=BODY_ERRORS,
+    example={"id": "...", "status": 204, "duration_ms": 12.5},
+    waits=True,
+)
+def post_answer() -> Response:
+    """Report the shop's answer to an attempt; it counts as the shop's, retries included.
+
+    If it was not recorded, the same webhook comes again; a listener then repeats the answer that it has.
+    """
+    data: dict[str, Any] = read(ANSWER, json_body())
+    status, error = data.get("status"), data.get("error")
+    reply = Reply(
+        data.get("duration_ms", 0.0),
+        status,
+        data.get("body", "").encode()[:BODY_KEPT_BYTES].decode(errors="ignore"),
+        error if status is None and error else None if status is not None else "the listener told no reason",
+        data.get("warning"),
+    )
+    return json_answer({"recorded": project().relay.answer(data["id"], reply)})
+
+
+def _record(offer: Offer) -> dict[str, Any]:
+    return {
+        "id": str(offer.label),
+        "webhook": f"{offer.label.webhook}/{offer.label.copy}",
+        "number": offer.label.number,
+        "by_hand": offer.label.by_hand,
+        "at": timestamp(offer.at),
+        "order_id": offer.order_id,
+        "url": offer.request.url,
+        "headers": offer.request.headers,
+        "body": offer.request.body.decode(),
+    }

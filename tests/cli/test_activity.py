@@ -1,0 +1,262 @@
+"""What ``serve`` prints while it runs."""
+
+import json
+from collections.abc import Callable, Iterator
+from threading import Event
+from typing import Any
+
+import pytest
+import requests
+
+from payment_sandbox.cli.activity import Activity, as_json, as_text
+from payment_sandbox.serving.server import Server
+from tests.cli.test_serve import url_in
+from tests.support.commands import Serve
+from tests.support.driver import Sandbox, card
+from tests.support.shop import Shop
+
+KEY = ("sandbox-key", "")
+TIME = len("2026-03-01 12:00:00  ")
+
+
+class Printed:
+    """The lines that an activity has printed, and a way to wait for one."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._more = Event()
+
+    def write(self, data: bytes) -> int:
+        self.text += data.decode()
+        self._more.set()
+        return len(data)
+
+    def until(self, words: str) -> list[str]:
+        """The lines without their times, once one has these words."""
+        while words not in self.text:
+            self._more.clear()
+            assert words in self.text or self._more.wait(10), self.text
+        return [line[TIME:] for line in self.text.splitlines()]
+
+
+@pytest.fixture
+def printed() -> Printed:
+    """Collects lines."""
+    return Printed()
+
+
+@pytest.fixture
+def told(printed: Printed) -> Iterator[Server]:
+    """A server of its own, whose activity is printed."""
+    activity = Activity(as_text(is_coloured=False), write=printed.write)
+    activity.start()
+    with Server(seed=1, observer=activity, clock="frozen@2026-03-01T12:00:00Z") as server:
+        yield server
+    activity.stop()
+
+
+@pytest.fixture
+def first(told: Server) -> Callable[..., Any]:
+    """Calls of the first project."""
+
+    def call(method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
+        options.setdefault("auth", KEY)
+        return requests.request(method, f"{told.url}{path}", json=body, timeout=10, **options)
+
+    return call
+
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
+
+
+def test_calls_statuses_and_webhooks_are_printed(
+    first: Callable[..., Any], printed: Printed, shop: Shop
+) -> None:
+    """Each request comes before what it led to; a status says who caused it."""
+    order = first("POST", "/v1/orders/", {**ORDER, "webhook_url": shop.url}).json()["id"]
+    first("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "pay"})
+    first("GET", f"/v1/orders/{order}/")
+    lines = printed.until(f"GET /v1/orders/{order}/")
+    assert lines[0] == f"POST /v1/orders/  201  order {order}"
+    assert f"order {order}  processing -> completed  (customer: pay)" in lines
+    (webhook,) = (line for line in lines if "webhook completed" in line)
+    assert webhook.startswith(f"webhook completed to {shop.url}  answered 200 in ")
+    assert webhook.endswith(f" ms  order {order}")
+    assert f"GET /v1/orders/{order}/  200" in lines
+
+
+def test_a_refusal_says_why(first: Callable[..., Any], printed: Printed) -> None:
+    """With its type and its sentence, and the rule."""
+    order = first("POST", "/v1/orders/", ORDER).json()["id"]
+    first("POST", f"/v1/orders/{order}/refunds/", {"amount": 500})
+    (line,) = (line for line in printed.until("/refunds/") if "/refunds/" in line)
+    assert "/refunds/  409  " in line
+    assert ": order" in line or "refund" in line.partition("409")[2]
+
+
+def test_unknown_fields_name_the_nearest_one(first: Callable[..., Any], printed: Printed) -> None:
+    """So does a query parameter that the call does not have."""
+    order = first("POST", "/v1/orders/", {**ORDER, "descripton": "Socks"}).json()["id"]
+    first("GET", f"/v1/orders/{order}/?field[]=amount_details")
+    lines = printed.until("fields[]")
+    assert lines[0].endswith("ignored: descripton (did you mean description?)")
+    assert lines[-1].endswith("200  ignored: ?field[] (did you mean fields[]?)")
+
+
+def test_the_first_status_that_nobody_is_told_is_explained_once(
+    first: Callable[..., Any], printed: Printed
+) -> None:
+    """With the ways to set an address."""
+    for _ in range(2):
+        order = first("POST", "/v1/orders/", ORDER).json()["id"]
+        first("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "pay"})
+    printed.until(f"{order}  processing -> completed")
+    assert printed.text.count("nobody was told") == 1
+    assert "payment-sandbox settings webhook_url=URL" in printed.text
+
+
+def test_a_webhook_that_fails_says_why_and_when_the_next_one_comes(
+    first: Callable[..., Any], printed: Printed
+) -> None:
+    """The address, the trouble, and sandbox time."""
+    order = first("POST", "/v1/orders/", {**ORDER, "webhook_url": "http://127.0.0.1:9/hook"}).json()["id"]
+    first("POST", f"/control/orders/{order}/act/", {"actor": "customer", "action": "fail"})
+    lines = printed.until("webhook error")
+    assert lines[-1] == (
+        "webhook error to http://127.0.0.1:9/hook  connection refused: nothing listens on 127.0.0.1:9  "
+        f"order {order}  attempt 1, the next one at 2026-03-01 12:02:00"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "words"),
+    [
+        ("/v1/bank-redirect-nl/issuers/", {"auth": ("nope", "")}, "401  no project has this API key"),
+        (
+            "/v1/bank-redirect-nl/issuers/",
+            {"headers": {"Host": "shop.test"}},
+            "403  unknown host name 'shop.test'",
+        ),
+        ("/v1/nothing/", {"auth": ("nope", "")}, "404  there is nothing at this path"),
+        (
+            "/control/project/",
+            {"headers": {"Origin": "http://evil.test"}},
+            "403  pages from 'http://evil.test'",
+        ),
+    ],
+)
+def test_requests_that_belong_to_no_project_are_printed(
+    first: Callable[..., Any], printed: Printed, path: str, options: Any, words: str
+) -> None:
+    """A wrong key, host name or origin, of which no journal knows."""
+    first("GET", path, **options)
+    (line,) = printed.until(words)
+    assert line.startswith(f"GET {path}  {words}")
+
+
+def test_a_wrong_control_token_is_printed(printed: Printed) -> None:
+    """It is no project's, either."""
+    activity = Activity(as_text(is_coloured=False), write=printed.write)
+    activity.start()
+    with Server(observer=activity, control_token="secret") as server:
+        wrong = {"Authorization": "Bearer guess"}
+        requests.get(f"{server.url}/control/projects/", headers=wrong, timeout=10)
+        printed.until("GET /control/projects/  401")
+    activity.stop()
+
+
+def test_other_projects_are_named(told: Server, printed: Printed) -> None:
+    """By their name, or the beginning of their id."""
+    named = Sandbox(told, name="Sock shop")
+    named.create(card())
+    (line,) = printed.until("[Sock shop]")
+    assert line.startswith("[Sock shop] POST /v1/orders/  201")
+
+
+def test_lines_for_programs(printed: Printed) -> None:
+    """Each is an object with the facts and the sentence; secrets are masked."""
+    activity = Activity(as_json, write=printed.write)
+    activity.start()
+    with Server(observer=activity) as server:
+        requests.get(f"{server.url}/v1/4111111111111111/", auth=KEY, timeout=10)
+        printed.until("/v1/")
+    activity.stop()
+    (line,) = map(json.loads, printed.text.splitlines())
+    assert (line["kind"], line["method"], line["status"], line["level"]) == ("request", "GET", 404, "info")
+    assert "4111111111111111" not in printed.text
+    assert f"GET {line['path']}  404  {line['error']}" in line["message"]
+
+
+def test_colours_are_for_terminals() -> None:
+    """Failures are red; without a terminal there are no codes."""
+    from payment_sandbox.cli.sentences import BAD, Line
+
+    line = Line("request", "GET /v1/  404", {}, BAD)
+    assert as_text(is_coloured=True)(line) == "\x1b[31mGET /v1/  404\x1b[0m"
+    assert as_text(is_coloured=False)(line) == "GET /v1/  404"
+
+
+def test_a_reader_that_stops_reading_holds_nothing_up(serve: Serve) -> None:
+    """The pipe is full, and the server still answers and stops."""
+    process, first = serve()
+    url = url_in(first)
+    with requests.Session() as session:
+        session.auth = KEY
+        for _ in range(500):
+            body = {**ORDER, "x" * 300: 1}
+            assert session.post(f"{url}/v1/orders/", json=body, timeout=5).status_code == 201
+    process.terminate()
+    assert process.wait(3) == 0
+
+
+def test_a_reader_that_goes_away_stops_only_the_lines(serve: Serve) -> None:
+    """As when serve is piped into head."""
+    process, first = serve()
+    assert process.stdout is not None
+    process.stdout.close()
+    for _ in range(3):
+        requests.post(f"{url_in(first)}/v1/orders/", json=ORDER, auth=KEY, timeout=5)
+    assert requests.get(f"{url_in(first)}/health/", timeout=5).status_code == 200
+    process.terminate()
+    assert process.wait(3) == 0
+
+
+def test_quiet_prints_no_lines(serve: Serve) -> None:
+    """Only what it says at its start."""
+    process, first = serve("--quiet", "--log-format", "json")
+    requests.post(f"{json.loads(first)['url']}/v1/orders/", json=ORDER, auth=KEY, timeout=5)
+    process.terminate()
+    output, _ = process.communicate(timeout=5)
+    assert output == ""
+
+
+def test_events_that_were_dropped_are_counted(told: Server, printed: Printed) -> None:
+    """A line says how many, instead of silence."""
+    held, read = Event(), Event()
+
+    def slow(data: bytes) -> int:
+        read.set()
+        held.wait(10)
+        return printed.write(data)
+
+    activity = Activity(as_text(is_coloured=False), write=slow)
+    activity.start()
+    project = told.registry.all()[0]
+    activity.opened(project)
+    project.events.publish("waiting", at="2026-03-01T12:00:00", order_id="1", label="first")
+    assert read.wait(10)
+    for number in range(1500):
+        project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="more")
+    held.set()
+    printed.until("500 events were too many to print")
+    activity.stop()
+
+
+def test_the_thread_ends_with_the_server(printed: Printed) -> None:
+    """And prints what came before."""
+    activity = Activity(as_text(is_coloured=False), write=printed.write)
+    activity.start()
+    activity.refused("GET", "/v1/", 401, "why")
+    activity.stop()
+    assert printed.text.endswith("GET /v1/  401  why\n")
+    assert not activity._thread.is_alive()

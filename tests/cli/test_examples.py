@@ -1,0 +1,219 @@
+"""Every command has help with an example, and the example works as it stands."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from payment_sandbox.cli.main import commands
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.triggers import trigger
+from tests.support.driver import Sandbox
+
+START = "Example: payment-sandbox "
+NOT_RUN = ("serve", "listen", "watch")  # until Ctrl-C: they have tests of their own
+
+
+def all_commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """Every command with its full name."""
+    for name, command in group.commands.items():
+        yield " ".join((*path, name)), command
+        if isinstance(command, click.Group):
+            yield from all_commands(command, (*path, name))
+
+
+COMMANDS = dict(all_commands(commands))
+
+
+@pytest.fixture
+def client(sandbox: Sandbox) -> Iterator[SandboxClient]:
+    """A project with orders, of which some commands tell."""
+    made = SandboxClient(sandbox.url, sandbox.key)
+    made.change_settings(webhook_url="http://127.0.0.1:9/webhook")
+    trigger(made, "paid")
+    trigger(made, "new")
+    yield made
+    made.close()
+
+
+def ran(client: SandboxClient, *arguments: str, **more: str) -> Result:
+    """Run a command against the project."""
+    environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key, **more}
+    return CliRunner().invoke(commands, arguments, env=environment, catch_exceptions=False)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_an_example_of_the_command(name: str) -> None:
+    """And says what it does."""
+    command = COMMANDS[name]
+    assert command.help, name
+    assert (command.epilog or "").startswith(f"{START}{name}"), name
+    shown = CliRunner().invoke(commands, [*name.split(), "--help"])
+    assert shown.exit_code == 0
+    assert START in shown.output
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in NOT_RUN])
+def test_the_example_works(
+    name: str, client: SandboxClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 0, and something is printed; review finds something, so its code is 1."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "second-try.yaml").write_text("name: second-try\nrules: []\n")
+    if name == "replay":
+        evidence = f"/dashboard/{client.project()['project_id']}/orders/{client.orders(limit=1)[0]['id']}/evidence.json"
+        saved = client._session.get(f"{client.base_url}{evidence}")
+        (tmp_path / "evidence.json").write_bytes(saved.content)
+    if name == "wait":
+        client.act(client.orders(limit=1)[0]["id"], "customer", "pay")
+    example = (COMMANDS[name].epilog or "").removeprefix(START).replace("KEY", client.api_key)
+    arguments = shlex.split(example.partition(" > ")[0])
+    result = ran(client, *arguments)
+    assert result.exit_code == (1 if name == "review" else 0), result.output
+    assert result.output.strip()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "health", "clock", "clock run", "clock freeze", "orders", "order", "pay", "trigger paid", "webhooks",
+        "redeliver last", "agenda", "journal", "review", "wait --idle", "scenario", "faults", "settings",
+        "projects", "projects create", "projects delete --yes", "reset",
+    ],
+)  # fmt: skip
+def test_programs_get_json(name: str, client: SandboxClient) -> None:
+    """From every command that prints an answer."""
+    result = ran(client, *name.split(), "--json")
+    assert json.loads(result.stdout) is not None
+
+
+def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> None:
+    """Address and key may come before the command."""
+    result = ran(client, "clock", "--key", "no-such-key", "freeze")
+    assert result.exit_code == 2
+    assert "no project has this API key" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("ordrs", "did you mean 'orders'?"),
+        ("clock frezze", "did you mean 'freeze'?"),
+        ("zzz", "there are: "),
+        ("trigger piad", "did you mean 'paid'?"),
+        ("trigger zzz", "see trigger --list"),
+        ("trigger transfer", "payment-sandbox settings mode=live"),
+        ("trigger new --order last", "makes a new order"),
+        ("trigger paid amount=5 --order last", "fields are for a new order"),
+        ("trigger paid amount", "'amount' is not name=value"),
+        ("trigger paid amuont=5 amount=12.5", "amount must be a whole number"),
+        ("order zzz", "no order begins with 'zzz'"),
+        ("settings mdoe=live", "did you mean 'mode'?"),
+        ("settings mode=liev", "mode must be one of"),
+        ("faults status=200 hang=maybe", "400: "),
+        ("act last customer dance", "action must be one of: visit"),
+        ("scenario sceond-try-works", "did you mean 'second-try-works'?"),
+        ("scenario no-such.yaml", "cannot read no-such.yaml: No such file or directory"),
+        ("webhooks --order zzz", "no order begins with 'zzz'"),
+        ("redeliver zzz", "no order begins with 'zzz'"),
+        ("clock --by PT5M --to 2027-01-01", "give one of: "),
+        ("clock --by yesterday", "400: by "),
+        ("clock run --rate -1", "400: rate "),
+        ("wait", "names no condition"),
+        ("replay no-such.json", "no-such.json"),
+        ("health --url ftp://shop.test", "is not an address such as"),
+        ("health --url http://127.0.0.1:9", "connection refused: nothing listens on 127.0.0.1:9"),
+        ("orders --url no-such.invalid", "the host name no-such.invalid cannot be resolved"),
+        ("orders --ordr", "No such option"),
+        ("projects --key wrong delete --yes", "no project has this API key"),
+    ],
+)
+def test_wrong_words_get_one_line_that_helps(words: str, told: str, client: SandboxClient) -> None:
+    """With exit code 2; no text of a library is the first thing that people read."""
+    from tests.support.commands import run
+
+    result = run(*words.split(), SANDBOX_URL=client.base_url, SANDBOX_API_KEY=client.api_key)
+    assert (result.returncode, result.stdout) == (2, ""), result.stdout + result.stderr
+    assert told in result.stderr, result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "Traceback" not in result.stderr
+
+
+def test_orders_are_found_by_the_beginning_of_their_id(client: SandboxClient) -> None:
+    """As long as it is that of one order."""
+    order_id = client.orders()[0]["id"]
+    assert f"order {order_id} is new" in ran(client, "order", order_id[:8]).output
+    result = ran(client, "pay", order_id[:8])
+    assert result.output == f"order {order_id} is completed\n"
+
+
+def test_pay_chooses_a_method_where_the_customer_would(client: SandboxClient) -> None:
+    """By default a card."""
+    trigger(client, "hosted")
+    assert ran(client, "pay", "--card", "challenge").output.endswith("is completed\n")
+    order = trigger(client, "hosted")["order"]
+    ran(client, "pay", "--payment-method", "bank-redirect-nl")
+    assert client.overview(order["id"])["order"]["transactions"][-1]["payment_method"] == "bank-redirect-nl"
+
+
+def test_a_page_is_opened_in_a_browser(client: SandboxClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its address is printed, with a scheme."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    result = ran(client, "pay", "--open")
+    assert result.output.strip() == opened[0]
+    assert opened[0].startswith(f"{client.base_url}/pay/")
+
+
+def test_settings_keep_their_kind(client: SandboxClient) -> None:
+    """A list is written with commas; a name may look like a number; null empties."""
+    ran(client, "settings", "payment_methods=credit-card,wallet-web", "name=12", "webhook_url=null")
+    found = client.project()["settings"]
+    assert found["payment_methods"] == ["credit-card", "wallet-web"]
+    assert (found["name"], found["webhook_url"]) == ("12", None)
+    assert "wallet-web" in ran(client, "settings").output
+
+
+def test_faults_add_up_until_they_are_cleared(client: SandboxClient) -> None:
+    """Of requests and of webhooks."""
+    ran(client, "faults", "method=POST", "path=/v1/orders/", "nth=2", "status=503")
+    ran(client, "faults", "--webhook", "status=completed", "answer=500")
+    found = client.call("GET", "/control/faults/")
+    assert found["faults"][0]["when"] == {"method": "POST", "path": "/v1/orders/", "nth": 2}
+    assert found["webhooks"][0] == {"when": {"status": "completed"}, "then": {"answer": 500}}
+    assert ran(client, "faults", "--clear").output == "no faults\n"
+
+
+def test_a_deletion_asks_first(client: SandboxClient) -> None:
+    """Whoever says no keeps the project."""
+    environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
+    result = CliRunner().invoke(commands, ["projects", "delete"], input="n\n", env=environment)
+    assert result.exit_code == 2
+    assert client.project()["project_id"]
+
+
+def test_wait_says_what_is_true_instead(client: SandboxClient) -> None:
+    """With exit code 1."""
+    result = ran(client, "wait", "--order", "last", "--status", "expired", "--timeout", "0")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "status is new" in result.stderr
+
+
+def test_orders_complete_in_the_shell(client: SandboxClient) -> None:
+    """From the running server; without one, nothing is completed and nothing fails."""
+    environment = {
+        "_PAYMENT_SANDBOX_COMPLETE": "bash_complete",
+        "COMP_WORDS": "payment-sandbox order ",
+        "COMP_CWORD": "2",
+    }
+    from tests.support.commands import run
+
+    here = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
+    assert client.orders()[0]["id"] in run(**environment, **here).stdout
+    assert run(**environment, SANDBOX_URL="http://127.0.0.1:9").stdout.strip() == ""
+    environment |= {"COMP_WORDS": "payment-sandbox trigger ref", "COMP_CWORD": "2"}
+    assert "refund-part" in run(**environment).stdout

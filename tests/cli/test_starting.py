@@ -1,0 +1,171 @@
+"""How ``serve`` starts: its address for webhooks, projects from files, https, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.cli.test_serve import url_in
+from tests.serving.test_tls import certificate_files
+from tests.support.commands import Serve, run
+from tests.support.shop import Shop
+
+KEY = ("sandbox-key", "")
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
+
+
+def announced(serve: Serve, *arguments: str) -> dict[str, Any]:
+    """What serve tells programs when it is ready."""
+    process, first = serve("--log-format", "json", *arguments)
+    said: dict[str, Any] = {**json.loads(first), "process": process}
+    return said
+
+
+def paid(url: str, key: str = "sandbox-key") -> str:
+    """A new order that was paid."""
+    auth = (key, "")
+    order_id: str = requests.post(f"{url}/v1/orders/", json=ORDER, auth=auth, timeout=5).json()["id"]
+    act = {"actor": "customer", "action": "pay"}
+    requests.post(f"{url}/control/orders/{order_id}/act/", json=act, auth=auth, timeout=5)
+    requests.get(f"{url}/control/wait/?webhook={order_id}", auth=auth, timeout=15)
+    return order_id
+
+
+def test_one_option_says_where_webhooks_go(serve: Serve, shop: Shop) -> None:
+    """Those of the first project."""
+    said = announced(serve, "--webhook-url", shop.url)
+    assert paid(said["url"]) in shop.orders()
+
+
+@pytest.mark.parametrize("url", ["localhost:3000", "ftp://shop.test/", "http://", "http://shop.test:99999/"])
+def test_an_address_for_webhooks_that_cannot_be_is_refused(url: str) -> None:
+    """In one line, with an example."""
+    ran = run("serve", "--port", "0", "--webhook-url", url)
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert "--webhook-url: " in ran.stderr
+    assert "http://localhost:3000/webhook" in ran.stderr
+
+
+def test_several_shops_from_a_file(serve: Serve, shop: Shop, tmp_path: Path) -> None:
+    """Each with its address, scenario, settings and clock."""
+    file = tmp_path / "shops.yaml"
+    file.write_text(
+        f"""
+projects:
+  - {{api_key: socks, name: Socks, webhook_url: "{shop.url}", clock: "frozen@2027-01-01T00:00:00Z"}}
+  - {{api_key: shoes, name: Shoes, mode: live, scenario: second-try-works}}
+"""
+    )
+    process, first = serve("--project", str(file))
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(8)]
+    url = url_in(first)
+    assert "Projects: Socks, Shoes, sandbox.\n" in lines
+    assert f"Webhooks of Socks go to {shop.url}\n" in lines
+    assert paid(url, "socks") in shop.orders()
+    shoes = requests.get(f"{url}/control/project/", auth=("shoes", ""), timeout=5).json()
+    assert (shoes["settings"]["mode"], shoes["scenario"]) == ("live", "second-try-works")
+
+
+def test_a_file_may_declare_the_first_project(serve: Serve, tmp_path: Path) -> None:
+    """Options add what the file does not say."""
+    file = tmp_path / "shop.yaml"
+    file.write_text("{api_key: sandbox-key, mode: live}")
+    said = announced(
+        serve, "--project", str(file), "--scenario", "second-try-works", "--webhook-url", "http://x.test/"
+    )
+    found = requests.get(f"{said['url']}/control/project/", auth=KEY, timeout=5).json()
+    assert (found["scenario"], found["settings"]["mode"]) == ("second-try-works", "live")
+    assert found["settings"]["webhook_url"] == "http://x.test/"
+    assert "ignored" not in said
+
+
+def test_what_a_restart_ignores_is_said(serve: Serve, tmp_path: Path) -> None:
+    """The state file has the projects already; equal wishes are no news."""
+    state, file = str(tmp_path / "state.db"), tmp_path / "shops.yaml"
+    file.write_text("{api_key: socks, name: Socks, mode: test, webhook_url: 'http://a.test/'}")
+    first = announced(serve, "--state", state, "--project", str(file), "--clock", "frozen")
+    assert "ignored" not in first
+    first["process"].kill()
+    first["process"].wait()
+    file.write_text(
+        "{api_key: socks, name: Socks, mode: live, webhook_url: 'http://a.test/', scenario: webhook-twice}"
+    )
+    again = announced(serve, "--state", state, "--project", str(file), "--webhook-url", "http://b.test/")
+    changed = "the commands settings, scenario and clock change them"
+    assert again["ignored"] == [
+        f"project Socks exists already and keeps its mode, scenario; {changed}",
+        f"project sandbox exists already and keeps its webhook_url; {changed}",
+    ]
+    requests.delete(f"{again['url']}/control/project/", auth=("socks", ""), timeout=5)
+    again["process"].kill()
+    again["process"].wait()
+    third = announced(serve, "--state", state, "--project", str(file))
+    assert third["ignored"] == ["project Socks was deleted, so it is not created again"]
+
+
+def test_a_port_that_a_sandbox_has_says_so(serve: Serve) -> None:
+    """And how to get another one."""
+    port = announced(serve)["url"].rpartition(":")[2]
+    ran = run("serve", "--port", port)
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert f"port {port} is taken" in ran.stderr
+    assert "--port 0" in ran.stderr
+    assert "a payment sandbox, version " in ran.stderr
+
+
+def test_an_address_of_another_machine_is_explained() -> None:
+    """So is a host name that nobody knows."""
+    assert "is not an address of this machine" in run("serve", "--host", "192.0.2.1", "--port", "0").stderr
+    assert "cannot be resolved" in run("serve", "--host", "no-such.invalid", "--port", "0").stderr
+
+
+def test_https_with_one_option(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what to trust; commands on the same machine trust it by themselves."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    said = announced(serve, "--tls", "--allow-host", "sandbox")
+    assert said["url"].startswith("https://127.0.0.1:")
+    assert requests.get(f"{said['url']}/health/", verify=said["ca_file"], timeout=5).status_code == 200
+    assert run("health", "--url", said["url"]).stdout.startswith("ok")
+    assert run("health", "--url", said["listening"]).stdout.startswith("ok")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+    assert "is not trusted" in run("health", "--url", said["url"]).stderr
+    assert run("health", "--url", said["url"], "--ca", said["ca_file"]).stdout.startswith("ok")
+
+
+def test_people_are_told_what_to_trust(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The curl line works as it stands."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    process, _ = serve("--tls")
+    assert process.stdout is not None
+    lines = "".join(process.stdout.readline() for _ in range(8))
+    file = tmp_path / "payment-sandbox" / "ca.pem"
+    assert f"curl --cacert {file} " in lines
+    assert f"trust {file}; https://" in lines
+
+
+def test_a_certificate_of_ones_own(serve: Serve, tmp_path: Path) -> None:
+    """The sandbox's own authority is not made then."""
+    certificate, key, issuer = certificate_files(tmp_path)
+    said = announced(serve, "--tls-cert", str(certificate), "--tls-key", str(key))
+    assert "ca_file" not in said
+    url = said["url"].replace("127.0.0.1", "localhost")
+    assert run("health", "--url", url, "--ca", str(issuer)).stdout.startswith("ok")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--tls", "--tls-cert", "x.pem"), "use one of the two"),
+        (("--tls-key", "x.pem"), "--tls-key needs --tls-cert"),
+        (("--tls-cert", "no-such.pem"), "--tls-cert: there is no file no-such.pem"),
+        (("--webhook-ca", "no-such.pem"), "--webhook-ca: there is no file no-such.pem"),
+    ],
+)
+def test_options_for_https_that_do_not_fit(options: tuple[str, ...], words: str) -> None:
+    """One line, exit code 2."""
+    ran = run("serve", "--port", "0", *options)
+    assert (ran.returncode, len(ran.stderr.splitlines()), ran.stdout) == (2, 1, "")
+    assert words in ran.stderr

@@ -1,0 +1,214 @@
+"""https: the own authority, given certificates, both schemes on one port, and whom webhooks trust."""
+
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import closing
+from http.client import HTTPSConnection
+from pathlib import Path
+
+import pytest
+import requests
+import trustme
+
+from payment_sandbox.serving import tls
+from payment_sandbox.serving.server import Security, Server
+from payment_sandbox.serving.sessions import Trust
+from payment_sandbox.serving.tls import CertificateRefused, given_context, own_context, served_names
+from tests.support.driver import Sandbox, card
+from tests.support.shop import Shop
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's state folder of the test's own; returns the folder of the authority."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "payment-sandbox"
+
+
+@pytest.fixture
+def secure(state: Path) -> Iterator[Server]:
+    """A server with a certificate of the own authority."""
+    security = Security(own_context(["shop.test"]), authority=tls.authority_file())
+    with Server(security=security) as server:
+        yield server
+
+
+def trusting() -> requests.Session:
+    """A session that trusts the own authority."""
+    session = requests.Session()
+    session.trust_env, session.verify = False, str(tls.authority_file())
+    return session
+
+
+def test_both_schemes_are_served_on_the_same_port(secure: Server, state: Path) -> None:
+    """With a certificate that is trusted once the authority is."""
+    assert secure.url.startswith("https://127.0.0.1:")
+    for url in (secure.url, secure.local_url, secure.url.replace("127.0.0.1", "localhost")):
+        answer = requests.get(f"{url}/health/", timeout=5, verify=str(state / "ca.pem"))
+        assert answer.json()["status"] == "ok"
+    with pytest.raises(requests.exceptions.SSLError):
+        requests.get(f"{secure.url}/health/", timeout=5)
+
+
+def test_the_certificate_is_for_every_name(secure: Server, state: Path) -> None:
+    """Also for those that others use."""
+    context = ssl.create_default_context(cafile=str(state / "ca.pem"))
+    for name in ("localhost", "shop.test"):
+        with (
+            socket.create_connection(("127.0.0.1", secure.port), timeout=5) as plain,
+            context.wrap_socket(plain, server_hostname=name) as wrapped,
+        ):
+            assert wrapped.version() in ("TLSv1.2", "TLSv1.3")
+
+
+def test_the_authority_is_made_once(state: Path) -> None:
+    """Trusting it once is enough; its key is for its user only."""
+    own_context([])
+    before = (state / "ca.pem").read_bytes()
+    own_context(["other.test"])
+    assert (state / "ca.pem").read_bytes() == before
+    assert (state / "ca-key.pem").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_damaged_authority_says_what_to_do(state: Path) -> None:
+    """It is not replaced silently: somebody trusts it."""
+    own_context([])
+    (state / "ca-key.pem").write_text("damaged")
+    with pytest.raises(CertificateRefused, match="delete both"):
+        own_context([])
+
+
+def test_addresses_say_https_where_they_have_a_scheme(secure: Server) -> None:
+    """Pages, too, and their cookies are only for https."""
+    sandbox = Sandbox(secure, trusting(), absolute_urls=True)
+    order = sandbox.place(card())
+    page = order["transactions"][0]["payment_url"]
+    assert page.startswith(secure.url)
+    shown = requests.get(f"{page}?language=de", timeout=5, verify=str(tls.authority_file()))
+    assert "Secure" in shown.headers["Set-Cookie"]
+    plain = requests.get(f"{page.replace('https', 'http')}?language=de", timeout=5)
+    assert "Secure" not in plain.headers["Set-Cookie"]
+
+
+def test_refusals_and_streams_work_over_tls(secure: Server) -> None:
+    """Connections that TLS cannot half-close."""
+    context = ssl.create_default_context(cafile=str(tls.authority_file()))
+    with closing(HTTPSConnection("localhost", secure.port, timeout=5, context=context)) as connection:
+        connection.request("POST", "/v1/orders/", b"", {"Content-Length": str(1 << 40)})
+        assert connection.getresponse().status == 413
+    sandbox = Sandbox(secure, trusting())
+    url = f"{secure.url}/control/events/?after=0"
+    with requests.get(
+        url, auth=(sandbox.key, ""), stream=True, timeout=5, verify=str(tls.authority_file())
+    ) as stream:
+        assert next(stream.iter_lines()) == b": watching"
+
+
+def test_a_client_that_breaks_off_its_handshake_disturbs_nobody(secure: Server) -> None:
+    """Nor one that says nothing, or something that is neither."""
+    silent = socket.create_connection(("127.0.0.1", secure.port), timeout=5)
+    for begun in (b"\x16\x03\x01\x00\x05hello", b"\x16", b"\x00\x01\x02"):
+        with socket.create_connection(("127.0.0.1", secure.port), timeout=5) as broken:
+            broken.sendall(begun)
+    assert requests.get(f"{secure.local_url}/health/", timeout=5).status_code == 200
+    silent.close()
+
+
+def certificate_files(folder: Path, name: str = "localhost") -> tuple[Path, Path, Path]:
+    """Files of a certificate, of its key, and of the authority that made it."""
+    authority = trustme.CA()
+    made = authority.issue_cert(name)
+    certificate, key, issuer = folder / "cert.pem", folder / "key.pem", folder / "issuer.pem"
+    certificate.write_bytes(b"".join(blob.bytes() for blob in made.cert_chain_pems))
+    key.write_bytes(made.private_key_pem.bytes())
+    issuer.write_bytes(authority.cert_pem.bytes())
+    return certificate, key, issuer
+
+
+def test_a_given_certificate_is_used(tmp_path: Path) -> None:
+    """With its key, or with both in one file."""
+    certificate, key, issuer = certificate_files(tmp_path)
+    both = tmp_path / "both.pem"
+    both.write_bytes(certificate.read_bytes() + key.read_bytes())
+    for context in (given_context(certificate, key), given_context(both, None)):
+        with Server(security=Security(context)) as server:
+            url = server.url.replace("127.0.0.1", "localhost")
+            assert requests.get(f"{url}/health/", timeout=5, verify=str(issuer)).status_code == 200
+
+
+def test_a_certificate_that_cannot_be_used_says_why(tmp_path: Path) -> None:
+    """In a sentence that names the file."""
+    certificate, key, issuer = certificate_files(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    wrong_key = certificate_files(other)[1]
+    text = tmp_path / "text.pem"
+    text.write_text("no certificate")
+    refused = {
+        (tmp_path / "none.pem", key): "--tls-cert: there is no file",
+        (certificate, tmp_path / "none.pem"): "--tls-key: there is no file",
+        (certificate, wrong_key): "is not the key of the certificate in",
+        (certificate, None): "has no key; give that with --tls-key",
+        (text, key): "is not in PEM format",
+    }
+    for (given, its_key), words in refused.items():
+        with pytest.raises(CertificateRefused) as found:
+            given_context(given, its_key)
+        assert words in str(found.value)
+    with pytest.raises(CertificateRefused, match="no certificate in PEM format"):
+        Trust.of(text)
+    assert Trust.of(issuer).file == issuer
+
+
+class SecureShop(Shop):
+    """A shop behind a certificate of its own authority."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        certificate, key, self.issuer = certificate_files(folder, "localhost")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"https://localhost:{self._server.server_port}/webhook"
+
+
+@pytest.fixture
+def secure_shop(tmp_path: Path) -> Iterator[SecureShop]:
+    """A shop that speaks only https."""
+    shop = SecureShop(tmp_path)
+    yield shop
+    shop.close()
+
+
+def outcome(security: Security, url: str) -> str | int:
+    """How a webhook to this address ends."""
+    with Server(security=security, clock="frozen") as server:
+        sandbox = Sandbox(server, webhook_url=url)
+        sandbox.pay(sandbox.place(card()))
+        sandbox.settle()
+        attempt = sandbox.webhooks()[0]["attempts"][0]
+        found: str | int = attempt["error"] or attempt["response"]["status"]
+        return found
+
+
+def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(secure_shop: SecureShop, shop: Shop) -> None:
+    """If it is trusted, or if nothing is checked; http works as before."""
+    assert "is not trusted" in str(outcome(Security(), secure_shop.url))
+    for trusted in (Trust.of(secure_shop.issuer), Trust.of(None, insecure=True)):
+        assert outcome(Security(trusted_receivers=trusted), secure_shop.url) == 200
+        assert outcome(Security(trusted_receivers=trusted), shop.url) == 200
+
+
+def test_another_certificate_is_still_refused(secure_shop: SecureShop, tmp_path: Path) -> None:
+    """Trusting one authority trusts no other."""
+    other = tmp_path / "other"
+    other.mkdir()
+    trusted = Trust.of(certificate_files(other)[2])
+    assert "is not trusted" in str(outcome(Security(trusted_receivers=trusted), secure_shop.url))
+
+
+def test_every_address_is_in_the_certificate() -> None:
+    """Of a server that listens everywhere, those of this machine."""
+    assert list(served_names("127.0.0.1", "pay.test", ["sandbox"])) == ["127.0.0.1", "pay.test", "sandbox"]
+    assert "0.0.0.0" not in list(served_names("0.0.0.0", None, []))
