@@ -3,8 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 LOWEST := .venv-lowest/bin
 WORKERS ?= auto
+PORT ?= 8080
+ARGS ?=
 
-.PHONY: help run test lowest check fmt bench profile attack screenshots rules lock
+.PHONY: help run test lowest check fmt bench profile attack screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -28,8 +30,8 @@ help:  ## List the targets
 	$(LOWEST)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080
-	@exec $(BIN)/python -m payment_sandbox serve
+run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090, ARGS="--tls"
+	@exec $(BIN)/python -m payment_sandbox serve --port $(PORT) $(ARGS)
 
 test: .venv/develop.stamp  ## Run every test
 	$(BIN)/pytest -n $(WORKERS) -q
@@ -62,6 +64,9 @@ screenshots: .venv/develop.stamp  ## Take the pictures in the README anew
 
 rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	$(BIN)/python -m tests.rules
+
+dist: .venv/develop.stamp  ## Build the wheel and the single file payment-sandbox.pyz into dist/
+	$(BIN)/python -m tests.dist
 
 lock: .venv/develop.stamp  ## Update the pinned dependencies
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header -o requirements.lock pyproject.toml

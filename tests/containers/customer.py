@@ -1,0 +1,43 @@
+"""A customer in Chromium: buys in the shop of ``compose.yaml`` and prints what the shop then says.
+
+    python -m tests.containers.customer http://localhost:8000/
+
+The browser trusts what its user's NSS database has. It runs in a process of its own, because a test may put
+it into another network.
+"""
+
+import os
+import shutil
+import sys
+
+from playwright.sync_api import expect, sync_playwright
+
+from tests.browser.conftest import FLAGS, NAMES, TIMEOUT_MS
+
+
+def main(shop: str) -> None:
+    """Buy, pay, come back."""
+    path = next(filter(None, map(shutil.which, NAMES)))
+    flags = [*FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=flags)
+        page = browser.new_page(locale="en-GB")
+        page.set_default_timeout(TIMEOUT_MS)
+        page.goto(shop)
+        page.get_by_role("button").click()
+        print(page.url.partition("/pay/")[0])
+        page.get_by_test_id("pay").first.click()
+        page.wait_for_url("**/return.php*")
+        print(page.locator("h1").inner_text())
+        told = page.locator("#told")
+        for _ in range(20):
+            if "completed" in told.inner_text():
+                break
+            page.reload()  # the webhook comes when the response is on its way
+        expect(told).to_contain_text("completed")
+        print(told.inner_text())
+        browser.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,112 @@
+"""``compose.yaml``: the services with their names, environment and commands, as processes of their own network."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from tests.browser.conftest import NAMES
+from tests.support.commands import command
+from tests.support.documentation import ROOT, environment
+
+COMPOSE: dict[str, Any] = YAML(typ="safe", pure=True).load(ROOT / "compose.yaml")
+SERVICES: dict[str, Any] = COMPOSE["services"]
+CONTAINERFILE = (ROOT / "Containerfile").read_text()
+ADDRESSES = {"localhost": "127.0.0.1", "sandbox": "127.0.0.2", "shop": "127.0.0.3"}
+NETWORK = ["unshare", "--net", "--mount", "--kill-child", "--fork", "--pid"]
+
+SCRIPT = """
+set -eu
+ip link set lo up
+mount --bind {hosts} /etc/hosts
+( {sandbox} ) > sandbox.log 2>&1 &
+timeout 30 sh -c 'until {health}; do sleep 0.2; done'
+( {shop} ) > shop.log 2>&1 &
+timeout 30 sh -c 'until curl -s -o /dev/null http://localhost:8000/; do sleep 0.2; done'
+{customer}
+"""
+
+
+def image_environment() -> dict[str, str]:
+    """What the image sets for the sandbox."""
+    lines = CONTAINERFILE.rpartition("FROM ")[2].replace("\\\n", " ").splitlines()
+    (told,) = (line.removeprefix("ENV ") for line in lines if line.startswith("ENV "))
+    return dict(pair.split("=", 1) for pair in told.split())
+
+
+def with_environment(program: list[str], folder: Path, *variables: dict[str, str]) -> str:
+    """A shell command with these variables; the state goes to a folder of the test."""
+    every = {name: value for found in variables for name, value in found.items() if name != "PATH"}
+    plain = {name: _filled(value).replace("/state", str(folder)) for name, value in every.items()}
+    pairs = [f"{name}={value}" for name, value in plain.items()]
+    return shlex.join(["env", "-C", str(ROOT), *pairs, *program])
+
+
+def _filled(value: str) -> str:
+    """The default of a variable that nobody has set."""
+    return value.partition(":-")[2].removesuffix("}") if value.startswith("${") else value
+
+
+def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
+    """Browser and shop reach the sandbox by different names; its webhooks find the shop by its name."""
+    if os.geteuid() != 0 or subprocess.run([*NETWORK, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("needs a network of its own, which only root may have")
+    missing = [name for name in ("php", "ip", "curl") if shutil.which(name) is None]
+    if missing or not any(map(shutil.which, NAMES)):
+        pytest.skip(f"not installed here: {', '.join(missing) or 'chromium'}; .ci/run installs it")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("".join(f"{address} {name}\n" for name, address in ADDRESSES.items()))
+    shop_folder = SERVICES["shop"]["volumes"][0].partition(":")[0]
+    php = [part.replace("/shop", str(ROOT / shop_folder)) for part in SERVICES["shop"]["command"]]
+    customer = [sys.executable, "-m", "tests.containers.customer", "http://localhost:8000/"]
+    script = SCRIPT.format(
+        hosts=hosts,
+        sandbox=with_environment(
+            command("serve"), tmp_path, image_environment(), SERVICES["sandbox"]["environment"]
+        ),
+        health=shlex.join([*command("health"), "http://localhost:8080"]),
+        shop=with_environment(php, tmp_path, SERVICES["shop"]["environment"]),
+        customer=shlex.join(["env", "-C", str(ROOT), *customer]),
+    )
+    ran = subprocess.run(
+        [*NETWORK, "bash", "-c", script],
+        cwd=tmp_path,
+        env=environment(HOME=str(tmp_path)),
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    logs = "".join(file.read_text() for file in tmp_path.glob("*.log"))
+    assert ran.returncode == 0, f"{ran.stderr[-2000:]}\n{logs[-3000:]}"
+    assert ran.stdout.splitlines()[-3:] == [
+        "http://localhost:8080",
+        "Order completed",
+        "The webhook said: completed",
+    ]
+    assert "webhook completed to http://shop:8000/webhook.php  answered 204" in logs
+
+
+def test_the_sandbox_may_write_nothing_but_its_state() -> None:
+    """No root, no capabilities, a read-only file system; and it is only reachable from this machine."""
+    sandbox = SERVICES["sandbox"]
+    assert (sandbox["read_only"], sandbox["cap_drop"]) == (True, ["ALL"])
+    assert sandbox["volumes"] == ["sandbox-state:/state"]
+    assert all(port.startswith("127.0.0.1:") for service in SERVICES.values() for port in service["ports"])
+    assert "USER 10001:10001" in CONTAINERFILE
+    assert "VOLUME /state" in CONTAINERFILE
+
+
+def test_every_variable_is_that_of_an_option() -> None:
+    """A misspelled one would be ignored."""
+    from payment_sandbox.cli.serve import serve
+
+    known = {variable for parameter in serve.params if (variable := parameter.envvar)}
+    given = {**image_environment(), **SERVICES["sandbox"]["environment"]}
+    assert {name for name in given if name.startswith("SANDBOX_")} <= known

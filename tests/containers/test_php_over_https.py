@@ -1,0 +1,110 @@
+"""A shop in PHP that writes ``https://`` before ``payment_url``, as many plugins do."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event
+
+import pytest
+import requests
+
+from payment_sandbox.client.client import SandboxClient
+from tests.browser.conftest import NAMES
+from tests.client.test_listening import free_port
+from tests.support.commands import command
+from tests.support.documentation import ROOT
+
+SHOP = ROOT / "tests" / "howto" / "projects" / "compose" / "shop"
+NEEDED = {"php": "php-cli", "certutil": "libnss3-tools"}
+
+Start = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts programs and ends them."""
+    with ExitStack() as started:
+
+        def begin(*program: str, **environment: str) -> subprocess.Popen[bytes]:
+            process = subprocess.Popen(
+                program,
+                env={**os.environ, **environment},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            started.callback(process.wait)
+            started.callback(process.kill)
+            return process
+
+        yield begin
+
+
+def await_answer(url: str) -> None:
+    """Wait until somebody listens there."""
+    for _ in range(100):
+        try:
+            requests.get(url, timeout=5)
+            return
+        except requests.ConnectionError:
+            Event().wait(0.1)
+    raise AssertionError(f"nobody listens at {url}")
+
+
+def trust(ca_file: str, home: Path) -> None:
+    """Put an authority among those that Chromium trusts, as the page about https says."""
+    database = home / ".pki" / "nssdb"
+    database.mkdir(parents=True)
+    options = ["-d", f"sql:{database}"]
+    subprocess.run(["certutil", *options, "-N", "--empty-password"], check=True, timeout=30)
+    add = ["-A", "-t", "C,,", "-n", "payment-sandbox", "-i", ca_file]
+    subprocess.run(["certutil", *options, *add], check=True, timeout=30)
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_a_customer_pays_in_chromium(start: Start, tmp_path: Path, is_trusted: bool) -> None:
+    """Over https with the certificate trusted; without it, the browser refuses the page."""
+    missing = [package for program, package in NEEDED.items() if shutil.which(program) is None]
+    if missing or not any(map(shutil.which, NAMES)):
+        pytest.skip(f"not installed here: {', '.join(missing) or 'chromium'}; .ci/run installs it")
+    ready, port = tmp_path / "ready.json", free_port()
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    webhook_url = f"http://127.0.0.1:{port}/webhook.php"
+    options = ["--port", "0", "--tls", "--ready-file", str(ready), "--webhook-url", webhook_url]
+    start(*command("serve", *options), **state)
+    while not ready.exists():
+        Event().wait(0.05)
+    said = json.loads(ready.read_text())
+    shop = {"SANDBOX_URL": said["listening"], "SANDBOX_API_KEY": "sandbox-key", "SCHEME": "https"}
+    start("php", "-S", f"127.0.0.1:{port}", "-t", str(SHOP), **shop, PHP_CLI_SERVER_WORKERS="4")
+    await_answer(f"http://127.0.0.1:{port}/")
+    home = tmp_path / "home"
+    home.mkdir()
+    if is_trusted:
+        trust(said["ca_file"], home)
+    bought = subprocess.run(
+        [sys.executable, "-m", "tests.containers.customer", f"http://127.0.0.1:{port}/"],
+        cwd=ROOT,
+        env={**os.environ, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    sandbox = SandboxClient(said["listening"], "sandbox-key")
+    (order,) = sandbox.orders()
+    sandbox.close()
+    if is_trusted:
+        assert bought.stdout.splitlines() == [
+            said["url"],
+            "Order completed",
+            "The webhook said: completed",
+        ], bought.stderr[-2000:]
+        assert (order["status"], order["webhooks"]["failed"]) == ("completed", 0)
+    else:
+        assert "ERR_CERT_AUTHORITY_INVALID" in bought.stderr or "chrome-error" in bought.stdout
+        assert order["status"] == "new"

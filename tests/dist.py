@@ -1,0 +1,129 @@
+"""Builds what is published: the wheel, and one file that runs with any Python from 3.11 on.
+
+    python -m tests.dist
+
+The single file holds every dependency as pinned. Compiled ones are in it for each Python and platform, side
+by side: the names of their files differ. Both files are built twice, and have to be the same to the byte.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+ROOT = Path(__file__).parent.parent
+FILE = "payment-sandbox.pyz"
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+LINUX = ("manylinux2014_x86_64", "manylinux_2_28_x86_64", "manylinux_2_34_x86_64")
+PLATFORMS = (
+    LINUX,
+    ("manylinux2014_aarch64", "manylinux_2_28_aarch64", "manylinux_2_34_aarch64"),
+    ("macosx_11_0_arm64",),
+    ("win_amd64",),
+)
+ONLY_LINUX = ("cryptography", "cffi")  # for --tls; the files of other platforms would have the same name
+START = "payment_sandbox.cli.main:main"
+EPOCH = "1767225600"  # 2026-01-01: the time of all files in both, so that they are always the same
+
+
+def build(folder: Path) -> list[Path]:
+    """Build both files in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
+    (wheel,) = folder.glob("*.whl")
+    with TemporaryDirectory() as temporary:
+        site, downloads = Path(temporary) / "site", Path(temporary) / "wheels"
+        site.mkdir()
+        for found in sorted([*wheels(downloads), wheel]):
+            with ZipFile(found) as archive:
+                archive.extractall(site)
+        for file in site.rglob("*"):
+            os.utime(file, (int(EPOCH), int(EPOCH)))
+        single = folder / FILE
+        options = ["--reproducible", "--compressed", "--no-modify", "-p", "/usr/bin/env python3"]
+        run(
+            sys.executable,
+            "-m",
+            "shiv",
+            "--site-packages",
+            str(site),
+            "-e",
+            START,
+            "-o",
+            str(single),
+            *options,
+        )
+    return [wheel, single]
+
+
+def wheels(folder: Path) -> Iterator[Path]:
+    """Download the wheels of all dependencies: pure ones once, others for each Python and platform."""
+    host = folder / "host"
+    download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements.lock"))
+    for wheel in sorted(host.glob("*.whl")):
+        if wheel.name.endswith("-none-any.whl"):
+            yield wheel
+        else:
+            yield from compiled(folder, wheel)
+
+
+def compiled(folder: Path, wheel: Path) -> Iterator[Path]:
+    """The wheels of a package with compiled parts; the pure one if there is any."""
+    name, version, *_ = wheel.name.split("-")
+    wanted = f"{name}=={version}"
+    pure = folder / "pure"
+    try:
+        download(pure, PYTHONS[0], ("any",), "--implementation", "py", "--abi", "none", wanted)
+        yield from pure.glob(f"{name}-*.whl")
+        return
+    except subprocess.CalledProcessError:
+        pass
+    for number, platform in enumerate((LINUX,) if name in ONLY_LINUX else PLATFORMS):
+        for python in PYTHONS:
+            place = folder / f"{number}-{python}"
+            download(place, python, platform, wanted)
+            yield from place.glob(f"{name}-*.whl")
+
+
+def download(folder: Path, python: str, platforms: Sequence[str], *what: str) -> None:
+    """Download wheels for a Python and a platform, without their dependencies."""
+    tags = [part for platform in platforms for part in ("--platform", platform)]
+    options = ["--quiet", "--no-deps", "--only-binary=:all:", "--python-version", python, "-d", str(folder)]
+    run(sys.executable, "-m", "pip", "download", *options, *tags, *what)
+
+
+def run(*command: str) -> None:
+    """Run a command, and show what it says only if it fails."""
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH, "PYTHONHASHSEED": "0"}
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def main() -> None:
+    """Build twice, compare, and put the result into ``dist``."""
+    target = ROOT / "dist"
+    with TemporaryDirectory() as temporary:
+        try:
+            once, again = (build(Path(temporary) / name) for name in ("once", "again"))
+        except subprocess.CalledProcessError as failed:
+            sys.exit(f"{' '.join(failed.cmd[:5])} ... failed:\n{failed.stderr.decode()[-2000:]}")
+        differing = [one.name for one, other in zip(once, again, strict=True) if digest(one) != digest(other)]
+        if differing:
+            sys.exit(f"built twice, these differ: {', '.join(differing)}")
+        target.mkdir(exist_ok=True)
+        for file in once:
+            shutil.copy2(file, target)
+            print(f"{digest(file)}  dist/{file.name}  {file.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+import java.io.File;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Base64;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/** One sandbox for all tests, and a project of its own for each. Use your JSON library instead of field(). */
+record Sandbox(String url, String key) {
+    private static final HttpClient CLIENT = HttpClient.newHttpClient();
+    private static String started;
+
+    static synchronized Sandbox project(String webhookUrl) throws Exception {
+        if (started == null) {
+            started = start();
+        }
+        String settings = "{\"clock\": \"frozen\", \"webhook_url\": \"" + webhookUrl + "\"}";
+        String made = new Sandbox(started, "").call("POST", "/control/projects/", settings);
+        return new Sandbox(started, field(made, "api_key"));
+    }
+
+    String call(String method, String path, String body) throws IOException, InterruptedException {
+        String basic = Base64.getEncoder().encodeToString((key + ":").getBytes());
+        HttpRequest request = HttpRequest.newBuilder(URI.create(url + path))
+            .header("Authorization", "Basic " + basic)
+            .header("Content-Type", "application/json")
+            .method(method, HttpRequest.BodyPublishers.ofString(body))
+            .build();
+        HttpResponse<String> answer = CLIENT.send(request, HttpResponse.BodyHandlers.ofString());
+        if (answer.statusCode() >= 400) {
+            throw new IOException(answer.statusCode() + ": " + answer.body());
+        }
+        return answer.body();
+    }
+
+    static String field(String json, String name) {
+        Matcher found = Pattern.compile("\"" + name + "\": \"([^\"]*)\"").matcher(json);
+        return found.find() ? found.group(1) : null;
+    }
+
+    private static String start() throws Exception {
+        File ready = File.createTempFile("sandbox", ".json");
+        ready.delete();
+        String command = System.getenv().getOrDefault("SANDBOX_COMMAND", "payment-sandbox");
+        String options = " serve --port 0 --ready-file " + ready;
+        Process server = new ProcessBuilder((command + options).split(" "))
+            .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+            .redirectError(ProcessBuilder.Redirect.INHERIT)
+            .start();
+        Runtime.getRuntime().addShutdownHook(new Thread(server::destroy));
+        while (!ready.exists()) {
+            if (!server.isAlive()) {
+                throw new IOException(command + " did not start");
+            }
+            Thread.sleep(20);
+        }
+        return field(Files.readString(Path.of(ready.getPath())), "url");
+    }
+}

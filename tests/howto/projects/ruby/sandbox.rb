@@ -1,0 +1,38 @@
+# One sandbox for all tests, and a project of its own for each.
+require "json"
+require "net/http"
+require "tmpdir"
+
+class Sandbox
+  def self.project(settings = {})
+    @url ||= start
+    made = new(@url, "").call("POST", "/control/projects/", { clock: "frozen" }.merge(settings))
+    new(@url, made["api_key"])
+  end
+
+  def self.start
+    ready = File.join(Dir.mktmpdir, "ready.json")
+    command = ENV.fetch("SANDBOX_COMMAND", "payment-sandbox").split
+    server = Process.spawn(*command, "serve", "--port", "0", "--ready-file", ready, out: File::NULL)
+    Minitest.after_run { Process.kill("TERM", server) }
+    until File.exist?(ready)
+      raise "#{command.first} did not start" if Process.wait(server, Process::WNOHANG)
+      sleep 0.02
+    end
+    JSON.parse(File.read(ready))["url"]
+  end
+
+  def initialize(url, key)
+    @url, @key = url, key
+  end
+
+  def call(method, path, body = nil)
+    uri = URI(@url + path)
+    request = Net::HTTP.const_get(method.capitalize).new(uri, "Content-Type" => "application/json")
+    request.basic_auth(@key, "")
+    request.body = JSON.generate(body) if body
+    answer = Net::HTTP.start(uri.host, uri.port) { |http| http.request(request) }
+    raise answer.body if answer.code.to_i >= 400
+    JSON.parse(answer.body)
+  end
+end

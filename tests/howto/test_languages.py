@@ -1,0 +1,152 @@
+"""The page about other languages: its projects are those that run here, and clients are generated."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from payment_sandbox.serving.server import Server, description
+from payment_sandbox.web.docs.library import written
+from tests.support.blocks import blocks
+from tests.support.documentation import ROOT, run_command
+
+PROJECTS = ROOT / "tests" / "howto" / "projects"
+JARS = Path("/usr/share/java")
+JUNIT = (
+    "junit-jupiter-api", "junit-jupiter-engine", "junit-platform-commons", "junit-platform-engine",
+    "junit-platform-launcher", "junit-platform-reporting", "junit-platform-console", "picocli",
+    "opentest4j", "opentest4j-reporting-events", "opentest4j-reporting-schema", "apiguardian-api",
+)  # fmt: skip
+CLASSES = ":".join(f"{JARS}/{name}.jar" for name in JUNIT)
+LAUNCH = "org.junit.platform.console.ConsoleLauncher --class-path built --scan-class-path --disable-banner"
+SUITES = {
+    # the programs that a suite needs, how it is run, and what it prints if it passes
+    "node": (("node",), "node --test", "# pass 3"),
+    "php": (("php", "phpunit"), "phpunit ShopTest.php", "OK (2 tests, 3 assertions)"),
+    "java": (
+        ("java", "javac"),
+        f"javac -cp {CLASSES} -d built *.java && java -cp {CLASSES}:built {LAUNCH}",
+        "2 tests successful",
+    ),
+    "ruby": (("ruby",), "ruby shop_test.rb", "2 runs, 5 assertions, 0 failures, 0 errors"),
+}
+GENERATORS = {
+    "openapi-typescript": "7.13.0",
+    "openapi-fetch": "0.17.0",
+    "typescript": "5.9.3",
+    "@types/node": "20",
+}
+COMPILER = {
+    "compilerOptions": {
+        "strict": True, "noUncheckedIndexedAccess": True, "target": "es2022", "module": "esnext",
+        "moduleResolution": "bundler", "types": ["node"], "outDir": "built",
+    },
+    "include": ["payment.ts", "schema.d.ts"],
+}  # fmt: skip
+FLOW = """created new credit-card
+paid completed, capturable: false
+a week later: delayed-capture
+refunded 500
+refused 409 RefundExceedsCaptured
+"""
+
+
+def require(*programs: str) -> None:
+    """Skip where a program is missing, except in CI."""
+    missing = [name for name in programs if shutil.which(name) is None]
+    if missing:
+        assert "CI" not in os.environ, f"not installed: {missing}"
+        pytest.skip(f"not installed here: {', '.join(missing)}; .ci/run installs it")
+
+
+def fetched(command: list[str], folder: Path) -> None:
+    """Run a command that fetches packages; skip where they cannot be had, except in CI."""
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=280, check=False)
+    if ran.returncode != 0 and "CI" not in os.environ:
+        pytest.skip(f"{command[0]} could not fetch its packages")
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
+
+
+def test_the_page_shows_its_projects() -> None:
+    """All their files, to the letter."""
+    shown = {block.file: block.text for block in blocks(written("languages")) if block.file}
+    for name, text in shown.items():
+        assert (PROJECTS / name).read_text() == text, f"{name} differs from the page"
+    folders = {name.partition("/")[0] for name in shown}
+    files = {str(path.relative_to(PROJECTS)) for folder in folders for path in (PROJECTS / folder).iterdir()}
+    assert files - shown.keys() == {"clients/autoload.php"}  # stands for Composer's
+    assert folders == {*SUITES, "clients"}
+
+
+@pytest.mark.parametrize("language", SUITES)
+def test_a_suite_passes(language: str, tmp_path: Path) -> None:
+    """It starts a server, and leaves none behind."""
+    programs, command, printed = SUITES[language]
+    require(*programs)
+    folder = tmp_path / language
+    shutil.copytree(PROJECTS / language, folder)
+    places = tmp_path / "places"
+    places.mkdir()
+    ran = run_command(
+        ["bash", "-euc", command], folder, TMPDIR=str(places), JAVA_TOOL_OPTIONS=f"-Djava.io.tmpdir={places}"
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
+    assert printed in ran.stdout, ran.stdout[-2000:]
+    for ready in places.rglob("ready.json"):
+        pid = json.loads(ready.read_text())["pid"]
+        running = subprocess.run(
+            ["ps", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False
+        )
+        assert "payment-sandbox serve" not in running.stdout
+
+
+@pytest.fixture
+def served() -> Iterator[str]:
+    """A server for generated clients."""
+    with Server() as server:
+        yield server.url
+
+
+def test_a_typescript_client_is_generated_and_drives_a_payment(served: str, tmp_path: Path) -> None:
+    """In strict mode: every call and every field that it uses has a type."""
+    require("node", "npm")
+    shutil.copy(PROJECTS / "clients" / "payment.ts", tmp_path)
+    (tmp_path / "openapi.json").write_text(description())
+    (tmp_path / "package.json").write_text(json.dumps({"type": "module", "private": True}))
+    (tmp_path / "tsconfig.json").write_text(json.dumps(COMPILER))
+    packages = [f"{name}@{version}" for name, version in GENERATORS.items()]
+    fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", *packages], tmp_path)
+    for step in ("openapi-typescript openapi.json -o schema.d.ts", "tsc"):
+        ran = run_command(["npx", "--no-install", *step.split()], tmp_path)
+        assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    ran = run_command(["node", "built/payment.js", served], tmp_path)
+    assert ran.stdout == FLOW, ran.stdout + ran.stderr[-2000:]
+
+
+def test_a_php_client_is_generated_and_drives_a_payment(served: str, tmp_path: Path) -> None:
+    """With the models of every request and answer."""
+    require("java", "php")
+    if not Path("/usr/share/php/GuzzleHttp/autoload.php").exists():
+        assert "CI" not in os.environ
+        pytest.skip("Guzzle is not installed; .ci/run installs it")
+    for name in ("payment.php", "autoload.php"):
+        shutil.copy(PROJECTS / "clients" / name, tmp_path)
+    (tmp_path / "openapi.json").write_text(description())
+    fetched(
+        [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "openapi-generator-cli==7.26.0"],
+        tmp_path,
+    )
+    (wheel,) = tmp_path.glob("*.whl")
+    ZipFile(wheel).extract("openapi_generator_cli/openapi-generator.jar", tmp_path)
+    generate = "generate -i openapi.json -g php -o client --invoker-package Sandbox"
+    jar = "openapi_generator_cli/openapi-generator.jar"
+    ran = run_command(["java", "-jar", jar, *generate.split()], tmp_path)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
+    ran = run_command(["php", "-d", "error_reporting=8191", "payment.php", served], tmp_path)
+    assert ran.stdout == FLOW, ran.stdout[-2000:] + ran.stderr[-2000:]

@@ -1,0 +1,187 @@
+"""The recipes for CI: their steps run, and their variables are those of ``serve``."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from payment_sandbox.cli.serve import serve
+from payment_sandbox.web.docs.library import written
+from tests.client.test_listening import free_port
+from tests.howto.test_languages import fetched, require
+from tests.support.blocks import Block, blocks
+from tests.support.commands import command
+from tests.support.documentation import ROOT, environment, of, run_command
+
+PAGE = list(blocks(written("ci")))
+WHEEL = "payment_orders_sandbox-0.1.0-py3-none-any.whl"
+SINGLE_FILE = "payment-sandbox.pyz"
+RUNS_THE_PACKAGE = "from payment_sandbox.cli.main import main\nmain()\n"
+SUITE = """
+const { SANDBOX_URL: url, SANDBOX_CONTROL_TOKEN: token } = process.env;
+const made = await fetch(`${url}/control/projects/`, { method: "POST", headers: { Authorization: `Bearer ${token}` } });
+if (made.status !== 201) throw new Error(await made.text());
+console.log("a project for the suite");
+"""
+
+
+def recipes() -> list[Any]:
+    """The jobs on the page."""
+    return [block for block in of("yaml", "ci") if not block.values[0].file]
+
+
+def test_the_page_shows_the_compose_file() -> None:
+    """The one that is tested."""
+    (shown,) = (block for block in PAGE if block.file == "compose.yaml")
+    assert shown.text == (ROOT / "compose.yaml").read_text()
+
+
+@pytest.mark.parametrize("block", recipes())
+def test_the_steps_of_a_recipe_run(block: Block, tmp_path: Path) -> None:
+    """Except for the installation: this installation is used, on a port of its own."""
+    data = YAML(typ="safe", pure=True).load(block.text)
+    (job,) = data["jobs"].values() if "jobs" in data else data.values()
+    steps = [step["run"] for step in job["steps"] if "run" in step] if "steps" in job else job["script"]
+    if "npm test" in steps and shutil.which("npm") is None:
+        pytest.skip("npm is not installed; .ci/run installs it")
+    prepare(tmp_path)
+    port = str(free_port())
+    variables = {**job.get("env", {}), **job.get("variables", {})}
+    with service(job, port):
+        for step in steps:
+            if step.startswith("pip install "):
+                assert step.startswith(f"pip install ./{WHEEL} "), step
+                continue
+            ran = subprocess.run(
+                ["bash", "-euc", with_port(step, port)],
+                cwd=tmp_path,
+                env=environment(**{name: with_port(value, port) for name, value in variables.items()}),
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-1000:]
+    if (tmp_path / "ready.json").exists():
+        os.kill(json.loads((tmp_path / "ready.json").read_text())["pid"], 15)
+
+
+def prepare(folder: Path) -> None:
+    """A repository with tests in Python and in another language, and the single file."""
+    (first, *_) = (block for block in blocks(written("pytest")) if block.language == "python")
+    (folder / "test_shop.py").write_text(first.text)
+    (folder / SINGLE_FILE).write_text(RUNS_THE_PACKAGE)
+    (folder / "suite.mjs").write_text(SUITE)
+    (folder / "package.json").write_text(json.dumps({"scripts": {"test": "node suite.mjs"}}))
+
+
+def with_port(text: str, port: str) -> str:
+    """The text with another port than 8080, which this machine may use; names stand for this machine."""
+    here = text.replace("localhost:8080", f"127.0.0.1:{port}").replace("sandbox:8080", f"127.0.0.1:{port}")
+    here = here.replace("127.0.0.1:8080", f"127.0.0.1:{port}").replace("python3 ", f"{sys.executable} ")
+    return here.replace(f"{SINGLE_FILE} serve", f"{SINGLE_FILE} serve --port {port}")
+
+
+@contextmanager
+def service(job: Any, port: str) -> Iterator[None]:
+    """The service container of a job, as a process; it has to be healthy before the steps begin."""
+    services = job.get("services", {})
+    listed = services.values() if isinstance(services, dict) else services
+    given = [found.get("env") or found["variables"] for found in listed]
+    if not given:
+        yield
+        return
+    known = {parameter.envvar for parameter in serve.params}
+    assert given[0].keys() <= known
+    options = ["serve", "--port", port, "--host", "0.0.0.0"]
+    with subprocess.Popen(
+        command(*options), env=environment(**given[0]), stdout=subprocess.DEVNULL
+    ) as process:
+        health = command("health", f"http://127.0.0.1:{port}")
+        for _ in range(50):
+            if subprocess.run(health, capture_output=True, check=False, timeout=20).returncode == 0:
+                break
+            Event().wait(0.1)
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """uv, pipx and testcontainers, in an environment of their own."""
+    folder = tmp_path_factory.mktemp("tools")
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=120)
+    pip = [
+        str(folder / "bin" / "pip"),
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "uv",
+        "pipx",
+        "testcontainers",
+    ]
+    ran = subprocess.run(pip, capture_output=True, text=True, timeout=280, check=False)
+    if ran.returncode != 0 and "CI" not in os.environ:
+        pytest.skip("uv, pipx and testcontainers cannot be fetched")
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("start", ["uvx", "pipx run"])
+def test_it_runs_without_an_installation(start: str, tools: Path, wheel: Path, tmp_path: Path) -> None:
+    """The line of the page, in a folder with the wheel."""
+    (line,) = (
+        part for row in written("ci").splitlines() for part in row.split("`") if part.startswith(f"{start} ")
+    )
+    assert wheel.name == WHEEL
+    shutil.copy(wheel, tmp_path)
+    places = {
+        "HOME": str(tmp_path),
+        "UV_CACHE_DIR": str(tmp_path / "uv"),
+        "PIPX_HOME": str(tmp_path / "pipx"),
+    }
+    if (Path.home() / ".config" / "pip").exists():  # the index that this machine uses
+        shutil.copytree(Path.home() / ".config" / "pip", tmp_path / ".config" / "pip")
+    ran = subprocess.run(
+        ["bash", "-euc", line.replace(" serve", " --version")],
+        cwd=tmp_path,
+        env=environment(PATH=f"{tools}:/usr/bin:/bin", UV_PYTHON=sys.executable, **places),
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert "payment-sandbox, version " in ran.stdout, ran.stdout + ran.stderr[-3000:]
+
+
+def test_testcontainers_take_the_image_in_python(tools: Path, tmp_path: Path) -> None:
+    """As far as it goes without an engine: everything but the start."""
+    (block,) = (block for block in PAGE if block.file == "testcontainers.py")
+    (tmp_path / "recipe.py").write_text(block.text)
+    no_engine = "import docker; from unittest.mock import MagicMock; docker.from_env = MagicMock()"
+    script = f"{no_engine}; from recipe import sandbox; print(sandbox.image, sandbox.ports, sandbox.env)"
+    ran = run_command([str(tools / "python"), "-c", script], tmp_path)
+    assert ran.stdout.startswith("payment-sandbox {"), ran.stderr[-2000:]
+    assert "SANDBOX_CONTROL_TOKEN" in {parameter.envvar for parameter in serve.params}
+
+
+def test_testcontainers_take_the_image_in_node(tmp_path: Path) -> None:
+    """The same in the other language."""
+    require("node", "npm")
+    (block,) = (block for block in PAGE if block.file == "testcontainers.mjs")
+    (tmp_path / "recipe.mjs").write_text(block.text)
+    fetched(["npm", "install", "--silent", "--no-audit", "--no-fund", "testcontainers@11"], tmp_path)
+    script = "import('./recipe.mjs').then(({ sandbox }) => console.log(sandbox.constructor.name))"
+    ran = run_command(["node", "-e", script], tmp_path)
+    assert ran.stdout.strip() == "GenericContainer", ran.stderr[-2000:]
