@@ -9,18 +9,21 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from payment_sandbox.forms.schemas import json_schema
 from payment_sandbox.methods import NAMES as METHODS
 from payment_sandbox.projects.declared import read_all
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.docs.contents import MADE, PLACE, page
 from payment_sandbox.web.docs.library import NAMES, written
+from payment_sandbox.web.docs.references import changed_setting
 from tests.howto.test_projects import PAGES
 from tests.support.blocks import Block, blocks, check_shown
 from tests.support.documentation import ROOT, of, run_command, text_of
+from tests.support.driver import Sandbox
 
 END_OF_BLOCK = "\x1e"
 
@@ -96,3 +99,14 @@ def test_the_webhook_is_as_shown(fresh: Server) -> None:
     shown = next(block for block in blocks(written("webhooks")) if block.language == "json")
     assert set(json.loads(shown.text)) == {"event", "order_id", "project_id"}
     assert page("webhooks", "http://pay.test").text.count("http://127.0.0.1:8080") == 0
+
+
+def test_every_setting_can_be_changed_as_shown(sandbox: Sandbox) -> None:
+    """The change on the page is accepted, and is one."""
+    schema = json_schema(SettingsForm, {})
+    for name, item in schema["properties"].items():
+        value = changed_setting(name, item)
+        assert f"`{json.dumps({name: value})}`" in page("settings").text
+        before = sandbox.get("/control/project/").json()["settings"][name]
+        after = sandbox.patch("/control/project/", {name: value}).json()["settings"][name]
+        assert (after, before != after) == (value, True), name

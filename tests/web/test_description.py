@@ -192,3 +192,24 @@ def test_a_clock_that_is_misspelled_is_named(server: Server) -> None:
     answer = requests.post(f"{server.url}/control/projects/", json={"clok": "frozen"}, timeout=5)
     (found,) = answer.json()["error"]["violations"]
     assert (found["path"], found["nearest"]) == ("clok", "clock")
+
+
+NEVER_PLAYED = {  # what needs two clients at once, a control token, or a series of payments over a year
+    "GET /control/events/ 400", "GET /control/events/ 401", "GET /control/projects/ 401",
+    "PATCH /control/clock/ 409", "POST /control/clock/advance/ 409", "POST /control/projects/ 401",
+    "POST /v1/orders/ 409", "PUT /control/state/ 409",
+}  # fmt: skip
+
+
+def test_refusals_are_those_of_real_calls() -> None:
+    """Of each call of the APIs, for each way in which its facts say that it can be refused."""
+    missing = set()
+    for method, path, operation in operations():
+        for status in ("400", "401", "404", "408", "409", "412"):
+            content = operation["responses"].get(status, {}).get("content", {}).get("application/json")
+            if content is not None and path.startswith(("/v1/", "/control/")):
+                if "example" in content:
+                    assert content["example"]["error"]["status"] == int(status)
+                else:
+                    missing.add(f"{method} {path} {status}")
+    assert missing == NEVER_PLAYED

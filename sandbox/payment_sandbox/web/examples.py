@@ -1,7 +1,8 @@
 """Example responses of each call, made on demand by running a small shop against the sandbox."""
 
+import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
 from flask import Flask
@@ -19,6 +20,13 @@ from payment_sandbox.web.routes import JSON, facts_of
 
 START: Final = "frozen@2027-01-01T12:00:00Z"
 SHOWN_MOST: Final = 2  # items of a list, to keep examples short
+REFUSED: Final = 400
+COFFEE: Final = {"amount": 1295, "description": "Coffee"}
+STALE: Final = "If-Match of an earlier version"
+UNKNOWN: Final = "an unknown id"
+OPEN: Final = ("/health/", "/control/projects/")  # without a key
+LINE_CALLS: Final = ("captures/orderlines", "voids/orderlines")
+_IDS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|request-[0-9]+|second-try-works")
 CARD: Final = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
 LINES: Final = [
     {"merchant_order_line_id": "line-1", "name": "Socks", "amount": 500, "quantity": 2},
@@ -50,29 +58,82 @@ LISTS: Final = (
 )
 
 
+class Example(NamedTuple):
+    """A call as it was made, and what was answered."""
+
+    path: str
+    body: Any
+    answer: Any
+
+
 class Shop:
-    """Calls the application and stores the last response of each route."""
+    """Calls the application and stores the last response of each route, and its refusals by status."""
 
     def __init__(self, app: Flask, api_key: str) -> None:
         self._app = app
         self._client = app.test_client()
         self._headers = {"Authorization": f"Basic {b64encode(f'{api_key}:'.encode()).decode()}"}
-        self.answers: dict[str, Any] = {}
-        self.bodies: dict[str, Any] = {}
+        self.answers: dict[str, Example] = {}
+        self.refusals: dict[str, dict[int, Example]] = {}
+        self._refused: set[str] = set()  # endpoints
 
-    def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Make a call; a successful response becomes the route's example."""
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        shown: Any = None,
+    ) -> Any:
+        """Make a call; a successful response becomes the route's example, a refusal that of its status.
+
+        ``shown`` is the part of the body that matters.
+        """
         answer = self._client.open(
-            path, method=method, json=body, headers=self._headers, base_url="http://127.0.0.1:8080"
+            path,
+            method=method,
+            json=body,
+            headers=self._headers if headers is None else headers,
+            base_url="http://127.0.0.1:8080",
         )
         data = answer.get_json(silent=True)
         answer.close()  # webhooks follow the response
         endpoint, _ = self._app.url_map.bind("127.0.0.1").match(path.partition("?")[0], method)
         facts = facts_of(self._app, endpoint)
-        if facts is not None and facts.media_type == JSON and answer.status_code == facts.status:
-            self.answers[endpoint] = _short(data)
-            self.bodies[endpoint] = body
+        if facts is None or facts.media_type != JSON:
+            return data
+        if answer.status_code == facts.status:
+            self.answers[endpoint] = Example(path, body, _short(data))
+        elif answer.status_code >= REFUSED:
+            self.refusals.setdefault(endpoint, {})[answer.status_code] = Example(path, shown or body, data)
         return data
+
+    def refuse_all(self) -> None:
+        """Make every call wrongly that was made since the last time, in each way that its facts allow for."""
+        rules = {rule.endpoint: rule for rule in self._app.url_map.iter_rules()}
+        for endpoint in sorted(self.answers.keys() - self._refused):
+            self._refused.add(endpoint)
+            self._refuse(endpoint, min((rules[endpoint].methods or set()) - {"HEAD", "OPTIONS"}))
+
+    def _refuse(self, endpoint: str, method: str) -> None:
+        """Make a call wrongly; nothing changes."""
+        facts, example = facts_of(self._app, endpoint), self.answers[endpoint]
+        assert facts is not None, "there is an example"
+        path = example.path.partition("?")[0]
+        if facts.reads is not None:
+            body = example.body if facts.example is None else facts.example
+            wrong = _mistake(body)
+            self.call(method, path, {**(body or {}), **wrong}, shown=wrong)
+        elif path.startswith("/control/"):
+            self.call(method, f"{path}?unknown=1")
+        if facts.if_match:
+            self.call(
+                method, path, example.body, {**self._headers, "If-Match": '"an-earlier-version"'}, STALE
+            )
+        for known in _IDS.findall(path)[:1]:
+            self.call(method, path.replace(known, "no-such-id"), example.body, shown=UNKNOWN)
+        if not path.startswith(OPEN):
+            self.call(method, path, example.body, {})
 
 
 class Played(NamedTuple):
@@ -101,8 +162,19 @@ def played(make_app: MakeApp) -> Shop:
     shop = Shop(make_app(registry, public_url="http://127.0.0.1:8080"), api_key)
     shop.call("PUT", "/control/state/", shop.call("GET", "/control/state/"))
     _merchant(shop)
+    shop.refuse_all()
     _control(shop)
+    shop.refuse_all()
+    shop.call("DELETE", "/control/project/")
     return shop
+
+
+def _mistake(body: Any) -> dict[str, Any]:
+    """A mistake that shops make with such a body."""
+    if not body or "amount" in body:
+        return {"amount": 12.95}
+    name = next(iter(body))
+    return {name: "soon" if isinstance(body[name], int) else 12.95}
 
 
 def _merchant(shop: Shop) -> None:
@@ -124,8 +196,32 @@ def _merchant(shop: Shop) -> None:
     shop.call("GET", f"/v1/orders/{capture.order_id}/?fields[]=amount_details")
     shop.call("GET", "/v1/bank-redirect-nl/issuers/")
     shop.call("GET", "/v1/merchants/self/projects/self/currencies/")
-    code = shop.call("POST", "/v1/bankqr/", {"amount": 1295, "description": "Coffee", "size": 300})
-    shop.call("POST", f"/control/bankqr/{code['id']}/scan/")
+    code = shop.call("POST", "/v1/bankqr/", {**COFFEE, "size": 300, "one_off": True})
+    for _ in range(2):  # it is good for one payment
+        shop.call("POST", f"/control/bankqr/{code['id']}/scan/")
+    _conflicts(shop, capture, void)
+
+
+def _conflicts(shop: Shop, capture: "Played", void: "Played") -> None:
+    """Calls that a rule refuses in the state that their order has by now."""
+    for played, kinds in ((capture, ("captures", "captures/amount", "voids/amount")), (void, LINE_CALLS)):
+        for kind in kinds:
+            path = f"/v1/orders/{played.order_id}/transactions/{played.transaction_id}/{kind}/"
+            lines = [{"merchant_order_line_id": "line-1", "quantity": 9}]
+            shop.call("POST", path, {"order_lines": lines} if kind in LINE_CALLS else {"amount": 9000})
+    order = f"/v1/orders/{capture.order_id}/"
+    shop.call("POST", f"{order}refunds/", {"amount": 9000})
+    shop.call("PUT", order, {"amount": 500})
+    shop.call("DELETE", order)
+    shop.call("POST", f"/control/orders/{capture.order_id}/act/", {"actor": "customer", "action": "pay"})
+    shop.call("POST", f"/v1/orders/{capture.order_id}/transactions/{capture.transaction_id}/captures/", [])
+    shop.call("GET", f"/control/wait/?order_id={capture.order_id}&status=expired&timeout=0")
+    shop.call("GET", "/control/wait/?order_id=no-such-id&status=expired&timeout=0")
+    shop.call("GET", "/control/timeline/?order_id=no-such-id")
+    shop.call("GET", f"{order}?fields[]=amounts")
+    shop.call("GET", "/v1/wallet-web/issuers/")
+    shop.call("DELETE", "/control/project/", headers={})
+    shop.call("DELETE", "/control/project/", {"really": True})
 
 
 def _orders(shop: Shop) -> Iterator[Played]:
@@ -160,7 +256,6 @@ def _control(shop: Shop) -> None:
     shop.call("POST", "/control/reset/")
     shop.call("POST", "/control/projects/", {"mode": "live", "seed": 7})
     shop.call("GET", "/health/")
-    shop.call("DELETE", "/control/project/")
 
 
 def _short(data: Any) -> Any:

@@ -15,8 +15,7 @@ from payment_sandbox.forms.schemas import plugin, prepare
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.shapes import ErrorAnswerShape
 from payment_sandbox.web.carried import application
-from payment_sandbox.web.errors import error_body
-from payment_sandbox.web.examples import MakeApp, Shop, played
+from payment_sandbox.web.examples import Example, MakeApp, Shop, played
 from payment_sandbox.web.routes import JSON, Facts, facts_of
 
 ERRORS: Final = {
@@ -114,9 +113,11 @@ def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": WITHOUT_BODY[status]}
     for status in (*facts.errors, *GUARDED.get(room, ())):
-        operation["responses"][str(status)] = _error(status) | (EXPLAINED if room == "api" else {})
+        refusal = examples.refusals.get(rule.endpoint, {}).get(status)
+        operation["responses"][str(status)] = _error(status, refusal) | (EXPLAINED if room == "api" else {})
     if facts.reads is not None:
-        example = facts.example if facts.example is not None else examples.bodies.get(rule.endpoint)
+        played = examples.answers.get(rule.endpoint)
+        example = facts.example if facts.example is not None or played is None else played.body
         content: dict[str, Any] = {"schema": facts.reads}
         if example is not None:
             content["example"] = example
@@ -124,17 +125,20 @@ def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str
     return operation
 
 
-def _answer(facts: Facts, summary: str, example: Any) -> dict[str, Any]:
+def _answer(facts: Facts, summary: str, example: Example | None) -> dict[str, Any]:
     schema: Any = facts.shape or {}
     if facts.is_list:
         schema = {"type": "array", "items": schema}
-    content = {"schema": schema} if example is None else {"schema": schema, "example": example}
+    content = {"schema": schema} if example is None else {"schema": schema, "example": example.answer}
     return {"description": summary, "content": {facts.media_type: content}}
 
 
-def _error(status: int) -> dict[str, Any]:
-    example = error_body(status, "ValidationError" if status == 400 else "Refused", ERRORS[status])
-    content = {"schema": ErrorAnswerShape, "example": example}
+def _error(status: int, refusal: Example | None) -> dict[str, Any]:
+    content: dict[str, Any] = {"schema": ErrorAnswerShape}
+    if refusal is not None:
+        content["example"] = refusal.answer
+        if refusal.body is not None:
+            content["x-request"] = refusal.body
     return {"description": ERRORS[status], "content": {JSON: content}}
 
 

@@ -1,5 +1,6 @@
 """The parts of the documentation that are generated from the code."""
 
+import json
 from collections.abc import Iterator, Mapping
 from inspect import getdoc
 from typing import Any, Final
@@ -35,17 +36,37 @@ MEANT: Final = {
     431: "the headers are too long",
     500: "the sandbox failed; see its log",
 }
+SETTING_EXAMPLES: Final[Mapping[str, Any]] = {
+    "name": "Sock shop",
+    "webhook_url": "http://localhost:3000/webhook",
+    "forward_to": "http://localhost:3000/webhook",
+    "aliases": {"my-bank-button": "bank-redirect-nl"},
+    "seed": 7,
+}
 BY_A_FAULT: Final = "only from a configured fault"
 
 
 def settings() -> str:
-    """Every project setting, with its default."""
+    """Every project setting, with its default and a change of it."""
     schema = json_schema(SettingsForm, {})
     defaults = Settings().as_mapping()
     for name, item in schema["properties"].items():
         default = "all" if name == "payment_methods" else _default(defaults[name])
-        item["description"] = f"{item['description']} Default: {default}."
+        change = json.dumps({name: changed_setting(name, item)})
+        item["description"] = f"{item['description']} Default: {default}. `PATCH` it with `{change}`."
     return fields(schema, schema["$defs"])
+
+
+def changed_setting(name: str, item: Mapping[str, Any]) -> Any:
+    """Another value than the default, as an example; a test sends it."""
+    default = Settings().as_mapping()[name]
+    if isinstance(default, bool):
+        return not default
+    if isinstance(default, list):
+        return default[:2]
+    if "enum" in item:
+        return next(value for value in item["enum"] if value != default)
+    return SETTING_EXAMPLES[name]
 
 
 def _default(value: object) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from payment_sandbox.web.docs.tables import code, fields
 from payment_sandbox.web.openapi import described
 
+WRONG_KEY: Final = "401"
 ONLY_SELF: Final = ("200", "201", "303")
 
 
@@ -44,7 +45,27 @@ def _call(method: str, path: str, operation: Mapping[str, Any], named: Mapping[s
         lines.append(f"Parameters: {code(parameters)}.")
     lines += _request(operation.get("requestBody"), named)
     lines.append(f"Responses: {', '.join(_answers(operation['responses']))}.")
+    lines += _examples(operation["responses"])
     return "\n\n".join(lines)
+
+
+def _examples(responses: Mapping[str, Any]) -> Iterator[str]:
+    """An answer and refusals, as they really were; the refusal of a wrong key is the same everywhere."""
+    for status, response in sorted(responses.items()):
+        content = response.get("content", {}).get("application/json", {})
+        if "example" not in content or status == WRONG_KEY:
+            continue
+        yield f"**{status}**{_sent(content)}:"
+        indent = 2 if status < "400" else None
+        yield f"```json\n{json.dumps(content['example'], indent=indent)}\n```"
+
+
+def _sent(content: Mapping[str, Any]) -> str:
+    """What led to an answer, if it is worth saying."""
+    sent = content.get("x-request")
+    if sent is None:
+        return ""
+    return f" for {sent}" if isinstance(sent, str) else f" for `{json.dumps(sent)}`"
 
 
 def _request(body: Mapping[str, Any] | None, named: Mapping[str, Any]) -> Iterator[str]:
@@ -54,7 +75,7 @@ def _request(body: Mapping[str, Any] | None, named: Mapping[str, Any]) -> Iterat
     form = content["schema"]["$ref"].rpartition("/")[2]
     yield fields(named[form], named)
     if content.get("example"):
-        yield f"```json\n{json.dumps(content['example'], indent=2)}\n```"
+        yield f"An example:\n\n```json\n{json.dumps(content['example'], indent=2)}\n```"
 
 
 def _answers(responses: Mapping[str, Any]) -> Iterator[str]:
