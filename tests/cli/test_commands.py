@@ -18,7 +18,7 @@ from tests.support.commands import command, run
         (["serve", "--clock", "stopped"], "frozen@"),
         (["serve", "--clock", "frozen@soon"], "frozen@"),
         (["serve", "--public-url", "pay.example"], "http://"),
-        (["serve", "--port", "x"], "not a valid integer"),
+        (["serve", "--port", "x"], "not a whole number from 0 to 65535"),
         (["serve", "--port", "65536"], "65535"),
         (["serve", "--host", "256.0.0.1"], "256.0.0.1"),
         (

@@ -162,3 +162,14 @@ def test_a_closed_client_can_be_used_again(server: Server) -> None:
     client.close()
     assert client.health()["status"] == "ok"
     client.close()
+
+
+def test_arguments_of_a_wrong_kind_are_told_in_a_sentence(client: SandboxClient, tmp_path: Path) -> None:
+    """Before anything is sent."""
+    with pytest.raises(TypeError, match="a scenario is a name, a file or a document, not 5"):
+        client.scenario(5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a number of seconds or a timedelta, not '5'"):
+        client.wait(idle=True, timeout_seconds="5")  # type: ignore[arg-type]
+    missing = tmp_path / "missing.yaml"
+    with pytest.raises(FileNotFoundError, match=f"{missing} cannot be read: no such file or directory"):
+        client.scenario(missing)

@@ -76,12 +76,18 @@ for _command in (serve, *COMMANDS):
     commands.add_command(_command)
 
 
+def _example(error: click.ClickException) -> list[str]:
+    """The example of a command of which a part is missing."""
+    context = error.ctx if isinstance(error, click.MissingParameter) else None
+    return [context.command.epilog] if context is not None and context.command.epilog else []
+
+
 def main() -> NoReturn:
     """Run a command; report usage errors in one line."""
     try:
         code = commands.main(prog_name=PROGRAM, standalone_mode=False)
     except click.ClickException as error:
-        fail(" ".join(error.format_message().split()))
+        fail(" ".join([*error.format_message().split(), *_example(error)]))
     except OSError as error:
         fail(f"cannot write: {error.strerror}")
     except click.Abort:

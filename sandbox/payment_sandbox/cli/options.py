@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+import click
+
 from payment_sandbox.cli.failing import fail
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import Invalid
@@ -21,7 +23,7 @@ def check_options(options: Mapping[str, Any]) -> None:
         ClockStart.parse(options["clock"])
     except Invalid as invalid:
         fail(f"--{invalid}")
-    if public_url is not None and not _is_address(public_url):
+    if public_url is not None and not is_server_url(public_url):
         fail(f"--public-url: {public_url!r} is not a URL such as http://pay.example:8080")
     if options["webhook_url"] is not None:
         try:
@@ -36,7 +38,20 @@ def check_options(options: Mapping[str, Any]) -> None:
             fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
 
 
-def _is_address(url: str) -> bool:
+class Number(click.IntRange):
+    """A whole number within bounds, with errors in words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            upper = f" to {self.max}" if self.max is not None else " upwards"
+            self.fail(f"{value!r} is not a whole number from {self.min}{upper}", param, ctx)
+
+
+def is_server_url(url: str) -> bool:
+    """Whether a URL can be that of a server."""
     try:
         parts = urlsplit(url)
         _ = parts.port

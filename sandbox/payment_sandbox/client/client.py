@@ -83,6 +83,11 @@ class SandboxClient(Calls):
                 return self.scenario_text(Path(scenario).read_bytes())
             except SandboxError as refused:
                 raise refused.in_file(str(scenario)) from None
+            except OSError as error:
+                why = str(error.strerror).lower()
+                raise type(error)(f"scenario file {scenario} cannot be read: {why}") from None
+        if not isinstance(scenario, str | Mapping):
+            raise TypeError(f"a scenario is a name, a file or a document, not {scenario!r}")
         body = {"name": scenario} if isinstance(scenario, str) else dict(scenario)
         return self.call("PUT", "/control/scenario/", body)
 

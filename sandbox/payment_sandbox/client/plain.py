@@ -35,5 +35,13 @@ def period(duration: timedelta) -> str:
 
 
 def seconds(duration: float | timedelta) -> float:
-    """A duration in seconds."""
-    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+    """A duration in seconds.
+
+    Raises:
+        TypeError: it is neither a number nor a timedelta.
+    """
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    if isinstance(duration, bool) or not isinstance(duration, int | float):
+        raise TypeError(f"a time to wait is a number of seconds or a timedelta, not {duration!r}")
+    return duration

@@ -65,8 +65,11 @@ def read_text(path: Path) -> str:
     """
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Invalid([Violation("", f"cannot be read: {error}", file=str(path))]) from None
+    except UnicodeDecodeError as error:
+        why = f"byte {error.start} is not UTF-8"
+    except OSError as error:
+        why = str(error.strerror).lower()
+    raise Invalid([Violation("", f"cannot be read: {why}", file=str(path))])
 
 
 class Catalogue:

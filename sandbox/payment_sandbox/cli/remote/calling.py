@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from payment_sandbox.cli.failing import fail
 from payment_sandbox.cli.groups import Group
+from payment_sandbox.cli.options import is_server_url
 
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
@@ -175,7 +176,7 @@ def client(server: Server) -> "Iterator[SandboxClient]":
 
     url = (server.url or URL_DEFAULT).rstrip("/")
     url = url if "://" in url else f"http://{url}"
-    if not url.startswith(("http://", "https://")):
+    if not is_server_url(url):
         fail(f"{url!r} is not an address such as {URL_DEFAULT}; see --url and SANDBOX_URL")
     made = SandboxClient(
         url, server.key or KEY_DEFAULT, session=_session(url, server.ca), control_token=server.control_token

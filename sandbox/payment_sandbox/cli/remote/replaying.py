@@ -17,8 +17,10 @@ def replay_file(call: Call, file: str) -> int:
 
     try:
         evidence = json.loads(Path(file).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        fail(f"{file} cannot be played: it is not JSON: {error}")
+    except UnicodeDecodeError as error:
+        fail(f"{file} cannot be played: byte {error.start} is not UTF-8")
+    except json.JSONDecodeError as error:
+        fail(f"{file}:{error.lineno}:{error.colno}: cannot be played: this is not JSON: {error.msg}")
     try:
         outcome = play(call.sandbox, evidence)
     except EvidenceRefused as refused:
