@@ -7,6 +7,7 @@ it into another network.
 """
 
 import os
+import re
 import shutil
 import sys
 
@@ -25,6 +26,9 @@ def main(shop: str) -> None:
         page.set_default_timeout(TIMEOUT_MS)
         page.goto(shop)
         page.get_by_role("button").click()
+        page.wait_for_url(re.compile("/pay/|chrome-error"))
+        if page.url.startswith("chrome-error"):
+            sys.exit("the browser refuses the payment page")
         print(page.url.partition("/pay/")[0])
         page.get_by_test_id("pay").first.click()
         page.wait_for_url("**/return.php*")

@@ -106,5 +106,5 @@ def test_a_customer_pays_in_chromium(start: Start, tmp_path: Path, is_trusted: b
         ], bought.stderr[-2000:]
         assert (order["status"], order["webhooks"]["failed"]) == ("completed", 0)
     else:
-        assert "ERR_CERT_AUTHORITY_INVALID" in bought.stderr or "chrome-error" in bought.stdout
+        assert "the browser refuses the payment page" in bought.stderr
         assert order["status"] == "new"

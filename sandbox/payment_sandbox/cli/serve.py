@@ -3,7 +3,6 @@
 import gc
 import secrets
 import signal
-import ssl
 import sys
 from pathlib import Path
 from threading import Event
@@ -19,6 +18,8 @@ from payment_sandbox.cli.options import Number, check_options
 from payment_sandbox.orders.refusals import Invalid
 
 if TYPE_CHECKING:
+    import ssl
+
     from payment_sandbox.cli.activity import Activity
     from payment_sandbox.serving.server import Security, Server
 

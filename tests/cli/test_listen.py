@@ -1,0 +1,81 @@
+"""The command ``listen``, as people run it."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.triggers import trigger
+from tests.support.commands import command, hearing
+from tests.support.driver import Sandbox
+from tests.support.shop import Shop
+
+Listen = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def client(sandbox: Sandbox) -> Iterator[SandboxClient]:
+    """The project whose webhooks are forwarded."""
+    made = SandboxClient(sandbox.url, sandbox.key)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def listen(sandbox: Sandbox) -> Iterator[Listen]:
+    """Starts the command, and waits until it says where webhooks go."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*options: str) -> subprocess.Popen[str]:
+        where = ["--url", sandbox.url, "--key", sandbox.key]
+        process = subprocess.Popen(
+            hearing(command("listen", *where, *options)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        assert process.stderr is not None
+        assert " go to " in process.stderr.readline()
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_each_webhook_and_gives_them_back_at_its_end(
+    listen: Listen, client: SandboxClient, shop: Shop, number: int
+) -> None:
+    """With the shop's answer; after that, the server sends webhooks by itself again."""
+    process = listen("--forward-to", shop.url.removeprefix("http://"))
+    shop.answer = lambda received: 503
+    order = trigger(client, "expired")["order"]
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert f"order {order['id']}  attempt 1  answered 503 in " in line
+    process.send_signal(number)
+    assert process.wait(20) == 0
+    assert client.project()["settings"]["forward_to"] is None
+
+
+def test_programs_get_json(listen: Listen, client: SandboxClient, shop: Shop) -> None:
+    """One object per webhook."""
+    process = listen("--forward-to", shop.url, "--json")
+    order = trigger(client, "expired")["order"]
+    assert process.stdout is not None
+    told = json.loads(process.stdout.readline())
+    assert (told["order_id"], told["status"], told["number"], told["error"]) == (order["id"], 200, 1, None)
+
+
+def test_a_wrong_key_is_one_clear_line(sandbox: Sandbox) -> None:
+    """It does not try for ever."""
+    options = ["--url", sandbox.url, "--key", "wrong", "--forward-to", "http://127.0.0.1:9/"]
+    ran = subprocess.run(command("listen", *options), capture_output=True, text=True, timeout=20, check=False)
+    assert (ran.returncode, len(ran.stderr.splitlines())) == (2, 1)
+    assert "401: no project has this API key" in ran.stderr
