@@ -212,3 +212,10 @@ def test_every_address_is_in_the_certificate() -> None:
     """Of a server that listens everywhere, those of this machine."""
     assert list(served_names("127.0.0.1", "pay.test", ["sandbox"])) == ["127.0.0.1", "pay.test", "sandbox"]
     assert "0.0.0.0" not in list(served_names("0.0.0.0", None, []))
+
+
+@pytest.mark.parametrize("name", ["my_shop", "-x", "a" * 70, "[::1]"])
+def test_a_name_that_no_certificate_can_have_is_refused(name: str, state: Path) -> None:
+    """Instead of a certificate without it."""
+    with pytest.raises(CertificateRefused, match="no certificate can be made for"):
+        own_context([name])

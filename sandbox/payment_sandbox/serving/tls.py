@@ -42,13 +42,32 @@ def own_context(names: Iterable[str]) -> ssl.SSLContext:
     """A server's TLS with a new certificate for these host names and addresses, from the own authority.
 
     Raises:
-        CertificateRefused: the authority's files cannot be read or written, or are damaged.
+        CertificateRefused: the authority's files cannot be read or written, or are damaged, or a name is no
+            host name.
     """
     authority = _authority()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     until = wall_now() + VALID_FOR
-    authority.issue_cert(*dict.fromkeys([*ALWAYS, *names]), not_after=until).configure_cert(context)
+    every = dict.fromkeys([*ALWAYS, *names])
+    for name in every:
+        _refuse_name(name)
+    authority.issue_cert(*every, not_after=until).configure_cert(context)
     return context
+
+
+def _refuse_name(name: str) -> None:
+    """Refuse a host name that no certificate can have, such as one with an underscore."""
+    import idna  # here, because most servers have no TLS
+
+    with suppress(ValueError):
+        ip_address(name)
+        return
+    try:
+        idna.encode(name, uts46=True)
+    except idna.IDNAError as error:
+        raise CertificateRefused(
+            f"--tls: no certificate can be made for {name!r}: it has letters, digits, hyphens and dots"
+        ) from error
 
 
 def given_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
