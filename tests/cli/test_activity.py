@@ -1,7 +1,7 @@
 """What ``serve`` prints while it runs."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import Event
 from typing import Any
 
@@ -10,61 +10,13 @@ import requests
 
 from payment_sandbox.cli.activity import Activity, as_json, as_text
 from payment_sandbox.serving.server import Server
+from tests.cli.conftest import Printed
 from tests.cli.test_serve import url_in
 from tests.support.commands import Serve
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
 
 KEY = ("sandbox-key", "")
-TIME = len("2026-03-01 12:00:00  ")
-
-
-class Printed:
-    """The lines that an activity has printed, and a way to wait for one."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        self._more = Event()
-
-    def write(self, data: bytes) -> int:
-        self.text += data.decode()
-        self._more.set()
-        return len(data)
-
-    def until(self, words: str) -> list[str]:
-        """The lines without their times, once one has these words."""
-        while words not in self.text:
-            self._more.clear()
-            assert words in self.text or self._more.wait(10), self.text
-        return [line[TIME:] for line in self.text.splitlines()]
-
-
-@pytest.fixture
-def printed() -> Printed:
-    """Collects lines."""
-    return Printed()
-
-
-@pytest.fixture
-def told(printed: Printed) -> Iterator[Server]:
-    """A server of its own, whose activity is printed."""
-    activity = Activity(as_text(is_coloured=False), write=printed.write)
-    activity.start()
-    with Server(seed=1, observer=activity, clock="frozen@2026-03-01T12:00:00Z") as server:
-        yield server
-    activity.stop()
-
-
-@pytest.fixture
-def first(told: Server) -> Callable[..., Any]:
-    """Calls of the first project."""
-
-    def call(method: str, path: str, body: Any = None, **options: Any) -> requests.Response:
-        options.setdefault("auth", KEY)
-        return requests.request(method, f"{told.url}{path}", json=body, timeout=10, **options)
-
-    return call
-
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 

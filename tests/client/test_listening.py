@@ -1,9 +1,7 @@
 """The listener: whatever restarts, no webhook is lost and none comes twice."""
 
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
@@ -16,6 +14,7 @@ from payment_sandbox.client.triggers import trigger
 from payment_sandbox.serving.posting import poster
 from tests.support.driver import Sandbox, card
 from tests.support.nursery import Nursery
+from tests.support.ports import free_port
 from tests.support.shop import Received, Shop
 
 
@@ -61,13 +60,6 @@ def settle(client: SandboxClient) -> None:
         if not client.webhooks(state="pending"):
             return
         Event().wait(0.1)  # the listener comes back by itself, in real time
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        port: int = taken.getsockname()[1]
-        return port
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
-from tests.client.test_listening import free_port
 from tests.containers.test_php_over_https import await_answer
 from tests.support.documentation import ROOT
+from tests.support.ports import free_port
 
 BASE = "localhost/python-base"
 IMAGE = "payment-sandbox"

@@ -15,9 +15,9 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from tests.browser.conftest import NAMES
-from tests.client.test_listening import free_port
 from tests.support.commands import command
 from tests.support.documentation import ROOT
+from tests.support.ports import free_port
 
 SHOP = ROOT / "tests" / "howto" / "projects" / "compose" / "shop"
 NEEDED = {"php": "php-cli", "certutil": "libnss3-tools"}

@@ -5,30 +5,32 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from threading import Condition, Thread
 from typing import Any, Final
+from weakref import ref
 
 import click
 
 from payment_sandbox.cli.printing import Write, put, to_standard_output
 from payment_sandbox.cli.sentences import Line, Refused, Sentences, refused_line
-from payment_sandbox.kernel.masking import mask
+from payment_sandbox.kernel.masking import Masking, mask
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.threads import start
 
 WAITING_MAX: Final = 1000  # refusals that are not yet printed
 TOGETHER_SECONDS: Final = 0.02
 STOP_SECONDS: Final = 0.5
+MASKING: Final = Masking()
 
 Show = Callable[[Line], str]
 """How a line is printed."""
 
 
 class _Watched:
-    """A project, and the number of its newest event that was printed."""
+    """A project, and the number of its newest event that was printed. It does not keep the project alive."""
 
     def __init__(self, project: Project, call: Callable[["_Watched"], None]) -> None:
-        self.project = project
+        self.project = ref(project)
         self.number = project.events.number
-        self.sentences = Sentences(project)
+        self.sentences = Sentences()
         self.is_called = False
         self._call = call
 
@@ -78,46 +80,58 @@ class Activity:
 
     def _notice(self, watched: _Watched) -> None:
         with self._changed:
-            self._news.append(watched)
+            if len(self._news) >= WAITING_MAX:  # nobody reads; it is called again at its next event
+                self._news.popleft().is_called = False
+            if not self._stopped:
+                self._news.append(watched)
             self._changed.notify()
 
     def _run(self) -> None:
-        is_over = False
-        while not is_over:
+        try:
+            while not self._is_over():
+                pass
+        except OSError:  # whoever read it has gone
             with self._changed:
-                self._changed.wait_for(lambda: self._stopped or self._news or self._refused)
-                # a busy server prints many lines at once, which costs its requests less
-                is_over = self._changed.wait_for(lambda: self._stopped, TOGETHER_SECONDS)
-                refused, news = list(self._refused), list(self._news)
-                self._refused.clear()
+                self._stopped = True
                 self._news.clear()
-            try:
-                self._print(map(refused_line, refused))
-                for watched in news:
-                    self._print(self._of(watched))
-            except OSError:  # whoever read it has gone
-                return
 
-    def _of(self, watched: _Watched) -> Iterator[Line]:
+    def _is_over(self) -> bool:
+        """Wait for news and print it; True once there is no more to come."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._news or self._refused)
+            # a busy server prints many lines at once, which costs its requests less
+            is_over = self._changed.wait_for(lambda: self._stopped, TOGETHER_SECONDS)
+            refused, news = list(self._refused), list(self._news)
+            self._refused.clear()
+            self._news.clear()
+        self._print(map(refused_line, refused))
+        for watched in news:
+            project = watched.project()
+            if project is not None:
+                self._print(self._of(watched, project))
+        return is_over
+
+    def _of(self, watched: _Watched, project: Project) -> Iterator[Line]:
         watched.is_called = False
-        events = watched.project.events
+        events = project.events
         first = events.first_kept()
         if first > watched.number + 1:
             missed = first - watched.number - 1
             yield Line("missed", f"{missed} events were too many to print", {"count": missed})
         for event in events.beyond(watched.number):
             watched.number = event.number
-            yield from watched.sentences.lines(event)
+            yield from watched.sentences.lines(event, project)
 
     def _print(self, lines: Iterator[Line]) -> None:
-        put("".join(f"{mask(self._show(line))}\n" for line in lines), self._write)
+        put("".join(f"{self._show(line)}\n" for line in lines), self._write)
 
 
 def as_text(*, is_coloured: bool) -> Show:
     """Lines for people, in colour on a terminal."""
 
     def show(line: Line) -> str:
-        return click.style(line.text, fg=line.colour) if is_coloured and line.colour else line.text
+        text = _printable(mask(line.text))
+        return click.style(text, fg=line.colour) if is_coloured and line.colour else text
 
     return show
 
@@ -125,4 +139,13 @@ def as_text(*, is_coloured: bool) -> Show:
 def as_json(line: Line) -> str:
     """A line as one JSON object."""
     shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind, **line.data}
-    return json.dumps(shown)
+    return json.dumps(MASKING.record(shown))
+
+
+def _printable(text: str) -> str:
+    """The text with escapes for what would break the line or control a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )

@@ -1,6 +1,7 @@
 """Prints what a long-running command tells; whoever reads it may go away, and the command goes on."""
 
 import os
+import select
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -13,7 +14,11 @@ Write = Callable[[bytes], int]
 
 def to_standard_output(data: bytes) -> int:
     """Write without a buffer, which would still be full when the program ends."""
-    return os.write(STANDARD_OUTPUT, data)
+    try:
+        return os.write(STANDARD_OUTPUT, data)
+    except BlockingIOError:  # somebody made it so that nothing waits
+        select.select([], [STANDARD_OUTPUT], [], 1.0)
+        return 0
 
 
 def put(text: str, write: Write = to_standard_output) -> None:

@@ -40,24 +40,23 @@ class Line(NamedTuple):
 class Sentences:
     """Turns the events of one project into lines, each request before what it led to."""
 
-    def __init__(self, project: Project) -> None:
-        self._project = project
+    def __init__(self) -> None:
         self._held: dict[str, list[Line]] = {}  # by the request that is not yet printed
         self._deeds: dict[str, str] = {}  # what somebody did, by the id of the deed
         self._has_told = False  # that nobody is told
 
-    def lines(self, event: Event) -> Iterator[Line]:
+    def lines(self, event: Event, project: Project) -> Iterator[Line]:
         """The lines of an event, and those that waited for it."""
         make = _MAKERS.get(event.kind)
         if make is None:
             return
         cause = event.data.get("cause") or ""
         if event.kind == "status" and cause.startswith("request-") and len(self._held) < HELD_MAX:
-            self._held.setdefault(cause, []).extend(make(self, event.data))
+            self._held.setdefault(cause, []).extend(make(self, event.data, project))
             return
         if event.kind == "webhook":
             yield from self._take(*self._held)
-        yield from make(self, event.data)
+        yield from make(self, event.data, project)
         if event.kind == "request":
             yield from self._take(str(event.data["id"]))
 
@@ -65,44 +64,35 @@ class Sentences:
         for cause in causes:
             yield from self._held.pop(cause, ())
 
-    def _line(self, kind: str, data: Mapping[str, Any], text: str, colour: str | None = None) -> Line:
-        shown = f"{_short(data['at'])}  {self._project_name()}{text}"
-        return Line(kind, shown, {"project_id": self._project.project_id, **data}, colour)
-
-    def _project_name(self) -> str:
-        name = self._project.settings.name
-        return "" if name == FIRST_NAME else f"[{name or self._project.project_id[:8]}] "
-
-    def _request(self, data: Mapping[str, Any]) -> Iterator[Line]:
+    def _request(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
         status = data["status"]
         parts = [f"{data['method']} {data['path']}  {status or 'connection cut'}", *_notes(data)]
         colour = BAD if status is None or status >= FAILING else None
-        yield self._line("request", data, "  ".join(parts), colour or (NOTABLE if data["unknown"] else GOOD))
+        yield _line(
+            project, "request", data, "  ".join(parts), colour or (NOTABLE if data["unknown"] else GOOD)
+        )
 
-    def _deed(self, data: Mapping[str, Any]) -> Iterator[Line]:
+    def _deed(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
         if len(self._deeds) > DEEDS_KEPT_MAX:
             self._deeds.clear()
         self._deeds[data["id"]] = f"{data['actor']}: {data['action']}"
         yield from ()
 
-    def _status(self, data: Mapping[str, Any]) -> Iterator[Line]:
+    def _status(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
         before, after = data["before"], data["after"]
         if before is None and after == "new":
             return  # the line of the request says so
         deed = self._deeds.get(data["cause"] or "")
         why = f"  ({deed})" if deed else ""
         change = f"{before} -> {after}" if before else f"is {after}"
-        yield self._line("status", data, f"order {data['order_id']}  {change}{why}")
-        if not self._has_told and self._is_untold(data["order_id"]):
+        yield _line(project, "status", data, f"order {data['order_id']}  {change}{why}")
+        if not self._has_told and _is_untold(project, data["order_id"]):
             self._has_told = True
-            yield self._line("untold", {"at": data["at"], "order_id": data["order_id"]}, NOBODY_TOLD, NOTABLE)
+            yield _line(
+                project, "untold", {"at": data["at"], "order_id": data["order_id"]}, NOBODY_TOLD, NOTABLE
+            )
 
-    def _is_untold(self, order_id: str) -> bool:
-        order, settings = self._project.epoch.store.order(order_id), self._project.settings
-        has_own = order is not None and order.webhook_url is not None
-        return not (has_own or settings.webhook_url or settings.forward_to)
-
-    def _webhook(self, data: Mapping[str, Any]) -> Iterator[Line]:
+    def _webhook(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
         status, error = data["status"], data["error"]
         answer = f"answered {status} in {data['duration_ms']:.0f} ms" if status else error
         parts = [
@@ -116,19 +106,32 @@ class Sentences:
         elif data["state"] == "failed":
             parts.append(f"attempt {data['number']} was the last one")
         colour = BAD if error or (status or 0) >= FAILING else NOTABLE if data["warning"] else GOOD
-        yield self._line("webhook", data, "  ".join(filter(None, parts)), colour)
+        yield _line(project, "webhook", data, "  ".join(filter(None, parts)), colour)
 
-    def _waiting(self, data: Mapping[str, Any]) -> Iterator[Line]:
-        yield self._line("waiting", data, f"{data['label']}  order {data['order_id']}", NOTABLE)
+    def _waiting(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
+        yield _line(project, "waiting", data, f"{data['label']}  order {data['order_id']}", NOTABLE)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Sentences, Mapping[str, Any]], Iterator[Line]]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Sentences, Mapping[str, Any], Project], Iterator[Line]]]] = {
     "request": Sentences._request,
     "deed": Sentences._deed,
     "status": Sentences._status,
     "webhook": Sentences._webhook,
     "waiting": Sentences._waiting,
 }
+
+
+def _line(project: Project, kind: str, data: Mapping[str, Any], text: str, colour: str | None = None) -> Line:
+    name = project.settings.name
+    shown = "" if name == FIRST_NAME else f"[{name or project.project_id[:8]}] "
+    text = f"{_short(data['at'])}  {shown}{text}"
+    return Line(kind, text, {"project_id": project.project_id, **data}, colour)
+
+
+def _is_untold(project: Project, order_id: str) -> bool:
+    order, settings = project.epoch.store.order(order_id), project.settings
+    has_own = order is not None and order.webhook_url is not None
+    return not (has_own or settings.webhook_url or settings.forward_to)
 
 
 def _notes(data: Mapping[str, Any]) -> Iterator[str]:

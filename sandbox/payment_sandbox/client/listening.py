@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from secrets import token_hex
 from threading import Event
 from typing import Any, Final, NamedTuple
 
@@ -13,10 +14,14 @@ from payment_sandbox.orders.webhooks import Reply, WebhookRequest
 AGAIN_SECONDS: Final = 0.2  # between two tries to reach the server
 ANSWERS_KEPT_MAX: Final = 10_000
 COPIES_MAX: Final = 16  # delivered at the same time
-UNAUTHORIZED: Final = 401
+POLL_SECONDS: Final = 10
 FORWARD_TO: Final = "forward_to"
 
 Json = dict[str, Any]
+
+
+class Replaced(Exception):
+    """Another listener delivers the webhooks of the project now."""
 
 
 class Forwarded(NamedTuple):
@@ -89,6 +94,7 @@ class Listener:
         self._on_server = on_server
         self._send = send
         self._heard = Heard()
+        self._name = token_hex(8)
         self._is_connected = False
         self._trouble: str | None = None  # why the server cannot be reached
         self._stopped = Event()
@@ -98,13 +104,12 @@ class Listener:
 
         Raises:
             SandboxError: the server refuses the key or the address.
+            Replaced: another listener has taken over.
         """
         with ThreadPoolExecutor(COPIES_MAX, thread_name_prefix="copy") as copies:
             while not self._stopped.is_set():
                 try:
-                    self._connect()
-                    found = self._sandbox.call("POST", "/control/listener/next/", {"timeout": 10})
-                    list(copies.map(self._forward, found["items"]))
+                    list(copies.map(self._forward, self._next()))
                 except OSError as error:  # all network errors are
                     self._lost(str(error))
                 except SandboxError as refused:
@@ -116,17 +121,25 @@ class Listener:
         """End soon; what is being delivered is answered first."""
         self._stopped.set()
 
-    def leave(self) -> None:
-        """Have the server send webhooks by itself again."""
-        if self._sandbox.project()["settings"].get(FORWARD_TO) == self._url:
-            self._sandbox.change_settings(**{FORWARD_TO: None})
+    def leave(self) -> bool:
+        """Have the server send webhooks by itself again; False if somebody has changed where they go."""
+        if self._sandbox.project()["settings"].get(FORWARD_TO) != self._url:
+            return False
+        self._sandbox.change_settings(**{FORWARD_TO: None})
+        return True
 
-    def _connect(self) -> None:
-        """Announce where webhooks go; a server that has restarted may not know any more."""
+    def _next(self) -> list[Json]:
+        """The next webhooks; a call after a break only announces where they go."""
+        timeout = POLL_SECONDS if self._is_connected else 0
+        body = {"timeout": timeout, "listener": self._name, FORWARD_TO: self._url}
+        found = self._sandbox.call("POST", "/control/listener/next/", body)
+        if found["replaced"]:
+            raise Replaced
         if not self._is_connected:
-            self._sandbox.change_settings(**{FORWARD_TO: self._url})
             self._is_connected, self._trouble = True, None
             self._on_server(None)
+        items: list[Json] = found["items"]
+        return items
 
     def _lost(self, why: str) -> None:
         if why != self._trouble:
@@ -136,10 +149,18 @@ class Listener:
 
     def _forward(self, offer: Json) -> None:
         reply = self._heard.find(offer)
-        if reply is None:
-            reply = self._send(WebhookRequest(offer["url"], offer["headers"], offer["body"].encode()))
-            self._heard.keep(offer, reply)
+        if reply is not None:
+            self._answer(offer, reply)
+            return
+        reply = self._send(WebhookRequest(offer["url"], offer["headers"], offer["body"].encode()))
+        self._heard.keep(offer, reply)
+        try:
+            self._answer(offer, reply)
+        finally:
             self._on_forwarded(Forwarded(offer, reply))
+
+    def _answer(self, offer: Json, reply: Reply) -> None:
+        """Tell the server what the shop answered."""
         body = {
             "id": offer["id"],
             "status": reply.status,

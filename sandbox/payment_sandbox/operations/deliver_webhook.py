@@ -23,7 +23,7 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import cut_text
-from payment_sandbox.projects.relay import Label, Offer
+from payment_sandbox.projects.relay import Label, Offer, label_of
 from payment_sandbox.version import __version__
 
 ERROR_KEPT_MAX: Final = 500  # characters
@@ -91,7 +91,7 @@ def offers_of(prepared: PreparedAttempt, label: Label) -> list[Offer]:
 
 def _label(project: Project, epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> Label:
     webhook = f"{project.identity.origin}-{epoch.number}-{delivery.id}"
-    return Label(webhook, delivery.next_number, copy=1, by_hand=queued.forced)
+    return label_of(webhook, delivery.next_number, by_hand=queued.forced)
 
 
 def _tell_waiting(edit: Edit, delivery: Delivery) -> None:

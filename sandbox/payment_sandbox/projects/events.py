@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Condition
 from typing import Any, Final, NamedTuple
 
@@ -83,6 +83,7 @@ class Events:
         with self._changed:
             self.is_ended = True
             self._wake()
+            self._listeners.clear()  # they may refer to the project
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Have ``listener`` called when there is something new; it must return at once."""
@@ -91,7 +92,7 @@ class Events:
 
     def ignore(self, listener: Callable[[], None]) -> None:
         """Have ``listener`` called no longer."""
-        with self._changed:
+        with self._changed, suppress(ValueError):  # the events may have ended
             self._listeners.remove(listener)
 
     def wait_beyond(self, number: int, timeout_seconds: float) -> bool:

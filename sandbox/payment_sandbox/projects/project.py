@@ -87,6 +87,7 @@ class Project:
         with self._state_lock:
             self.is_deleted = True
             self.epoch.outbox.close()
+            self.relay.clear()
         self.services.epoch_over(self.epoch.orders_created)
         self.end_waiting()
         self.services.forget(self)
@@ -101,6 +102,7 @@ class Project:
         self._commit_whole(epoch, change)
         before, self.epoch = self.epoch, epoch
         before.outbox.close()
+        self.relay.clear()
         return before
 
     def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None) -> None:

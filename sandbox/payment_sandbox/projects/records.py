@@ -1,7 +1,7 @@
 """What a project records of what happened: requests, deeds, statuses, agenda events and failures."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -16,6 +16,8 @@ VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
 PATH_KEPT_MAX: Final = 1000
 BODY_KEPT_BYTES: Final = 16_384
 HEADER_KEPT_MAX: Final = 500  # characters
+TEXT_SHOWN_MAX: Final = 200  # characters, in an event
+TEXTS_SHOWN_MAX: Final = 10
 MARGIN: Final = 600  # more is stored of a long text, so that a secret at its end is whole when it is masked
 SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
 
@@ -48,6 +50,12 @@ def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
 def did_you_mean(name: str, nearest: str | None) -> str:
     """An unknown name, with the known one that was perhaps meant."""
     return f"{name} (did you mean {nearest}?)" if nearest else name
+
+
+def _some(texts: Sequence[str]) -> list[str]:
+    """The first texts, each cut, so that an event stays short."""
+    shown = [text[:TEXT_SHOWN_MAX] for text in texts[:TEXTS_SHOWN_MAX]]
+    return [*shown, f"and {len(texts) - len(shown)} more"] if len(texts) > len(shown) else shown
 
 
 Cut = TypeVar("Cut", str, bytes)
@@ -125,8 +133,8 @@ class JournalEntry(NamedTuple):
             "order_id": self.order_id,
             "at": timestamp(self.at),
             "error": self.error(),
-            "unknown": [did_you_mean(name, nearest) for name, nearest in self.unknown],
-            "warnings": list(self.warnings),
+            "unknown": _some([did_you_mean(name, nearest) for name, nearest in self.unknown]),
+            "warnings": _some(self.warnings),
             "fault": self.fault,
         }
 

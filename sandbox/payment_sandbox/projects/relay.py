@@ -1,9 +1,11 @@
 """Webhooks that a listener delivers: the ``listen`` command, near a shop that the server cannot reach."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future, InvalidStateError
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from datetime import datetime
+from itertools import count
 from threading import Condition, Event
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 ANSWER_SECONDS_MAX: Final = TIMEOUT_SECONDS + 2.0  # for the listener, which gives the shop its five
 RECORDED_SECONDS_MAX: Final = 5.0
 AWAY_SECONDS_MAX: Final = 10.0  # between two calls of a listener that is still there
+REPLACED_MAX: Final = 100  # listeners that are remembered
+
+_by_hand = count(1)
 
 
 class Label(NamedTuple):
@@ -24,34 +29,44 @@ class Label(NamedTuple):
 
     webhook: str
     number: int
-    copy: int
-    by_hand: bool = False  # somebody asked for it once more, so it is to be made in any case
+    copy: int = 1
+    by_hand: int = 0  # a number of its own if somebody asked for it, so it is to be made in any case
 
     def __str__(self) -> str:
-        return f"{self.webhook}/{self.number}/{self.copy}"
+        return f"{self.webhook}/{self.number}/{self.copy}{f'/{self.by_hand}' if self.by_hand else ''}"
+
+
+def label_of(webhook: str, number: int, *, by_hand: bool) -> Label:
+    """The label of an attempt."""
+    return Label(webhook, number, by_hand=next(_by_hand) if by_hand else 0)
 
 
 class Offer:
     """One attempt that is offered to a listener, until it has been answered and recorded."""
 
     def __init__(self, label: Label, order_id: str, request: WebhookRequest, at: datetime) -> None:
-        self.at = at
         self.label = label
         self.order_id = order_id
         self.request = request
+        self.at = at
         self._answer: Future[Reply] = Future()
         self._ended = Event()
         self._is_recorded = False
 
     def answered(self, reply: Reply) -> None:
         """The shop's answer has come."""
-        self._answer.set_result(reply)
+        with suppress(InvalidStateError):  # cancelled, or somebody else has answered
+            self._answer.set_result(reply)
+
+    def cancel(self) -> None:
+        """Wait for no answer any more."""
+        self._answer.cancel()
 
     def wait(self) -> Reply | None:
         """The shop's answer; None if the listener did not report one in time."""
         try:
             return self._answer.result(ANSWER_SECONDS_MAX)
-        except FutureTimeout:
+        except (FutureTimeout, CancelledError):
             return None
 
     def end(self, *, is_recorded: bool) -> None:
@@ -70,7 +85,11 @@ Left = tuple["Epoch", QueuedDelivery]
 
 
 class Relay:
-    """Hands webhooks to a project's listener; while there is none, it keeps them."""
+    """Hands webhooks to a project's listener; while there is none, it keeps them.
+
+    Every call of a listener ends earlier ones: whoever waited there may have gone, which nobody tells. What
+    was taken and not answered is then offered again. The newest listener replaces older ones.
+    """
 
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
@@ -78,22 +97,47 @@ class Relay:
         self._offered: dict[str, Offer] = {}  # by label; not yet answered
         self._untaken: list[Offer] = []
         self._left: list[Left] = []
-        self._polls = 0  # calls that wait now
+        self._newest_call = 0
+        self._waiting_calls = 0
         self._open_until_seconds = 0.0
+        self._listener: str | None = None
+        self._replaced: dict[str, None] = {}  # listeners, oldest first
+
+    # For the courier
 
     def leave(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
         """Keep a webhook until a listener comes; False if there is one."""
         with self._changed:
-            is_there = self._polls > 0 or self._monotonic_seconds() < self._open_until_seconds
+            is_there = self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
             if not is_there:
                 self._left.append((epoch, queued))
             return not is_there
 
-    def leave_again(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
-        """Keep a webhook that a listener took, but did not answer; it seems to have gone."""
+    def leave_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
+        """Keep a webhook that a listener took and did not answer; False if one waits for webhooks now."""
         with self._changed:
-            self._open_until_seconds = 0.0
+            if self._waiting_calls > 0:
+                return False
+            self._open_until_seconds = 0.0  # it seems to have gone
             self._left.append((epoch, queued))
+            return True
+
+    def offer(self, offers: list[Offer]) -> None:
+        """Offer attempts to the listener."""
+        with self._changed:
+            self._offered.update((str(offer.label), offer) for offer in offers)
+            self._untaken += offers
+            self._changed.notify_all()
+
+    def withdraw(self, offers: list[Offer]) -> None:
+        """Offer attempts no longer."""
+        with self._changed:
+            for offer in offers:
+                self._offered.pop(str(offer.label), None)
+                if offer in self._untaken:
+                    self._untaken.remove(offer)
+
+    # For the project
 
     def take_left(self) -> list[Left]:
         """The webhooks that waited; they are the caller's now."""
@@ -101,35 +145,57 @@ class Relay:
             left, self._left = self._left, []
             return left
 
-    def offer(self, offer: Offer) -> None:
-        """Offer an attempt to the listener."""
+    def clear(self) -> None:
+        """Drop everything: the epoch has ended."""
         with self._changed:
-            self._offered[str(offer.label)] = offer
-            self._untaken.append(offer)
+            offers = list(self._offered.values())
+            self._offered.clear()
+            self._untaken.clear()
+            self._left.clear()
+            self._changed.notify_all()
+        for offer in offers:
+            offer.cancel()
+
+    def wake(self) -> None:
+        """Let waiting calls look again whether they are over."""
+        with self._changed:
             self._changed.notify_all()
 
-    def withdraw(self, offer: Offer) -> None:
-        """Offer an attempt no longer."""
-        with self._changed:
-            self._offered.pop(str(offer.label), None)
-            if offer in self._untaken:
-                self._untaken.remove(offer)
+    # For the listener
 
-    def arrive(self) -> list[Left]:
-        """A listener is there and will ``take``; returns the webhooks that waited for it."""
+    def arrive(self, listener: str) -> list[Left] | None:
+        """A listener is there and will ``take``; returns the webhooks that waited for one.
+
+        None if another one has replaced it.
+        """
         with self._changed:
+            if listener in self._replaced:
+                return None
+            if self._listener not in (None, listener):
+                self._replaced[str(self._listener)] = None
+                while len(self._replaced) > REPLACED_MAX:
+                    del self._replaced[next(iter(self._replaced))]
+            self._listener = listener
+            self._untaken = list(self._offered.values())
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
         return self.take_left()
 
     def take(self, timeout_seconds: float, is_over: Callable[[], bool]) -> list[Offer]:
         """Wait for attempts to deliver; none if there are none in this time, or once ``is_over`` is true."""
         with self._changed:
-            self._polls += 1
+            self._newest_call += 1
+            call = self._newest_call
+            self._changed.notify_all()  # earlier calls end
+            self._waiting_calls += 1
             try:
-                self._changed.wait_for(lambda: self._untaken or is_over(), timeout_seconds)
+                self._changed.wait_for(
+                    lambda: self._untaken or call < self._newest_call or is_over(), timeout_seconds
+                )
             finally:
-                self._polls -= 1
-                self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
+                self._waiting_calls -= 1
+            if call < self._newest_call:
+                return []
+            self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
             taken, self._untaken = self._untaken, []
             return taken
 
@@ -137,13 +203,10 @@ class Relay:
         """Pass on the shop's answer to an attempt, and wait until it is recorded; False if it is not."""
         with self._changed:
             offer = self._offered.pop(label, None)
+            if offer in self._untaken:
+                self._untaken.remove(offer)
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
         if offer is None:
             return False
         offer.answered(reply)
         return offer.wait_until_recorded()
-
-    def wake(self) -> None:
-        """Let waiting calls look again whether they are over."""
-        with self._changed:
-            self._changed.notify_all()

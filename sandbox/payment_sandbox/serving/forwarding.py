@@ -15,8 +15,7 @@ def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: La
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
     offers = offers_of(prepared, label)
-    for offer in offers:
-        project.relay.offer(offer)
+    project.relay.offer(offers)
     is_answered = False
     try:
         for offer in offers:
@@ -26,8 +25,17 @@ def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: La
                 is_answered = True
                 offer.end(is_recorded=True)
     finally:
+        project.relay.withdraw(offers)
         for offer in offers:
-            project.relay.withdraw(offer)
             offer.end(is_recorded=False)
     if not is_answered:
-        project.relay.leave_again(epoch, prepared.queued)
+        _keep(project, epoch, prepared)
+
+
+def _keep(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
+    """Keep a webhook for the next listener, or try again if there is one, or none is wanted any more."""
+    with project.exclusively(epoch):  # the setting cannot change meanwhile
+        is_wanted = project.settings.forward_to is not None
+        is_left = is_wanted and project.relay.leave_unanswered(epoch, prepared.queued)
+    if not is_left:
+        project.put(epoch, prepared.queued)

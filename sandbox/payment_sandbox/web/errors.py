@@ -1,13 +1,14 @@
 """The shape of every 4xx and 5xx, and the status of each refusal."""
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from flask import Flask, Response, json, request
 from werkzeug.exceptions import HTTPException
 
-from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.masking import MASK, Masking
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
@@ -42,6 +43,8 @@ TYPE_OF_STATUS: Final = {
     504: "GatewayTimeout",
     507: "InsufficientStorage",
 }
+
+_KEY_LIKE: Final = re.compile(r"([!#-&(-.0-9;-~]+)")
 
 log = logging.getLogger(__name__)
 
@@ -130,9 +133,16 @@ def refused_answer(refused: RequestRefused) -> Response:
 
 def tell_refused(status: int, value: str) -> None:
     """Tell who watches the server of a request that no journal has."""
-    on_refused = exchange().application.on_refused
-    if on_refused is not None:
-        on_refused(request.method, request.path, status, value)
+    here = exchange().application
+    if here.on_refused is not None:
+        here.on_refused(request.method, _without_keys(request.path), status, _without_keys(value))
+
+
+def _without_keys(text: str) -> str:
+    """A text without API keys: where the project is not known, its masking cannot be, either."""
+    known = exchange().application.registry.is_known
+    words = [MASK if known(word) else word for word in _KEY_LIKE.split(text)]
+    return "".join(words)
 
 
 def _on_http(error: HTTPException) -> Response:

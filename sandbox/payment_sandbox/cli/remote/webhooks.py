@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from payment_sandbox.cli.failing import fail
+from payment_sandbox.cli.printing import put_once
 from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote
 from payment_sandbox.cli.remote.output import short_time
 
 if TYPE_CHECKING:
     from payment_sandbox.client.answers import Webhook
-    from payment_sandbox.client.listening import Forwarded
+    from payment_sandbox.client.listening import Forwarded, Listener
 
 
 @remote("webhooks", example="webhooks --state failed")
@@ -65,7 +66,7 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
     What the shop answers counts as its answer, retries included. The server and the shop may restart
     meanwhile: webhooks wait, and none comes twice.
     """
-    from payment_sandbox.client.listening import Listener
+    from payment_sandbox.client.listening import Listener, Replaced
     from payment_sandbox.serving.posting import poster
     from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.serving.tls import CertificateRefused
@@ -78,7 +79,7 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
         fail(f"--shop-ca: {refused}")
 
     def forwarded(done: "Forwarded") -> None:
-        print(json.dumps(done.as_mapping()) if call.as_json else _told(done), flush=True)
+        put_once(f"{json.dumps(done.as_mapping()) if call.as_json else _told(done)}\n")
 
     def server(why: str | None) -> None:
         if why is None:
@@ -97,8 +98,21 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
     try:
         listener.run()
     except KeyboardInterrupt:
-        listener.leave()
-        print("\nThe sandbox sends webhooks by itself again.", file=sys.stderr)
+        print(f"\n{_left(listener)}", file=sys.stderr)
+    except Replaced:
+        fail("another listen delivers the webhooks of this project now")
+
+
+def _left(listener: "Listener") -> str:
+    """End the forwarding, and say where webhooks go from now on."""
+    try:
+        is_changed = listener.leave()
+    except OSError:
+        return (
+            "The sandbox is away, so its webhooks go on waiting for listen; "
+            "payment-sandbox settings forward_to=null ends that."
+        )
+    return "The sandbox sends webhooks by itself again." if is_changed else "Webhooks go elsewhere already."
 
 
 def _told(done: "Forwarded") -> str:

@@ -81,6 +81,9 @@ class OffersShape(Schema):
     """The attempts that a listener should make now."""
 
     items = always(fields.List(fields.Nested(OfferShape)))
+    replaced = always(
+        fields.Boolean(metadata={"description": "Whether another listener has taken over; stop then."})
+    )
 
 
 class RecordedShape(Schema):

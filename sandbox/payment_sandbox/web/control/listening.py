@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from flask import Response
 
-from payment_sandbox.forms import Form, Text, Whole, read
+from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.operations.clock import catch_up
@@ -20,14 +20,15 @@ from payment_sandbox.web.routes import route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 20.0
 TIMEOUT_SECONDS_MAX: Final = 60
+TEXT_KEPT_MAX: Final = 500
 
 
 class NextForm(Form):
     """How long to wait for webhooks."""
 
-    timeout = Number(
-        about="How long to wait for a webhook, in real seconds; 20 by default, 60 at most.",
-    )
+    timeout = Number(about="How long to wait for a webhook, in real seconds; 20 by default, 60 at most.")
+    listener = Text(about="A name that only this listener has; a newer listener replaces it.")
+    forward_to = WebUrl(about="Where it takes webhooks; becomes the setting of that name.")
 
 
 class AnswerForm(Form):
@@ -53,18 +54,26 @@ ANSWER: Final = AnswerForm()
     answers=Later("OffersShape"),
     needs_body=False,
     errors=BODY_ERRORS,
-    example={"timeout": 20},
+    example={"timeout": 20, "listener": "my laptop", "forward_to": "http://localhost:3000/webhook"},
     waits=True,
 )
 def post_next() -> Response:
-    """Wait for the next webhooks to deliver, as the command listen does; needs the setting forward_to."""
-    found = project()
-    timeout_seconds = read(NEXT, json_body(empty_is={})).get("timeout", TIMEOUT_SECONDS_DEFAULT)
-    timeout_seconds = min(max(timeout_seconds, 0.0), TIMEOUT_SECONDS_MAX)
+    """Wait for the next webhooks to deliver, as the command listen does.
+
+    A later call ends this one: what was taken before and not answered comes again.
+    """
+    found, asked = project(), read(NEXT, json_body(empty_is={}))
+    timeout_seconds = min(max(asked.get("timeout", TIMEOUT_SECONDS_DEFAULT), 0.0), TIMEOUT_SECONDS_MAX)
     catch_up(found)
-    found.put_back(found.relay.arrive())
+    left = found.relay.arrive(asked.get("listener", ""))
+    if left is None:
+        return json_answer({"items": [], "replaced": True})
+    forward_to = asked.get("forward_to")
+    if forward_to is not None and forward_to != found.settings.forward_to:
+        found.change_settings({"forward_to": forward_to})
+    found.put_back(left)
     offers = found.relay.take(timeout_seconds, lambda: found.events.is_ended)
-    return json_answer({"items": [_record(offer) for offer in offers]})
+    return json_answer({"items": [_record(offer) for offer in offers], "replaced": False})
 
 
 @route(
@@ -83,15 +92,21 @@ def post_answer() -> Response:
     If it was not recorded, the same webhook comes again; a listener then repeats the answer that it has.
     """
     data: dict[str, Any] = read(ANSWER, json_body())
-    status, error = data.get("status"), data.get("error")
     reply = Reply(
         data.get("duration_ms", 0.0),
-        status,
+        data.get("status"),
         data.get("body", "").encode()[:BODY_KEPT_BYTES].decode(errors="ignore"),
-        error if status is None and error else None if status is not None else "the listener told no reason",
-        data.get("warning"),
+        _error(data),
+        (data.get("warning") or "")[:TEXT_KEPT_MAX] or None,
     )
     return json_answer({"recorded": project().relay.answer(data["id"], reply)})
+
+
+def _error(data: dict[str, Any]) -> str | None:
+    """Why there is no response, if there is none."""
+    if data.get("status") is not None:
+        return None
+    return (data.get("error") or "")[:TEXT_KEPT_MAX] or "the listener gave no reason"
 
 
 def _record(offer: Offer) -> dict[str, Any]:
@@ -99,7 +114,7 @@ def _record(offer: Offer) -> dict[str, Any]:
         "id": str(offer.label),
         "webhook": f"{offer.label.webhook}/{offer.label.copy}",
         "number": offer.label.number,
-        "by_hand": offer.label.by_hand,
+        "by_hand": offer.label.by_hand > 0,
         "at": timestamp(offer.at),
         "order_id": offer.order_id,
         "url": offer.request.url,
