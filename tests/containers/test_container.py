@@ -83,7 +83,9 @@ def test_the_image_says_how_it_is_run(builder: Builder) -> None:
         "{{.Docker.Config.User}} {{.Docker.Config.Entrypoint}} {{.Docker.Config.Cmd}} "
         "{{.Docker.Config.Healthcheck.Test}} {{.Docker.Config.Volumes}}", IMAGE,
     )  # fmt: skip
-    assert config == ("10001:10001 [payment-sandbox] [serve] [CMD payment-sandbox health] map[/state:{}]")
+    assert config == (
+        "10001:10001 [payment-sandbox] [serve] [CMD sh -c payment-sandbox health http://127.0.0.1:${SANDBOX_PORT:-8080}] map[/state:{}]"
+    )
 
 
 def test_it_serves_and_keeps_its_state(builder: Builder, container: str) -> None:

@@ -1,16 +1,21 @@
 """https: the own authority, given certificates, both schemes on one port, and whom webhooks trust."""
 
+import os
 import socket
 import ssl
+import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, closing
 from http.client import HTTPSConnection
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 import requests
 import trustme
 
+from payment_sandbox.serving import http as http_server
 from payment_sandbox.serving import tls
 from payment_sandbox.serving.server import Security, Server
 from payment_sandbox.serving.sessions import Trust
@@ -75,8 +80,23 @@ def test_a_damaged_authority_says_what_to_do(state: Path) -> None:
     """It is not replaced silently: somebody trusts it."""
     own_context([])
     (state / "ca-key.pem").write_text("damaged")
-    with pytest.raises(CertificateRefused, match="delete both"):
+    with pytest.raises(CertificateRefused, match="delete it, and trust the new"):
         own_context([])
+
+
+def test_servers_that_start_at_once_have_one_authority(state: Path) -> None:
+    """Whoever is first; certificate and key belong together."""
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as starting:
+        list(starting.map(own_context_in, [str(state.parent)] * 8))
+    with Server(security=Security(own_context([]), authority=tls.authority_file())) as server:
+        assert requests.get(f"{server.url}/health/", timeout=5, verify=str(state / "ca.pem")).ok
+    assert sorted(path.name for path in state.iterdir()) == ["ca-key.pem", "ca.pem"]
+
+
+def own_context_in(state_home: str) -> None:
+    """Make a certificate in a process of its own."""
+    os.environ["XDG_STATE_HOME"] = state_home
+    own_context([])
 
 
 def test_addresses_say_https_where_they_have_a_scheme(secure: Server) -> None:
@@ -156,6 +176,11 @@ def test_a_certificate_that_cannot_be_used_says_why(tmp_path: Path) -> None:
         with pytest.raises(CertificateRefused) as found:
             given_context(given, its_key)
         assert words in str(found.value)
+    encrypted = tmp_path / "encrypted.pem"
+    protect = ["openssl", "ec", "-aes256", "-passout", "pass:x", "-in", str(key), "-out", str(encrypted)]
+    subprocess.run(protect, check=True, capture_output=True, timeout=30)
+    with pytest.raises(CertificateRefused, match="is encrypted; give a key without a password"):
+        given_context(certificate, encrypted)
     with pytest.raises(CertificateRefused, match="no certificate in PEM format"):
         Trust.of(text)
     assert Trust.of(issuer).file == issuer
@@ -219,3 +244,12 @@ def test_a_name_that_no_certificate_can_have_is_refused(name: str, state: Path) 
     """Instead of a certificate without it."""
     with pytest.raises(CertificateRefused, match="no certificate can be made for"):
         own_context([name])
+
+
+def test_silent_clients_make_room_for_others(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have not even said whether they speak TLS."""
+    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 20)
+    with Server(security=Security(own_context([]))) as server, ExitStack() as kept:
+        for _ in range(60):
+            kept.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+        assert requests.get(f"{server.local_url}/health/", timeout=6).status_code == 200

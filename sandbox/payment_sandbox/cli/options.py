@@ -10,6 +10,7 @@ from payment_sandbox.cli.failing import fail
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import Invalid
 
+PORT_DEFAULT: Final = 8080
 HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
 
 
@@ -48,6 +49,15 @@ class Number(click.IntRange):
         except click.BadParameter:
             upper = f" to {self.max}" if self.max is not None else " upwards"
             self.fail(f"{value!r} is not a whole number from {self.min}{upper}", param, ctx)
+
+
+class Port(Number):
+    """A port; what Kubernetes and Docker links put into SANDBOX_PORT for a service of that name is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it."""
+        is_link = isinstance(value, str) and value.startswith("tcp://")
+        return super().convert(PORT_DEFAULT if is_link else value, param, ctx)
 
 
 def is_server_url(url: str) -> bool:

@@ -14,7 +14,7 @@ from payment_sandbox.cli.announcing import Announced, announce, write_ready
 from payment_sandbox.cli.completions import scenario_names
 from payment_sandbox.cli.failing import fail
 from payment_sandbox.cli.logs import set_up as set_up_logs
-from payment_sandbox.cli.options import Number, check_options
+from payment_sandbox.cli.options import PORT_DEFAULT, Number, Port, check_options
 from payment_sandbox.orders.refusals import Invalid
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 @click.command(epilog="Example: payment-sandbox serve --webhook-url http://localhost:3000/webhook")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", default=8080, show_default=True, type=Number(0, 65535), help="Port; 0 picks a free one."
+    "--port", default=PORT_DEFAULT, show_default=True, type=Port(0, 65535), help="Port; 0 picks a free one."
 )
 @click.option("--webhook-url", help="Where the first project sends webhooks.")
 @click.option(

@@ -5,13 +5,13 @@ import socket
 from asyncio import AbstractEventLoop, Task, TimerHandle
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import IDLE_SECONDS, Connection
+from payment_sandbox.serving.connection import FORGOTTEN_SECONDS, IDLE_SECONDS, Connection
 from payment_sandbox.serving.first_byte import begins_with_tls
 from payment_sandbox.serving.gateway import WAITING_MAX, Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
@@ -68,6 +68,13 @@ class HttpServer:
         self._socket.close()
 
 
+class _Begun(NamedTuple):
+    """A connection whose client has yet to say whether it speaks TLS."""
+
+    accepted: socket.socket
+    at_seconds: float
+
+
 class _Acceptor:
     """Accepts connections as long as there is room, and makes room by closing forgotten ones."""
 
@@ -95,7 +102,7 @@ class _Acceptor:
             timeout_keep_alive=IDLE_SECONDS,
         )
         self._state = ServerState()
-        self._begun: dict[Task[object], socket.socket] = {}  # accepted, but not yet connections
+        self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # while there is no room
 
     def open(self) -> None:
@@ -125,7 +132,7 @@ class _Acceptor:
                 break
             accepted.setblocking(False)
             task = self._loop.create_task(self._connected(accepted))
-            self._begun[task] = accepted
+            self._begun[task] = _Begun(accepted, self._loop.time())
             task.add_done_callback(self._begin)
         self._loop.remove_reader(self._listening)
         self._close_forgotten()
@@ -140,7 +147,7 @@ class _Acceptor:
         )
 
     def _begin(self, task: "Task[object]") -> None:
-        accepted = self._begun.pop(task)
+        accepted = self._begun.pop(task).accepted
         if task.cancelled() or task.exception() is not None:
             accepted.close()
 
@@ -161,6 +168,10 @@ class _Acceptor:
         forgotten.sort(key=lambda connection: connection.quiet_since_seconds)
         for connection in forgotten[: len(forgotten) // 2 + 1]:
             connection.transport.abort()  # nothing is on its way, or it is not read
+        before = self._loop.time() - FORGOTTEN_SECONDS
+        silent = [task for task, begun in self._begun.items() if begun.at_seconds < before]
+        for task in silent[: len(silent) // 2 + 1]:
+            task.cancel()  # its client has not even said whether it speaks TLS
 
 
 def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:

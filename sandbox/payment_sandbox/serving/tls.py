@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 CERTIFICATE_FILE: Final = "ca.pem"
 ORGANIZATION: Final = "Payment sandbox"
-KEY_FILE: Final = "ca-key.pem"
+AUTHORITY_FILE: Final = "ca-key.pem"  # with the certificate, so that the two always belong together
 VALID_FOR: Final = timedelta(days=365)  # some systems refuse certificates for more than 825 days
 ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 
@@ -140,29 +140,44 @@ def _authority() -> "trustme.CA":
         ) from error
 
     folder = authority_folder()
-    certificate, key = folder / CERTIFICATE_FILE, folder / KEY_FILE
+    made, told = folder / AUTHORITY_FILE, folder / CERTIFICATE_FILE
     try:
-        if certificate.exists() and key.exists():
-            return trustme.CA.from_pem(certificate.read_bytes(), key.read_bytes())
-        made = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="only for tests")
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(key, made.private_key_pem.bytes(), 0o600)
-        _write(certificate, made.cert_pem.bytes(), 0o644)
-        return made
+        if not made.exists():
+            authority = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="only for tests")
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_once(made, authority.private_key_pem.bytes() + authority.cert_pem.bytes())
+        found = made.read_bytes()
+        authority = trustme.CA.from_pem(found, found)
+        if not told.exists() or told.read_bytes() != authority.cert_pem.bytes():
+            _write(told, authority.cert_pem.bytes(), 0o644)
+        return authority
     except OSError as error:
-        raise CertificateRefused(f"--tls: cannot use {folder}: {error.strerror}") from error
+        raise CertificateRefused(f"--tls: cannot use {folder}: {str(error.strerror).lower()}") from error
     except ValueError as error:
         raise CertificateRefused(
-            f"--tls: {certificate} or {key.name} is damaged; delete both, and trust the new one"
+            f"--tls: {made} is damaged; delete it, and trust the new {told.name}"
         ) from error
+
+
+def _write_once(path: Path, data: bytes) -> None:
+    """Write a file that is not there yet; if another server has written it meanwhile, that one counts."""
+    part = _written(path, data, 0o600)
+    with suppress(FileExistsError):
+        os.link(part, path)
+    part.unlink()
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
     """Write a file whole: another server may read it at once."""
+    _written(path, data, mode).replace(path)
+
+
+def _written(path: Path, data: bytes, mode: int) -> Path:
+    """A file beside the one that is to be written."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(data)
-    part.replace(path)
+    return part
 
 
 def _no_password() -> str:
@@ -170,10 +185,10 @@ def _no_password() -> str:
 
 
 def _explained(error: ssl.SSLError, certificate: Path, key: Path | None) -> str:
-    if error.reason == "KEY_VALUES_MISMATCH":
-        return f"--tls-key: {key or certificate} is not the key of the certificate in {certificate}"
     if "encrypted" in str(error):
         return f"--tls-key: {key or certificate} is encrypted; give a key without a password"
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return f"--tls-key: {key or certificate} is not the key of the certificate in {certificate}"
     missing = "" if key is not None else ", or has no key; give that with --tls-key"
     files = f"{certificate} or {key}" if key is not None else str(certificate)
     return f"--tls-cert: {files} is not in PEM format{missing}"

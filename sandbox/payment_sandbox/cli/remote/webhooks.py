@@ -73,8 +73,7 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
 
     forward_to = forward_to if "://" in forward_to else f"http://{forward_to}"
     try:
-        is_special = shop_ca is not None or insecure
-        trusted = Trust.of(shop_ca, insecure=insecure) if is_special else None
+        trusted = Trust.of(shop_ca, insecure=insecure) if shop_ca is not None or insecure else None
     except CertificateRefused as refused:
         fail(f"--shop-ca: {refused}")
 
