@@ -10,7 +10,7 @@ from weakref import ref
 import click
 
 from payment_sandbox.cli.printing import Write, put, to_standard_output
-from payment_sandbox.cli.sentences import Line, Refused, Sentences, refused_line
+from payment_sandbox.cli.sentences import KINDS, Line, Refused, Sentences, refused_line
 from payment_sandbox.kernel.masking import Masking, mask
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.threads import start
@@ -118,9 +118,11 @@ class Activity:
         if first > watched.number + 1:
             missed = first - watched.number - 1
             yield Line("missed", f"{missed} events were too many to print", {"count": missed})
-        for event in events.beyond(watched.number):
-            watched.number = event.number
+        newest = events.number
+        for event in events.beyond(watched.number, KINDS):
+            newest = max(newest, event.number)
             yield from watched.sentences.lines(event, project)
+        watched.number = newest
 
     def _print(self, lines: Iterator[Line]) -> None:
         put("".join(f"{self._show(line)}\n" for line in lines), self._write)
@@ -130,7 +132,7 @@ def as_text(*, is_coloured: bool) -> Show:
     """Lines for people, in colour on a terminal."""
 
     def show(line: Line) -> str:
-        text = _printable(mask(line.text))
+        text = _printable(mask(line.text) if line.is_raw else line.text)
         return click.style(text, fg=line.colour) if is_coloured and line.colour else text
 
     return show
@@ -139,7 +141,7 @@ def as_text(*, is_coloured: bool) -> Show:
 def as_json(line: Line) -> str:
     """A line as one JSON object."""
     shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind, **line.data}
-    return json.dumps(MASKING.record(shown))
+    return json.dumps(MASKING.record(shown) if line.is_raw else shown)
 
 
 def _printable(text: str) -> str:

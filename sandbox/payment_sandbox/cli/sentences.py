@@ -35,6 +35,7 @@ class Line(NamedTuple):
     text: str
     data: Mapping[str, Any] = {}
     colour: str | None = None
+    is_raw: bool = False  # secrets are still to be masked
 
 
 class Sentences:
@@ -119,6 +120,8 @@ _MAKERS: Final[Mapping[str, Callable[[Sentences, Mapping[str, Any], Project], It
     "webhook": Sentences._webhook,
     "waiting": Sentences._waiting,
 }
+KINDS: Final = frozenset(_MAKERS)
+"""The kinds of events that have lines."""
 
 
 def _line(project: Project, kind: str, data: Mapping[str, Any], text: str, colour: str | None = None) -> Line:
@@ -156,4 +159,4 @@ def _short(moment: str) -> str:
 def refused_line(refused: Refused) -> Line:
     """The line of a request that belongs to no project."""
     text = f"{refused.method} {refused.path}  {refused.status}  {refused.why}"
-    return Line("refused", f"{'refused':19}  {text}", refused._asdict(), BAD)
+    return Line("refused", f"{'refused':19}  {text}", refused._asdict(), BAD, is_raw=True)

@@ -1,7 +1,7 @@
 """Numbered events of a project, for watchers and waiting requests."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Condition
 from typing import Any, Final, NamedTuple
@@ -106,12 +106,12 @@ class Events:
         with self._changed:
             return self.number - len(self._newest) + 1
 
-    def beyond(self, number: int) -> list[Event]:
-        """The stored events after ``number``, without secrets."""
+    def beyond(self, number: int, kinds: Container[str] | None = None) -> list[Event]:
+        """The stored events after ``number``, without secrets; with ``kinds``, only these."""
         with self._changed:
             count = min(self.number - number, len(self._newest))
             found = [self._newest[-index] for index in range(count, 0, -1)]
-        return self.masking.record([kept.read() for kept in found])
+        return self.masking.record([kept.read() for kept in found if kinds is None or kept.kind in kinds])
 
     def _wake(self) -> None:
         self._changed.notify_all()
