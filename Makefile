@@ -65,8 +65,13 @@ screenshots: .venv/develop.stamp  ## Take the pictures in the README anew
 rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	$(BIN)/python -m tests.rules
 
-dist: .venv/develop.stamp  ## Build the wheel and the single file payment-sandbox.pyz into dist/
-	$(BIN)/python -m tests.dist
+.venv-dist/stamp: requirements-dev.lock
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/pip install --quiet --disable-pip-version-check -c requirements-dev.lock hatchling shiv
+	@touch $@
+
+dist: .venv-dist/stamp  ## Build the wheel and the single file payment-sandbox.pyz into dist/
+	.venv-dist/bin/python -m tests.dist
 
 lock: .venv/develop.stamp  ## Update the pinned dependencies
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header -o requirements.lock pyproject.toml

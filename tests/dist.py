@@ -31,15 +31,15 @@ START = "payment_sandbox.cli.main:main"
 EPOCH = "1767225600"  # 2026-01-01: the time of all files in both, so that they are always the same
 
 
-def build(folder: Path) -> list[Path]:
-    """Build both files in a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+def build(folder: Path, downloads: Path) -> list[Path]:
+    """Build both files in a folder; ``downloads`` keeps what is fetched for the next time."""
+    folder.mkdir(parents=True)
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder))
     (wheel,) = folder.glob("*.whl")
     with TemporaryDirectory() as temporary:
-        site, downloads = Path(temporary) / "site", Path(temporary) / "wheels"
+        site = Path(temporary) / "site"
         site.mkdir()
-        for found in sorted([*wheels(downloads), wheel]):
+        for found in [*wheels(downloads), wheel]:
             with ZipFile(found) as archive:
                 archive.extractall(site)
         for file in site.rglob("*"):
@@ -61,8 +61,19 @@ def build(folder: Path) -> list[Path]:
     return [wheel, single]
 
 
-def wheels(folder: Path) -> Iterator[Path]:
-    """Download the wheels of all dependencies: pure ones once, others for each Python and platform."""
+def wheels(folder: Path) -> list[Path]:
+    """The wheels of all dependencies: pure ones once, others for each Python and platform."""
+    if not folder.exists():
+        fetched = list(fetch(folder))
+        kept = folder / "all"
+        kept.mkdir()
+        for number, wheel in enumerate(fetched):  # those of different platforms may have one name
+            shutil.copy(wheel, kept / f"{number:03}-{wheel.name}")
+    return sorted((folder / "all").iterdir())
+
+
+def fetch(folder: Path) -> Iterator[Path]:
+    """Download them."""
     host = folder / "host"
     download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements.lock"))
     for wheel in sorted(host.glob("*.whl")):
@@ -113,7 +124,8 @@ def main() -> None:
     target = ROOT / "dist"
     with TemporaryDirectory() as temporary:
         try:
-            once, again = (build(Path(temporary) / name) for name in ("once", "again"))
+            places = [Path(temporary) / name for name in ("once", "again")]
+            once, again = (build(place, Path(temporary) / "wheels") for place in places)
         except subprocess.CalledProcessError as failed:
             sys.exit(f"{' '.join(failed.cmd[:5])} ... failed:\n{failed.stderr.decode()[-2000:]}")
         differing = [one.name for one, other in zip(once, again, strict=True) if digest(one) != digest(other)]

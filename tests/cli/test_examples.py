@@ -123,7 +123,7 @@ def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> 
         ("clock --by PT5M --to 2027-01-01", "give one of: "),
         ("clock --by yesterday", "400: by "),
         ("clock run --rate -1", "400: rate "),
-        ("wait", "names no condition"),
+        ("wait", "give --order with --status, --webhook, or --idle"),
         ("replay no-such.json", "no-such.json"),
         ("listen", "Example: payment-sandbox listen --forward-to"),
         ("orders --limit 0", "'0' is not a whole number from 1 to 99999"),

@@ -19,7 +19,8 @@ from tests.support.documentation import environment
 def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file."""
     try:
-        return build(tmp_path_factory.mktemp("dist"))[1]
+        folder = tmp_path_factory.mktemp("dist")
+        return build(folder / "built", folder / "wheels")[1]
     except subprocess.CalledProcessError as failed:
         if "CI" in os.environ:
             pytest.fail(failed.stderr.decode()[-2000:])

@@ -36,8 +36,20 @@ def announce(announced: Announced, *, as_json: bool) -> None:
         put_once("".join(f"{line}\n" for line in _for_people(announced)))
 
 
-def write_ready(path: Path, server: "Server") -> None:
+def forget_ready(path: Path | None) -> None:
+    """Remove the file of an earlier start, before somebody takes it for this one's."""
+    if path is None:
+        return
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        fail(f"--ready-file: cannot replace {path}: {str(error.strerror).lower()}")
+
+
+def write_ready(path: Path | None, server: "Server") -> None:
     """Write the file atomically, because a waiting program may read it at once."""
+    if path is None:
+        return
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         part.write_text(json.dumps(_ready(server)))
@@ -91,9 +103,12 @@ def _for_people(announced: Announced) -> Iterator[str]:
 
 
 def _about_tls(server: "Server") -> Iterator[str]:
+    from payment_sandbox.serving.binding import LOOPBACK, url_of
+
     if server.security.tls is None:
         return
-    yield f"The same port speaks http, too: {server.local_url}/"
+    plain = url_of(LOOPBACK, server.port)
+    yield f"The same port speaks https and http: {url_of('localhost', server.port, 'https')}/, {plain}/"
     authority = server.security.authority
     if authority is not None:
         yield f"Let your browser and your shop trust {authority}; {server.url}/docs/https/ says how."
@@ -106,12 +121,13 @@ def _about_others(announced: Announced) -> Iterator[str]:
         return
     server = announced.server
     scheme = server.url.partition(":")[0]
-    yield f"Other devices in your network reach it at {server.url}, too; pages and codes lead there."
-    if announced.host in EVERYWHERE:
-        more = [url_of(address, server.port, scheme) for address in own_addresses()]
-        others = [address for address in more if address != server.url]
-        if others:
-            yield f"Also at {', '.join(others)}; for host names, add --allow-host NAME."
+    host = announced.host
+    addresses = own_addresses() if host in EVERYWHERE else [host]
+    reached = [url_of(found, server.port, scheme) for found in addresses if ":" in host or ":" not in found]
+    if reached:  # 0.0.0.0 has no IPv6
+        yield f"Other devices in your network reach it at {', '.join(reached)}"
+        yield "under names of yours, too, if you add --allow-host NAME."
+    yield f"Pages and codes lead to {server.url}"
     yield "The dashboard asks for the API key, or for the control token, which creating projects needs:"
     yield f"  control token {announced.control_token}"
 

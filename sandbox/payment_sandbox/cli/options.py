@@ -10,11 +10,12 @@ from payment_sandbox.cli.failing import fail
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import Invalid
 
+EXAMPLES: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
 PORT_DEFAULT: Final = 8080
 HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
 
 
-def check_options(options: Mapping[str, Any]) -> None:
+def check_options(host: str, options: Mapping[str, Any]) -> None:
     """Refuse addresses, host names and times that cannot be."""
     from payment_sandbox.projects.clock import ClockStart
     from payment_sandbox.projects.settings import Settings, read_settings
@@ -31,9 +32,9 @@ def check_options(options: Mapping[str, Any]) -> None:
             read_settings({"webhook_url": options["webhook_url"]}, Settings())
         except Invalid as invalid:
             message = invalid.violations[0].message
-            fail(
-                f"--webhook-url: {options['webhook_url']!r} {message}, such as http://localhost:3000/webhook"
-            )
+            fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLES)}")
+    if HOST_NAME.fullmatch(host) is None:
+        fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
     for name in options["allow_hosts"]:
         if HOST_NAME.fullmatch(name) is None:
             fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
@@ -49,6 +50,17 @@ class Number(click.IntRange):
         except click.BadParameter:
             upper = f" to {self.max}" if self.max is not None else " upwards"
             self.fail(f"{value!r} is not a whole number from {self.min}{upper}", param, ctx)
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds within bounds, with errors in words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a number from {self.min} to {self.max}", param, ctx)
 
 
 class Port(Number):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from payment_sandbox.cli.announcing import Announced, announce, write_ready
+from payment_sandbox.cli.announcing import Announced, announce, forget_ready, write_ready
 from payment_sandbox.cli.completions import scenario_names
 from payment_sandbox.cli.failing import fail
 from payment_sandbox.cli.logs import set_up as set_up_logs
@@ -50,7 +50,12 @@ a_file = click.Path(path_type=Path, dir_okay=False)
     help="A folder of scenario files; may be given several times.",
 )
 @click.option("--scenario", shell_complete=scenario_names, help="The scenario of the first project.")
-@click.option("--allow-host", "allow_hosts", multiple=True, help="Another host name of this server.")
+@click.option(
+    "--allow-host",
+    "allow_hosts",
+    multiple=True,
+    help="Another host name of this server; may be given several times.",
+)
 @click.option("--public-url", help="The URL at which merchants and payers reach this server.")
 @click.option("--tls", is_flag=True, help="Speak https besides http, with a certificate of its own.")
 @click.option("--tls-cert", type=a_file, help="Speak https with this certificate instead.")
@@ -78,7 +83,7 @@ def serve(
     **options: Any,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call, webhook and status change."""
-    check_options(options)
+    check_options(host, options)
     security = _security(host, options)
     is_local = host in LOOPBACK
     if not is_local and not options["control_token"]:
@@ -87,10 +92,10 @@ def serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     set_up_logs(log_format)
+    forget_ready(ready_file)
     activity = None if quiet else _activity(log_format)
     server = _start(host, port, observer=activity, security=security, **options)
-    if ready_file is not None:
-        write_ready(ready_file, server)
+    write_ready(ready_file, server)
     announced = Announced(server, host, None if is_local else options["control_token"])
     announce(announced, as_json=log_format == "json")
     if activity is not None:

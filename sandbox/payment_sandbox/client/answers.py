@@ -148,6 +148,7 @@ class Webhook(TypedDict):
     order_id: str
     url: str
     state: str
+    status: str
     attempts: list[Attempt]
 
 

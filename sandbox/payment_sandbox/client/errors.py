@@ -1,9 +1,11 @@
 """The exceptions of the client."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from payment_sandbox.serving.troubles import trouble
+
+FOREIGN: Final = "Unknown"
 
 
 class Violation(NamedTuple):
@@ -27,7 +29,9 @@ class SandboxError(Exception):
 
     def __init__(self, status: int, error: Mapping[str, Any]) -> None:
         self.status = status
-        self.type: str = error.get("type", "Unknown")
+        self.type: str = error.get("type", FOREIGN)
+        self.is_foreign = self.type == FOREIGN
+        """Whether the server is no payment sandbox: its error has another shape."""
         self.value: str = error.get("value", "the server is not a payment sandbox")
         self.allowed: list[str] = list(error.get("allowed", ()))
         self.now: Mapping[str, Any] = error.get("now", {})

@@ -175,4 +175,4 @@ class Listener:
 
 def _is_passing(refused: SandboxError) -> bool:
     """Whether it may work in a moment: the server stops, or has too many calls that wait."""
-    return refused.status >= 500
+    return refused.status >= 500 and not refused.is_foreign

@@ -126,7 +126,9 @@ TRIGGERS: Final[Mapping[str, Trigger]] = {
     "cancelled": Trigger("a customer who cancels", CARD, (_acting("customer", "cancel"),)),
     "withdrawn": Trigger("an order that the shop cancels", CARD, (_deleted,)),
     "expired": Trigger(
-        "an order that nobody pays in time", _by("credit-card", expiration_period="PT1M"), (_expired,)
+        "an order that nobody pays in time; moves the clock by a minute",
+        _by("credit-card", expiration_period="PT1M"),
+        (_expired,),
     ),
     "refund": Trigger("a paid order that is refunded", CARD, (PAYS, _refunded)),
     "refund-part": Trigger("a paid order of which half is refunded", CARD, (PAYS, _partly_refunded)),
@@ -135,7 +137,7 @@ TRIGGERS: Final[Mapping[str, Trigger]] = {
         "a bank transfer of half the amount", _by("bank-transfer"), (_partly_credited,), LIVE
     ),
     "transfer-late": Trigger(
-        "a bank transfer that arrives after the order has expired",
+        "a bank transfer that arrives after the order has expired; moves the clock by a minute",
         _by("bank-transfer", expiration_period="PT1M"),
         (_expired, CREDITS),
         LIVE,

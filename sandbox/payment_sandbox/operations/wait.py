@@ -59,6 +59,10 @@ def idle() -> Condition:
     return Condition(is_idle, bool, "idle")
 
 
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def wait(project: Project, conditions: list[Condition], timeout_seconds: float) -> dict[str, Any]:
     """Wait until all conditions hold at once; return the values read.
 
@@ -74,6 +78,6 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
             return found
         if not project.events.wait_beyond(number, until_seconds - project.services.real.monotonic_seconds()):
             if project.events.is_ended:
-                raise Unknown("the project was deleted while this call waited")
-            shown = ", ".join(f"{name} is {value}" for name, value in found.items())
+                raise Unknown("the server stopped, or the project was deleted, while this call waited")
+            shown = ", ".join(f"{name} is {_word(value)}" for name, value in found.items())
             raise WaitTimedOut(f"timed out after {timeout_seconds:g} seconds: {shown}", found)

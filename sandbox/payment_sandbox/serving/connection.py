@@ -3,6 +3,7 @@
 import logging
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final, cast
 
@@ -11,6 +12,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from payment_sandbox.serving.first_byte import HANDSHAKE
 from payment_sandbox.serving.response import SentResponse
 from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, RESPONSE, error_bytes
 
@@ -25,6 +27,15 @@ REFUSAL_SECONDS: Final = 1.0  # closing with unread data would destroy the respo
 # The gateway logs what fails; uvicorn's own loggers may belong to a server of the merchant's.
 _quiet = logging.getLogger("payment_sandbox.uvicorn")
 _quiet.setLevel(logging.CRITICAL)
+
+
+log = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=16)
+def say_once(problem: str) -> None:
+    """Log what the client may not say clearly; once, because it comes again."""
+    log.warning("%s", problem)
 
 
 class Refused(Exception):
@@ -81,6 +92,8 @@ class Connection(HttpToolsProtocol):
         try:
             self._feed(data)
         except HttpParserError:
+            if data.startswith(HANDSHAKE):
+                say_once("a client speaks https, and this server only http; serve --tls speaks both")
             self._refuse(NOT_HTTP)  # and close: where the next request starts is unknown
             return
         if self._is_in_head:

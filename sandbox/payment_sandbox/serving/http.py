@@ -4,14 +4,15 @@ import asyncio
 import socket
 from asyncio import AbstractEventLoop, Task, TimerHandle
 from contextlib import suppress
+from ssl import SSLError
 from threading import Thread
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import FORGOTTEN_SECONDS, IDLE_SECONDS, Connection
+from payment_sandbox.serving.connection import FORGOTTEN_SECONDS, IDLE_SECONDS, Connection, say_once
 from payment_sandbox.serving.first_byte import begins_with_tls
 from payment_sandbox.serving.gateway import WAITING_MAX, Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
@@ -29,6 +30,7 @@ OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of 
 FULL_SECONDS: Final = 0.1  # how often a full server looks for connections to close
 STOP_SECONDS: Final = 1.0
 HANDSHAKE_SECONDS: Final = 5.0
+UNTRUSTED: Final = "it may not trust the certificate; /docs/https/ says how it can"
 
 
 class HttpServer:
@@ -150,6 +152,8 @@ class _Acceptor:
         accepted = self._begun.pop(task).accepted
         if task.cancelled() or task.exception() is not None:
             accepted.close()
+        if not task.cancelled() and isinstance(task.exception(), SSLError):
+            say_once(f"a client broke off TLS ({cast(SSLError, task.exception()).reason}): {UNTRUSTED}")
 
     def _resume(self) -> None:
         """Look again whether there is room."""

@@ -19,6 +19,7 @@ STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 40
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 MERCHANT_API: Final = "/v1"
+APIS: Final = (MERCHANT_API, "/control")
 TYPE_OF: Final = {
     refusals.Unknown: "NotFound",
     refusals.Stale: "PreconditionFailed",
@@ -152,6 +153,8 @@ def _on_http(error: HTTPException) -> Response:
     value = error.description or error.name
     if status == NOT_FOUND:
         value = "there is nothing at this path"
+        if not request.path.startswith(APIS):
+            value += "; the calls of the APIs begin with /v1/ and /control/"
     elif status == 405:
         value = f"this path does not allow that method; it allows {headers.get('Allow', 'others')}"
     return _answer(error_body(status, kind, value), headers)

@@ -24,7 +24,17 @@ ID_LENGTH: Final = 36
 LAST: Final = "last"
 KEY_VARIABLE: Final = "SANDBOX_API_KEY"
 TOKEN_VARIABLE: Final = "SANDBOX_CONTROL_TOKEN"
+START_ONE: Final = "start one with payment-sandbox serve, or set --url or SANDBOX_URL"
+WAYS_ON: Final = {
+    "is not trusted": "trust its certificate with --ca FILE or SANDBOX_CA",
+    "speaks plain http": "write http://, or start it with --tls",
+    "nothing listens": START_ONE,
+    "cannot be resolved": START_ONE,
+    "cannot be reached": START_ONE,
+}
+FAULT_STATUSES: Final = (429, 500, 502, 503, 504)
 OPTIONS: Final = ("url", "key", "token", "ca")
+WITH_TOKEN: Final = ("projects", "create", "replay")
 UNAUTHORIZED: Final = 401
 
 Found = TypeVar("Found")
@@ -101,7 +111,7 @@ def remote(name: str, *, example: str, parent: click.Group | None = None) -> Cal
     """
 
     def make(function: Callable[..., None]) -> click.Command:
-        run = _options(_called(function))
+        run = _options(_called(function), needs_token=name in WITH_TOKEN)
         about = f"Example: payment-sandbox {example}"
         if parent is not None:
             return parent.command(name, epilog=about)(run)
@@ -123,7 +133,7 @@ def group(name: str, *, example: str) -> Callable[[Any], click.Group]:
 
         about = f"Example: payment-sandbox {example}"
         as_group = click.group(name, cls=Group, invoke_without_command=True, epilog=about)
-        made: click.Group = as_group(_options(run))
+        made: click.Group = as_group(_options(run, needs_token=name in WITH_TOKEN))
         return made
 
     return make
@@ -151,8 +161,8 @@ def _option(context: click.Context, name: str, value: Any) -> Any:
     return parent.params[name]
 
 
-def _options(run: Any) -> Any:
-    """Add the options of all commands."""
+def _options(run: Any, *, needs_token: bool) -> Any:
+    """Add the options of all commands; the control token is for few of them."""
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print the response as JSON."),
         click.option(
@@ -161,7 +171,13 @@ def _options(run: Any) -> Any:
             type=click.Path(path_type=Path, dir_okay=False),
             help="Certificates to trust for https; those of serve --tls on this computer are.",
         ),
-        click.option("--control-token", "token", envvar=TOKEN_VARIABLE, help="To list or create projects."),
+        click.option(
+            "--control-token",
+            "token",
+            envvar=TOKEN_VARIABLE,
+            hidden=not needs_token,
+            help="To list or create projects.",
+        ),
         click.option("--key", envvar=KEY_VARIABLE, help=f"The project's API key; {KEY_DEFAULT} by default."),
         click.option("--url", envvar="SANDBOX_URL", help=f"The server; {URL_DEFAULT} by default."),
     ):
@@ -172,6 +188,8 @@ def _options(run: Any) -> Any:
 @contextmanager
 def client(server: Server) -> "Iterator[SandboxClient]":
     """Create a client; what prevents a call ends the command in one line."""
+    import requests
+
     from payment_sandbox.client.client import SandboxClient
 
     url = (server.url or URL_DEFAULT).rstrip("/")
@@ -183,13 +201,20 @@ def client(server: Server) -> "Iterator[SandboxClient]":
     )
     try:
         yield made
-    except OSError as error:
-        ways_on = "start one with payment-sandbox serve, or set --url or SANDBOX_URL"
-        fail(f"no sandbox answers at {url}: {error}; {ways_on}")
-    except ValueError:  # not JSON
+    except requests.exceptions.JSONDecodeError:
         fail(f"the server at {url} is not a payment sandbox")
+    except requests.RequestException as error:
+        fail(f"no sandbox answers at {url}: {error}{_way_on(str(error))}")
     finally:
         made.close()
+
+
+def _way_on(trouble: str) -> str:
+    """What to do about a network error."""
+    for words, advice in WAYS_ON.items():
+        if words in trouble:
+            return f"; {advice}"
+    return ""
 
 
 def _session(url: str, ca: Path | None) -> Any:
@@ -227,5 +252,15 @@ def _refused(refused: "SandboxError", file: Path | None) -> list[str]:
         return [found.in_file(file) for found in placed]
     if refused.status == UNAUTHORIZED:
         return [f"{refused.status}: {refused.value}; see --key and SANDBOX_API_KEY, and --control-token"]
-    allowed = f"; possible now: {', '.join(refused.allowed)}" if refused.allowed else ""
-    return [f"{refused.status}: {refused.value}{allowed}"]
+    if refused.is_foreign:
+        return [f"{refused.value}; check --url and SANDBOX_URL"]
+    return [f"{refused.status}: {refused.value}{_what_to_do(refused)}"]
+
+
+def _what_to_do(refused: "SandboxError") -> str:
+    """What is possible, or where the failure comes from."""
+    if refused.status in FAULT_STATUSES:
+        return "; payment-sandbox faults and scenario show what makes it fail"
+    if refused.allowed and "possible now" not in refused.value:
+        return f"; possible now: {', '.join(refused.allowed)}"
+    return ""

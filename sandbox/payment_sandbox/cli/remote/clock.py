@@ -56,7 +56,8 @@ def _run(call: Call, rate: float) -> None:
 
 
 def _clock(found: "Clock") -> str:
-    rate = f", {found['rate']:g} seconds per second" if found["mode"] == "running" else ""
+    rate = f", {found['rate']:g} times as fast as real time" if found["rate"] != 1 else ""
+    rate = rate if found["mode"] == "running" else ""
     return f"{found['now']} ({found['mode']}{rate})"
 
 

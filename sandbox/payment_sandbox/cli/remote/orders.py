@@ -1,7 +1,8 @@
 """The commands about orders: list, show, act, pay and trigger."""
 
+import sys
 import webbrowser
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -13,6 +14,7 @@ from payment_sandbox.cli.remote.output import assignments, columns, money, short
 from payment_sandbox.orders.actions import ACTIONS
 
 if TYPE_CHECKING:
+    from payment_sandbox.client.answers import Webhook
     from payment_sandbox.client.overviews import OrderOverview, OrderRow
 
 CARD: Final = "credit-card"
@@ -69,8 +71,17 @@ def _overview(call: Call, found: "OrderOverview") -> Iterator[str]:
         if names:
             yield f"  possible for the {actor}: {', '.join(names)}"
     yield from (f"  due {short_time(item['at'])}: {item['label']}" for item in found["agenda"])
-    for webhook in found["webhooks"]:
-        yield f"  webhook to {webhook['url']} is {webhook['state']}, attempts: {len(webhook['attempts'])}"
+    for refund in found["refunds"]:
+        yield f"  refund {refund['id']} is {refund['status']}: {money(refund)}"
+    yield from _webhooks(call, found["webhooks"])
+
+
+def _webhooks(call: Call, found: "list[Webhook]") -> Iterator[str]:
+    for webhook in found:
+        told = f"{webhook['state']}, attempts: {len(webhook['attempts'])}"
+        yield f"  webhook {webhook['status']} to {webhook['url']} is {told}"
+    if any(webhook["state"] == "pending" and not webhook["attempts"] for webhook in found):
+        yield from waiting(call)
 
 
 @remote("act", example="act last customer pay --card challenge")
@@ -154,7 +165,29 @@ def trigger(call: Call, name: str | None, fields: tuple[str, ...], order: str | 
         found = play(call.sandbox, name, order_id, **body)
     except TriggerImpossible as impossible:
         fail(str(impossible))
+    _warn_of_ignored(call, found["order"]["id"], body)
     call.show(found, lambda found: "\n".join(_overview(call, found)))
+
+
+def _warn_of_ignored(call: Call, order_id: str, given: Mapping[str, Any]) -> None:
+    """Name the given fields that orders do not have."""
+    if not given:
+        return
+    made = call.sandbox.journal(method="POST", path="/v1/orders/", order_id=order_id)
+    if made and made[0]["ignored"]:
+        print(
+            f"payment-sandbox: ignored, as orders have none: {', '.join(made[0]['ignored'])}", file=sys.stderr
+        )
+
+
+def waiting(call: Call) -> Iterator[str]:
+    """That webhooks wait for the command listen, if they do."""
+    forward_to = call.sandbox.project()["settings"].get("forward_to")
+    if forward_to is not None:
+        yield (
+            f"  webhooks wait for payment-sandbox listen --forward-to {forward_to}; "
+            "payment-sandbox settings forward_to=null ends that"
+        )
 
 
 def _no_such_trigger(name: str, known: list[str]) -> str:

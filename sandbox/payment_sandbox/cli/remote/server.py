@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from payment_sandbox.cli.options import Seconds
 from payment_sandbox.cli.remote.calling import Call, order_ids, remote
 from payment_sandbox.cli.remote.output import columns, short_time, shown
 
@@ -29,6 +30,7 @@ def watch(call: Call) -> None:
     for event in call.sandbox.events():
         line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_happened(event.data)}"
         print(line, flush=True)
+    print("The events have ended: the server stopped, or the project was deleted.", file=sys.stderr)
 
 
 def _happened(data: Mapping[str, Any]) -> str:
@@ -43,15 +45,15 @@ def _happened(data: Mapping[str, Any]) -> str:
 @click.option("--status", help="The status to wait for.")
 @click.option("--webhook", shell_complete=order_ids, help="Wait until a webhook of this order was answered.")
 @click.option("--idle", is_flag=True, help="Wait until nothing is due and no webhook is on its way.")
-@click.option(
-    "--timeout", default=10.0, show_default=True, type=click.FloatRange(0, 60), help="Real seconds."
-)
+@click.option("--timeout", default=10.0, show_default=True, type=Seconds(0, 60), help="Real seconds.")
 def wait(
     call: Call, order: str | None, status: str | None, webhook: str | None, idle: bool, timeout: float
 ) -> None:
     """Wait for a status, a webhook, or until nothing is left to do; exit code 1 if it does not come."""
     from payment_sandbox.client.errors import SandboxError
 
+    if (order is None) != (status is None) or not (order or webhook or idle):
+        raise click.UsageError("give --order with --status, --webhook, or --idle")
     try:
         found = call.sandbox.wait(
             order_id=call.order_id(order) if order is not None else None,

@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -17,6 +17,9 @@ from payment_sandbox.cli.remote.output import short_time
 if TYPE_CHECKING:
     from payment_sandbox.client.answers import Webhook
     from payment_sandbox.client.listening import Forwarded, Listener
+    from payment_sandbox.serving.sessions import Trust
+
+ENDING: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 @remote("webhooks", example="webhooks --state failed")
@@ -66,16 +69,11 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
     What the shop answers counts as its answer, retries included. The server and the shop may restart
     meanwhile: webhooks wait, and none comes twice.
     """
-    from payment_sandbox.client.listening import Listener, Replaced
+    from payment_sandbox.client.listening import Listener
     from payment_sandbox.serving.posting import poster
-    from payment_sandbox.serving.sessions import Trust
-    from payment_sandbox.serving.tls import CertificateRefused
 
     forward_to = forward_to if "://" in forward_to else f"http://{forward_to}"
-    try:
-        trusted = Trust.of(shop_ca, insecure=insecure) if shop_ca is not None or insecure else None
-    except CertificateRefused as refused:
-        fail(f"--shop-ca: {refused}")
+    trusted = _trusted(shop_ca, insecure=insecure)
 
     def forwarded(done: "Forwarded") -> None:
         put_once(f"{json.dumps(done.as_mapping()) if call.as_json else _told(done)}\n")
@@ -92,11 +90,33 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
     listener = Listener(
         call.sandbox, forward_to, on_forwarded=forwarded, on_server=server, send=poster(trusted)
     )
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell ignores the first in background jobs
+    _run(listener)
+
+
+def _trusted(shop_ca: Path | None, *, insecure: bool) -> "Trust | None":
+    """Whom to trust besides those whom the system trusts."""
+    from payment_sandbox.serving.sessions import Trust
+    from payment_sandbox.serving.tls import CertificateRefused
+
+    if shop_ca is None and not insecure:
+        return None
+    try:
+        return Trust.of(shop_ca, insecure=insecure)
+    except CertificateRefused as refused:
+        fail(f"--shop-ca: {refused}")
+
+
+def _run(listener: "Listener") -> None:
+    """Forward webhooks until a signal comes, then give them back."""
+    from payment_sandbox.client.listening import Replaced
+
+    for number in ENDING:  # a shell ignores SIGINT in background jobs
         signal.signal(number, signal.default_int_handler)
     try:
         listener.run()
     except KeyboardInterrupt:
+        for number in ENDING:  # a second one must not prevent it
+            signal.signal(number, signal.SIG_IGN)
         print(f"\n{_left(listener)}", file=sys.stderr)
     except Replaced:
         fail("another listen delivers the webhooks of this project now")

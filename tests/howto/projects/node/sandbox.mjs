@@ -13,11 +13,13 @@ export async function startSandbox() {
   const server = spawn(program, [...rest, "serve", "--port", "0", "--ready-file", ready], {
     stdio: ["ignore", "ignore", "pipe"],
   });
-  let failed = "";
-  server.stderr.on("data", (text) => (failed += text));
-  server.on("error", (error) => (failed += error.message));
+  let said = "";
+  let failed = null;
+  server.stderr.on("data", (text) => (said += text));
+  server.on("error", (error) => (failed = error));
+  server.on("exit", () => (failed ??= new Error(said || `${COMMAND.join(" ")} has ended`)));
   while (!existsSync(ready)) {
-    if (failed) throw new Error(failed);
+    if (failed) throw failed;
     await pause(20);
   }
   return { url: JSON.parse(readFileSync(ready, "utf8")).url, stop: () => server.kill() };
