@@ -71,7 +71,7 @@ rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	@touch $@
 
 dist: .venv-dist/stamp  ## Build the wheel and the single file payment-sandbox.pyz into dist/
-	.venv-dist/bin/python -m tests.dist
+	.venv-dist/bin/python tests/dist.py
 
 lock: .venv/develop.stamp  ## Update the pinned dependencies
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header -o requirements.lock pyproject.toml

@@ -1,6 +1,6 @@
 """Builds what is published: the wheel, and one file that runs with any Python from 3.11 on.
 
-    python -m tests.dist
+    make dist
 
 The single file holds every dependency as pinned. Compiled ones are in it for each Python and platform, side
 by side: the names of their files differ. Both files are built twice, and have to be the same to the byte.

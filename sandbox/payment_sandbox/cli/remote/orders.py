@@ -175,9 +175,8 @@ def _warn_of_ignored(call: Call, order_id: str, given: Mapping[str, Any]) -> Non
         return
     made = call.sandbox.journal(method="POST", path="/v1/orders/", order_id=order_id)
     if made and made[0]["ignored"]:
-        print(
-            f"payment-sandbox: ignored, as orders have none: {', '.join(made[0]['ignored'])}", file=sys.stderr
-        )
+        ignored = ", ".join(made[0]["ignored"])
+        print(f"payment-sandbox: orders have no such field, so it was ignored: {ignored}", file=sys.stderr)
 
 
 def waiting(call: Call) -> Iterator[str]:

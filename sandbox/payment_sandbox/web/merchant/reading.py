@@ -51,9 +51,10 @@ def note_query(project: Project) -> None:
     Raises:
         Invalid: the project's settings have unknown keys refused.
     """
-    sent = exchange().request.args
-    if not sent:
+    request = exchange().request
+    if not request.environ.get("QUERY_STRING"):  # most have none
         return
+    sent = request.args
     known = _query_names(current_facts())
     names = [key[:NAME_LENGTH_MAX] for key in sent if key not in known][:VIOLATIONS_MAX]
     unknown = [UnknownKey(f"?{name}", name, known) for name in names]
