@@ -79,14 +79,11 @@ def retries_after_another(sandbox: Sandbox, shop: Shop) -> None:
 
 
 def trusts_the_return_of_what_never_came(sandbox: Sandbox, shop: Shop) -> None:
-    """Has a webhook that a scenario drops, and fails to read the order."""
+    """Has a webhook that a scenario drops, and does not read the order."""
     sandbox.settings(webhook_url=shop.url)
     sandbox.scenario(webhooks=[{"then": {"drop": True}}])
     trusts_the_return(sandbox, shop)
     sandbox.settle()
-    (order,) = {webhook["order_id"] for webhook in sandbox.webhooks()}
-    sandbox.put("/control/faults/", {"faults": [{"then": {"status": 503}}]})
-    assert sandbox.get(f"/v1/orders/{order}/").status_code == 503
 
 
 def says_scenario(sandbox: Sandbox, shop: Shop) -> None:
@@ -155,6 +152,26 @@ def sells_the_same_twice(sandbox: Sandbox, shop: Shop) -> None:
         sandbox.place(card())
 
 
+def is_kept_from_reading(sandbox: Sandbox, shop: Shop) -> None:
+    """By a limit of the sandbox: it tried."""
+    sandbox.settings(webhook_url=shop.url)
+    sandbox.put("/control/faults/", {"faults": [{"when": {"method": "GET"}, "then": {"status": 429}}]})
+    shop.answer = lambda received: (
+        200 if sandbox.get(f"/v1/orders/{received.body['order_id']}/") is not None else 500
+    )
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+
+
+def reads_after_every_copy(sandbox: Sandbox, shop: Shop) -> None:
+    """Six copies, six reads."""
+    sandbox.settings(webhook_url=shop.url)
+    sandbox.scenario(webhooks=[{"then": {"duplicate": 6}}])
+    shop.answer = lambda received: 200 if sandbox.read(received.body["order_id"]) else 500
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+
+
 def looks_every_day(sandbox: Sandbox, shop: Shop) -> None:
     """For a transfer that takes its time."""
     order = sandbox.place(by("bank-transfer"))
@@ -164,7 +181,15 @@ def looks_every_day(sandbox: Sandbox, shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    "does", [cancels_by_itself, looks_and_tries_again, sells_the_same_twice, looks_every_day]
+    "does",
+    [
+        cancels_by_itself,
+        looks_and_tries_again,
+        sells_the_same_twice,
+        looks_every_day,
+        is_kept_from_reading,
+        reads_after_every_copy,
+    ],
 )
 def test_what_is_done_right_is_not_named(
     sandbox: Sandbox, shop: Shop, does: Callable[[Sandbox, Shop], None]
@@ -209,3 +234,18 @@ def test_orders_that_the_journal_had_to_cut_are_reviewed_too(watched: Sandbox) -
         assert len(watched.get(f"/v1/orders/{order['id']}/").content) > 16_384
     found = review(SandboxClient(watched.url, watched.key))
     assert [finding.rule for finding in found] == ["HOOK-02"]
+
+
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [(500, "Your handler failed"), (404, "Your shop refused it"), (302, "is this your return page?")],
+)
+def test_advice_fits_the_answer(sandbox: Sandbox, shop: Shop, status: int, advice: str) -> None:
+    """Slow work has nothing to do with it, and one attempt is one."""
+    shop.answer = lambda received: status if sandbox.read(received.body["order_id"]) else 200
+    sandbox.settings(webhook_url=shop.url)
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+    (finding,) = findings(sandbox)
+    assert finding.problem == f"a webhook attempt got no 2xx: answered {status}"
+    assert advice in finding.advice

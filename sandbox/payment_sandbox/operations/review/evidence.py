@@ -78,15 +78,16 @@ def status_told(entry: JournalEntry) -> str | None:
     return as_object(entry.response).get("status")
 
 
-def reads_of(reviewed: Reviewed) -> dict[str, list[JournalEntry]]:
-    """The successful reads, by order."""
+def reads_of(reviewed: Reviewed, *, and_tries: bool = False) -> dict[str, list[JournalEntry]]:
+    """The successful reads, by order; with ``and_tries`` also those that a fault of the sandbox prevented."""
     reads: dict[str, list[JournalEntry]] = defaultdict(list)
     for entry in reviewed.requests:
-        if (
-            entry.method == "GET"
-            and entry.order_id
-            and entry.status in LOOKED
-            and entry.path.rstrip("/").endswith(entry.order_id)
-        ):
-            reads[entry.order_id].append(entry)
+        is_read = entry.method == "GET" and entry.order_id and entry.path.rstrip("/").endswith(entry.order_id)
+        if is_read and (entry.status in LOOKED or (and_tries and entry.fault)):
+            reads[entry.order_id or ""].append(entry)
     return reads
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """A number of things in words."""
+    return one if number == 1 else f"{number} {many}"

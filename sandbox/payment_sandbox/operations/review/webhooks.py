@@ -10,6 +10,7 @@ from payment_sandbox.operations.review.evidence import (
     Finding,
     Reviewed,
     began,
+    counted,
     line_of,
     line_of_attempt,
     reads_of,
@@ -19,6 +20,10 @@ from payment_sandbox.orders.webhooks import BY_SCENARIO, Attempt
 from payment_sandbox.projects.records import JournalEntry
 
 POLLS_MAX: Final = 4
+CLIENT_ERROR: Final = 400
+SERVER_ERROR: Final = 500
+TOO_LATE: Final = "no answer within"
+ANSWER_FIRST: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
 NO_ANSWER: Final = 999
 POLL_APART: Final = timedelta(hours=1)
 
@@ -39,8 +44,8 @@ def _is_taken(attempt: Attempt) -> bool:
 
 
 def unread(reviewed: Reviewed) -> Iterator[Finding]:
-    """The shop acknowledged a webhook but never read the order."""
-    reads = reads_of(reviewed)
+    """The shop acknowledged a webhook but never read the order, nor tried."""
+    reads = reads_of(reviewed, and_tries=True)
     newest: dict[str, Attempt] = {}
     for webhook in reviewed.webhooks:
         told = list(filter(_is_taken, webhook.attempts))
@@ -68,7 +73,7 @@ def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
 
 def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
     """The customer came back, but the shop did not check whether they had paid."""
-    reads = reads_of(reviewed)
+    reads = reads_of(reviewed, and_tries=True)
     told = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.attempts))}
     for visit in reviewed.returns:
         order_id = visit.order_id or ""
@@ -90,13 +95,27 @@ def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
         ]
         if failed:
             outcome = failed[0].reply.error or f"answered {_status(failed[0])}"
+            attempts = counted(len(failed), "a webhook attempt", "webhook attempts")
             yield Finding(
                 "HOOK-09",
-                f"{len(failed)} webhook attempts got no 2xx: {outcome}",
-                "Answer 2xx once you have recorded the order, and do slow work afterwards.",
+                f"{attempts} got no 2xx: {outcome}",
+                _advice(failed[0]),
                 webhook.order_id,
                 tuple(map(line_of_attempt, failed)),
             )
+
+
+def _advice(attempt: Attempt) -> str:
+    """What to do about a webhook that got no 2xx; it depends on what came instead."""
+    status = _status(attempt)
+    if status == NO_ANSWER:
+        is_late = TOO_LATE in (attempt.reply.error or "")
+        return ANSWER_FIRST if is_late else "Make the shop listen at this address, or correct the address."
+    if status < CLIENT_ERROR:
+        return "A redirect counts as delivered, and your handler never ran: is this your return page?"
+    if status < SERVER_ERROR:
+        return "Your shop refused it: check the path, the method, and protection such as CSRF or a login."
+    return "Your handler failed: look at its log. The webhook comes again, ten times at most."
 
 
 def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:
@@ -117,9 +136,15 @@ def _longest_run(entries: Sequence[JournalEntry], causes: list[datetime]) -> lis
     run: list[JournalEntry] = []
     for entry in entries:
         run = [*run, entry] if run and _is_polling(run, entry, causes) else [entry]
-        if len(run) > POLLS_MAX:
+        if len(run) > POLLS_MAX + _copies(run[0], causes):
             break
     return run
+
+
+def _copies(first: JournalEntry, causes: list[datetime]) -> int:
+    """How many copies of the webhook before a read justify further ones: they have the same time."""
+    before = [at for at in causes if at <= began(first)]
+    return before.count(before[-1]) - 1 if before else 0
 
 
 def _is_polling(run: list[JournalEntry], entry: JournalEntry, causes: list[datetime]) -> bool:
@@ -137,7 +162,7 @@ def polled(reviewed: Reviewed) -> Iterator[Finding]:
         if len(entries) <= POLLS_MAX:
             continue
         run = _longest_run(entries, sorted(causes[order_id]))
-        if len(run) > POLLS_MAX:
+        if len(run) > POLLS_MAX + _copies(run[0], sorted(causes[order_id])):
             yield Finding(
                 "HOOK-02",
                 f"the order was read at least {len(run)} times without a change in between",
