@@ -6,7 +6,7 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.review import Finding, review
-from tests.support.driver import Sandbox, by, card
+from tests.support.driver import Sandbox, by, card, details
 from tests.support.payer import Payer, payment_page
 from tests.support.shop import Received, Shop
 
@@ -249,3 +249,49 @@ def test_advice_fits_the_answer(sandbox: Sandbox, shop: Shop, status: int, advic
     (finding,) = findings(sandbox)
     assert finding.problem == f"a webhook attempt got no 2xx: answered {status}"
     assert advice in finding.advice
+
+
+def lets_an_authorization_run_out(sandbox: Sandbox, shop: Shop) -> None:
+    """Authorized for seven days, and forgotten."""
+    sandbox.authorized(expiration_period="P7D")
+    sandbox.advance("P8D")
+
+
+def series_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
+    """The card was declined, and charged again a month later."""
+    first = sandbox.pay(sandbox.place(details(recurring_type="first"), amount=700))
+    token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
+    sandbox.scenario({"when": {"payment_method": "credit-card"}, "then": {"processor": "fails"}})
+    for _ in range(2):
+        sandbox.place(details(recurring_type="recurring", vault_token=token), amount=700)
+        sandbox.advance("P30D")
+
+
+@pytest.mark.parametrize(
+    ("does", "rule"), [(lets_an_authorization_run_out, "CAP-03"), (series_after_a_decline, "FLOW-09")]
+)
+def test_mistakes_with_money_are_named(
+    sandbox: Sandbox, shop: Shop, does: Callable[[Sandbox, Shop], None], rule: str
+) -> None:
+    """What the customer agreed to pay was not taken, or what they did not agree to any more was tried."""
+    does(sandbox, shop)
+    (finding,) = findings(sandbox)
+    assert (finding.rule, finding.kind) == (rule, "mistake")
+
+
+def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
+    """Each kind once: a test may want them, a shop in production does not."""
+    order = sandbox.place(card())
+    for _ in range(2):
+        sandbox.create(card(), amount=12.5)
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
+    sandbox.get("/v1/orders/unknown/")
+    found = {finding.problem.partition(" ")[0]: finding for finding in findings(sandbox)}
+    problems = sorted(finding.problem for finding in findings(sandbox))
+    assert {finding.kind for finding in found.values()} == {"hint"}
+    assert [problem.split(":")[0] for problem in problems] == [
+        "2 calls were refused",
+        "a call was refused",
+        "a call was refused",
+    ]
+    assert any("Look at the order" in finding.advice for finding in findings(sandbox))

@@ -6,6 +6,12 @@ from typing import Final
 from payment_sandbox.operations.review.contents import ignored, warned
 from payment_sandbox.operations.review.creations import captured_late, created_twice, retried_blindly
 from payment_sandbox.operations.review.evidence import HINT, KINDS, Finding, Reviewed
+from payment_sandbox.operations.review.payments import (
+    charged_after_decline,
+    lapsed,
+    lapsed_authorizations,
+    refused,
+)
 from payment_sandbox.operations.review.setup import (
     mixed_schemes,
     unmatched,
@@ -25,14 +31,18 @@ def review(epoch: Epoch) -> list[Finding]:
     requests = list(epoch.journal.entries())
     orders = {entry.order_id for entry in requests if entry.order_id}
     found = {order_id: epoch.store.order(order_id) for order_id in orders}
+    statuses: dict[str, str] = {
+        order_id: order.status for order_id, order in found.items() if order is not None
+    }
     reviewed = Reviewed(
         requests,
         [deed for deed in epoch.journal.deeds() if deed.action == RETURN],
         epoch.store.deliveries(),
-        {order_id: order.status for order_id, order in found.items() if order is not None},
+        statuses,
         untold_changes(epoch),
         unmatched_rules(epoch),
         epoch.state.scenario.name,
+        lapsed_authorizations(epoch, statuses),
     )
     return [finding for check in CHECKS for finding in check(reviewed)]
 
@@ -50,4 +60,7 @@ CHECKS: Final[Sequence[Callable[[Reviewed], Iterable[Finding]]]] = (
     untold,
     mixed_schemes,
     unmatched,
+    lapsed,
+    charged_after_decline,
+    refused,
 )

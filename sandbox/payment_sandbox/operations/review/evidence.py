@@ -47,6 +47,7 @@ class Reviewed(NamedTuple):
     untold: int = 0  # changes of statuses that no webhook told, because it had no address
     unmatched: Sequence[str] = ()  # the rules of the scenario that decided nothing
     scenario: str = ""
+    lapsed: Sequence[str] = ()  # orders whose authorization expired with nothing captured
 
 
 def line_of(entry: JournalEntry) -> str:

@@ -1,0 +1,94 @@
+"""Mistakes with money: authorizations that nobody uses, series that go on, and calls that were refused."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from payment_sandbox.operations.review.evidence import HINT, Finding, Reviewed, as_object, counted, line_of
+from payment_sandbox.orders.commands import ExpireAuthorization
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.vault import RECURRING
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.records import JournalEntry
+
+CREATED: Final = 201
+REFUSALS: Final = (400, 404, 405, 409, 412, 413, 415)
+CONFLICTS: Final = (409, 412)
+ASK_BEFORE: Final = "Look at the order before you act; error.allowed and Sandbox-Explain say what works."
+CORRECT: Final = "Correct the request: violations list everything that is wrong with it."
+CAPTURED_LATE: Final = "CAP-04"  # has a finding of its own
+
+
+def lapsed_authorizations(epoch: Epoch, statuses: dict[str, str]) -> tuple[str, ...]:
+    """The orders whose authorization has expired with nothing captured."""
+    expired = [item.order_id for item in epoch.journal.agenda_events if item.kind == ExpireAuthorization.kind]
+    return tuple(order_id for order_id in expired if statuses.get(order_id) == OrderStatus.EXPIRED)
+
+
+def lapsed(reviewed: Reviewed) -> Iterator[Finding]:
+    """An authorization ran out, and the shop captured nothing of it."""
+    late = {entry.order_id for entry in reviewed.requests if entry.rule == CAPTURED_LATE}
+    for order_id in reviewed.lapsed:
+        if order_id not in late:
+            yield Finding(
+                "CAP-03",
+                "an authorization ran out unused: the customer agreed to pay, and nothing was captured",
+                "Capture when you ship; void what you will not ship, so that the customer's money is free.",
+                order_id,
+                (),
+            )
+
+
+def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
+    """A recurring series was charged again after one of its payments had failed."""
+    declined: dict[str, JournalEntry] = {}  # by vault token
+    for entry in reviewed.requests:
+        token = _recurring_token(entry)
+        if token is None:
+            continue
+        if token in declined:
+            yield Finding(
+                "FLOW-09",
+                "a recurring series was charged again after a payment of it had failed",
+                "Stop the series when a payment fails, and ask the customer for another card.",
+                entry.order_id,
+                (line_of(declined[token]), line_of(entry)),
+            )
+        if reviewed.statuses.get(entry.order_id or "") == OrderStatus.ERROR:
+            declined[token] = entry
+
+
+def _recurring_token(entry: JournalEntry) -> str | None:
+    """The stored card that a creation charges for a series."""
+    if entry.method != "POST" or entry.status != CREATED:
+        return None
+    transactions = as_object(entry.request).get("transactions") or [{}]
+    attempt: Any = transactions[0] if isinstance(transactions, list) else {}
+    details = attempt.get("payment_method_details") if isinstance(attempt, dict) else None
+    if not isinstance(details, dict) or details.get("recurring_type") != RECURRING:
+        return None
+    token = details.get("vault_token")
+    return token if isinstance(token, str) else None
+
+
+def _is_refused(entry: JournalEntry) -> bool:
+    """Whether the service refused it, and no fault did."""
+    return entry.status in REFUSALS and not entry.fault and entry.rule != CAPTURED_LATE
+
+
+def refused(reviewed: Reviewed) -> Iterator[Finding]:
+    """Calls were refused, which a test may want; each kind once."""
+    found: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
+    for entry in filter(_is_refused, reviewed.requests):
+        found[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
+    for (status, kind), entries in found.items():
+        first = entries[0]
+        calls = counted(len(entries), "a call was", "calls were")
+        yield Finding(
+            first.rule or "SET-03",
+            f"{calls} refused: {status} {first.error() or kind}",
+            ASK_BEFORE if status in CONFLICTS else CORRECT,
+            first.order_id if len(entries) == 1 else None,
+            tuple(map(line_of, entries)),
+            HINT,
+        )
