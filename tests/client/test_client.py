@@ -14,6 +14,8 @@ from payment_sandbox.serving.server import Server
 from tests.support.driver import LINES, START, Sandbox, by, card
 from tests.support.shop import Shop
 
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
+
 
 @pytest.fixture
 def client(server: Server, shop: Shop) -> Iterator[SandboxClient]:
@@ -149,7 +151,7 @@ def test_the_projects_of_a_server(client: SandboxClient) -> None:
 def test_the_journal_by_method_path_and_status(client: SandboxClient) -> None:
     """Each filter by its own name."""
     order_id = placed(client)
-    client.order(order_id)
+    client.call("GET", f"/v1/orders/{order_id}/")
     (created,) = client.journal(method="POST", path="/v1/orders/", status=201)
     assert created["order_id"] == order_id
     assert len(client.journal(order_id=order_id)) == 2
@@ -173,3 +175,13 @@ def test_arguments_of_a_wrong_kind_are_told_in_a_sentence(client: SandboxClient,
     missing = tmp_path / "missing.yaml"
     with pytest.raises(FileNotFoundError, match=f"{missing} cannot be read: no such file or directory"):
         client.scenario(missing)
+
+
+def test_a_test_s_own_look_is_not_the_shop_s(client: SandboxClient) -> None:
+    """It is not in the journal, and neither struck by a fault nor counted by one."""
+    order = client.call("POST", "/v1/orders/", ORDER)
+    client.faults([{"when": {"method": "GET", "nth": 1}, "then": {"status": 503}}])
+    assert client.order(order["id"])["status"] == "new"
+    assert [entry["method"] for entry in client.journal()] == ["POST"]
+    with pytest.raises(SandboxError, match="503"):
+        client.call("GET", f"/v1/orders/{order['id']}/")

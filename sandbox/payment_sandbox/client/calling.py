@@ -42,13 +42,20 @@ class Calls:
         self._control_token = control_token
         self._session = session or direct_session()
 
-    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
         """Make any call of the merchant or control API; return the parsed body. Bytes are sent as YAML.
 
         Raises:
             SandboxError: the server refused the call.
         """
-        answer = self._send(method, path, body, query)
+        answer = self._send(method, path, body, query, headers)
         refuse(answer)
         return answer.json() if answer.content else {}
 
@@ -57,8 +64,15 @@ class Calls:
         answer = self._send(method, path, body)
         return answer.status_code, answer.json() if answer.content else None
 
-    def _send(self, method: str, path: str, body: Any, query: Mapping[str, Any] | None = None) -> Any:
-        headers, auth = {}, (self.api_key, "")
+    def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        query: Mapping[str, Any] | None = None,
+        more_headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        headers, auth = dict(more_headers or {}), (self.api_key, "")
         if path == "/control/projects/" and self._control_token is not None:
             headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
         data = body if body is None or isinstance(body, bytes) else json.dumps(body, default=plain).encode()

@@ -70,6 +70,7 @@ class Exchange:
     rule: str | None = None  # the rule that refused it
     violations: list[Violation] = field(default_factory=list)
     fault: Mapping[str, Any] = field(default_factory=dict)
+    is_by_test: bool = False  # and not by the shop: no journal has it, and no fault strikes it
     is_cut: bool = False  # a fault cuts its connection
     cut_status: int | None = None  # of the lost response, if there was one
     order_id: str | None = None

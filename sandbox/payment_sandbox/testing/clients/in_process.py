@@ -21,6 +21,8 @@ SETTLE_SECONDS: Final = (
     10.0  # how long a call waits for the webhooks that it triggers, directly or indirectly
 )
 
+WAIT: Final = "/control/wait/"
+
 
 class Answer(NamedTuple):
     """An application's response, with the parts of ``requests.Response`` that the client uses."""
@@ -75,7 +77,7 @@ class InProcess:
         """
         project = self._server.registry.find(key)
         receiver = self._receiver_of(project)
-        waits = project is not None and self._waits(project, receiver)
+        waits = project is not None and self._waits(project, receiver, method, path_of(url))
         begun_seconds, is_settled = monotonic_seconds(), True
         with self._server.services.courier.waiting() if waits else nullcontext():
             answer = self._answered(environment(method, url, headers, body))
@@ -95,8 +97,10 @@ class InProcess:
         found = self._server.services.courier.receiver_of(project.project_id)
         return found if isinstance(found, Receiver) else None
 
-    def _waits(self, project: "Project", receiver: Receiver | None) -> bool:
+    def _waits(self, project: "Project", receiver: Receiver | None, method: str, path: str) -> bool:
         """Whether a call waits for webhooks; a handler's must not, as its own webhook is among them."""
+        if not _may_cause_webhooks(project, method, path):
+            return False
         if receiver is not None:
             return not receiver.may_have_called()
         # a shop behind a socket: whatever another thread calls meanwhile may come from its handler
@@ -118,6 +122,11 @@ class InProcess:
                 cut.begun = _answered(heads[-1], found) if any(found) else None
                 raise
         return _answered(heads[-1], found)
+
+
+def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
+    """Whether a call may have webhooks to wait for; reading has none, unless time passes meanwhile."""
+    return method != "GET" or path.startswith(WAIT) or project.epoch.state.clock.running
 
 
 def _settled(project: "Project", receiver: Receiver | None) -> bool:
