@@ -66,7 +66,7 @@ def _refuse_name(name: str) -> None:
         idna.encode(name, uts46=True)
     except idna.IDNAError as error:
         raise CertificateRefused(
-            f"--tls: no certificate can be made for {name!r}: it has letters, digits, hyphens and dots"
+            f"--tls: no certificate can be made for {name!r}: names have letters, digits, hyphens and dots"
         ) from error
 
 

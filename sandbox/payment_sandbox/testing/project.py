@@ -46,6 +46,7 @@ class PaymentSandbox:
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
         self._receiver: Receiver | None = None
+        self._url_before: str | None = None  # where webhooks went before deliver_to
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -160,13 +161,28 @@ class PaymentSandbox:
         from payment_sandbox.testing.shops.receiving import Receiver
 
         receiver = Receiver(app, host, is_here=thread == WAITING)
+        self._change_webhook_url(project, webhook_url)
+        self._close_receiver()
+        self._receiver = receiver
+        server.services.courier.deliver_to(project.project_id, receiver, here=thread == WAITING)
+
+    def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
+        before = project.settings.webhook_url
         try:
             project.change_settings({"webhook_url": webhook_url})
         except Invalid as invalid:
             raise ValueError(str(invalid)) from None
+        if self._receiver is None:
+            self._url_before = before
+
+    def deliver_over_network(self) -> None:
+        """Send webhooks over the network again, to the address that the project had before ``deliver_to``."""
+        project, server = self._project, self.server.in_process
+        if project is None or server is None or self._receiver is None:
+            return
+        server.services.courier.deliver_to(project.project_id, None)
+        project.change_settings({"webhook_url": self._url_before})
         self._close_receiver()
-        self._receiver = receiver
-        server.services.courier.deliver_to(project.project_id, receiver, here=thread == WAITING)
 
     # What happened
 

@@ -1,0 +1,40 @@
+"""After ``deliver_to``, webhooks can go over the network again."""
+
+import pytest
+from flask import Flask
+
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.in_process import ORDER
+from tests.support.shop import Shop
+
+
+@pytest.mark.parametrize("was_set", [True, False])
+def test_there_is_a_way_back(payment_sandbox: PaymentSandbox, shop: Shop, was_set: bool) -> None:
+    """To the address that the project had before, or to none."""
+    before = shop.url if was_set else None
+    payment_sandbox.client.change_settings(webhook_url=before)
+    reached: list[str] = []
+    app = Flask("shop")
+
+    @app.post("/webhook")
+    def webhook() -> str:
+        reached.append("app")
+        return ""
+
+    for _ in range(2):  # the second one replaces the first
+        payment_sandbox.deliver_to(app)
+    first = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER).json()
+    payment_sandbox.act(first["id"])
+    payment_sandbox.deliver_over_network()
+    second = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER).json()
+    payment_sandbox.act(second["id"])
+    assert payment_sandbox.client.project()["settings"]["webhook_url"] == before
+    assert set(reached) == {"app"}
+    assert set(shop.orders()) == ({second["id"]} if was_set else set())
+
+
+def test_the_way_back_may_be_taken_at_any_time(payment_sandbox: PaymentSandbox, shop: Shop) -> None:
+    """Without a way there, nothing changes."""
+    payment_sandbox.client.change_settings(webhook_url=shop.url)
+    payment_sandbox.deliver_over_network()
+    assert payment_sandbox.client.project()["settings"]["webhook_url"] == shop.url
