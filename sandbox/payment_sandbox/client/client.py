@@ -24,6 +24,7 @@ __all__ = ["Advance", "Event", "Json", "SandboxClient", "SandboxClock", "Sandbox
 Json = dict[str, Any]
 """A JSON object, as received."""
 
+PLANNED: Final = "action"  # the kind of what a scenario's customers and banks will do
 BY_THE_TEST: Final = {"Sandbox-Caller": "test"}
 FILES: Final = (".yaml", ".yml", ".json")
 
@@ -110,6 +111,17 @@ class SandboxClient(Calls):
             raise TypeError(f"act takes the id of an order, not a {type(order_id).__name__}: order['id']")
         body = {"actor": actor, "action": action, **how}
         return self.call("POST", f"/control/orders/{order_id}/act/", body)
+
+    def play(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
+        """Let the scenario's customer or bank act on an order; act like this only if it leaves that to you.
+
+        The clock advances to the time at which they act.
+        """
+        planned = [due for due in self.agenda() if due["order_id"] == order_id and due["kind"] == PLANNED]
+        if not planned:
+            return self.act(order_id, actor, action, **how)
+        self.clock.advance(to=planned[0]["at"])
+        return self.overview(order_id)["order"]
 
     def scan(self, qr_id: str, amount: int | None = None, issuer_id: str | None = None) -> answers.Order:
         """Scan a bank QR code as a payer; return the order."""

@@ -28,6 +28,10 @@ class Blocking(Protocol):
         """Perform an action."""
         ...
 
+    def play(self, order_id: str, actor: str, action: str, **how: Any) -> answers.Order:
+        """Let the scenario act first."""
+        ...
+
     def wait_for(
         self, order_id: str, status: str, timeout_seconds: float | timedelta = 10.0
     ) -> answers.Waited:
@@ -100,6 +104,12 @@ class AsyncPaymentSandbox:
     ) -> answers.Order:
         """Perform an action, and return the order; by default, the customer pays."""
         return await run_blocking(lambda: self._sandbox.act(order_id, actor, action, **how))
+
+    async def play(
+        self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any
+    ) -> answers.Order:
+        """Let the scenario's customer or bank act on an order; act like this only if it waits for you."""
+        return await run_blocking(lambda: self._sandbox.play(order_id, actor, action, **how))
 
     async def wait_for(
         self, order_id: str, status: str, timeout_seconds: float | timedelta = 10.0
