@@ -54,7 +54,7 @@ ANSWER: Final = AnswerForm()
     answers=Later("OffersShape"),
     needs_body=False,
     errors=BODY_ERRORS,
-    example={"timeout": 20, "listener": "my laptop", "forward_to": "http://localhost:3000/webhook"},
+    example={"timeout": 1, "listener": "my laptop", "forward_to": "http://localhost:3000/webhook"},
     waits=True,
 )
 def post_next() -> Response:

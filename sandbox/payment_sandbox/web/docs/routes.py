@@ -7,6 +7,7 @@ from typing import Any, Final
 from payment_sandbox.web.docs.tables import code, fields
 from payment_sandbox.web.openapi import described
 
+LONG: Final = 1500  # characters
 WRONG_KEY: Final = "401"
 ONLY_SELF: Final = ("200", "201", "303")
 
@@ -56,8 +57,9 @@ def _examples(responses: Mapping[str, Any]) -> Iterator[str]:
         if "example" not in content or status == WRONG_KEY:
             continue
         yield f"**{status}**{_sent(content)}:"
-        indent = 2 if status < "400" else None
-        yield f"```json\n{json.dumps(content['example'], indent=indent)}\n```"
+        text = json.dumps(content["example"], indent=2 if status < "400" else None)
+        # colours of a long example would make the page slow
+        yield f"```{'json' if len(text) < LONG else 'text'}\n{text}\n```"
 
 
 def _sent(content: Mapping[str, Any]) -> str:
