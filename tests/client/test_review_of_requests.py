@@ -170,3 +170,16 @@ def test_a_clean_review_and_one_that_is_not(told: PaymentSandbox) -> None:
     assert str(failed.value).startswith("the review found 30 mistakes in the integration:")
     assert all(f"unknown_{number}'" in str(failed.value) for number in range(30))
     told.review().assert_clean(ignore={"SET-12"})
+
+
+def test_a_long_error_of_a_library_is_cut(payment_sandbox: PaymentSandbox) -> None:
+    """Its first line says enough; the timeline has the rest."""
+
+    def fail(order_id: str) -> None:
+        raise ConnectionError("\n".join(["x" * 300, *["a line of a library"] * 20]))
+
+    payment_sandbox.deliver_to(shop_that(fail))
+    payment_sandbox.act(create(payment_sandbox), "customer", "visit")
+    (problem,) = {finding.problem for finding in payment_sandbox.review() if finding.rule == "HOOK-09"}
+    assert len(problem) < 300
+    assert "a line of a library" not in problem

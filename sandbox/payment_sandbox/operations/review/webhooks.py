@@ -22,6 +22,7 @@ from payment_sandbox.projects.records import JournalEntry
 POLLS_MAX: Final = 4
 CLIENT_ERROR: Final = 400
 SERVER_ERROR: Final = 500
+OUTCOME_LENGTH_MAX: Final = 200
 TOO_LATE: Final = "no answer within"
 ANSWER_FIRST: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
 NO_ANSWER: Final = 999
@@ -94,7 +95,7 @@ def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
             attempt for attempt in webhook.attempts if _is_own(attempt) and not 200 <= _status(attempt) < 300
         ]
         if failed:
-            outcome = failed[0].reply.error or f"answered {_status(failed[0])}"
+            outcome = _in_short(failed[0].reply.error) or f"answered {_status(failed[0])}"
             attempts = counted(len(failed), "a webhook attempt", "webhook attempts")
             yield Finding(
                 "HOOK-09",
@@ -103,6 +104,14 @@ def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
                 webhook.order_id,
                 tuple(map(line_of_attempt, failed)),
             )
+
+
+def _in_short(error: str | None) -> str | None:
+    """The first line of an error: libraries put whole chains of exceptions into one."""
+    if not error:
+        return None
+    first = error.splitlines()[0]
+    return first if len(first) <= OUTCOME_LENGTH_MAX else f"{first[:OUTCOME_LENGTH_MAX]}..."
 
 
 def _advice(attempt: Attempt) -> str:
