@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from payment_sandbox.cli.main import commands
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
+from tests.support.commands import run
 from tests.support.driver import Sandbox
 
 START = "Example: payment-sandbox "
@@ -93,8 +94,9 @@ def test_programs_get_json(name: str, client: SandboxClient) -> None:
 
 def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> None:
     """Address and key may come before the command."""
-    result = ran(client, "clock", "--key", "no-such-key", "freeze")
-    assert result.exit_code == 2
+    here = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
+    result = run("clock", "--key", "no-such-key", "freeze", **here)
+    assert result.returncode == 2
     assert "no project has this API key" in result.stderr
 
 
@@ -139,8 +141,6 @@ def test_options_of_a_group_are_those_of_its_commands(client: SandboxClient) -> 
 )
 def test_wrong_words_get_one_line_that_helps(words: str, told: str, client: SandboxClient) -> None:
     """With exit code 2; no text of a library is the first thing that people read."""
-    from tests.support.commands import run
-
     result = run(*words.split(), SANDBOX_URL=client.base_url, SANDBOX_API_KEY=client.api_key)
     assert (result.returncode, result.stdout) == (2, ""), result.stdout + result.stderr
     assert told in result.stderr, result.stderr
@@ -203,8 +203,9 @@ def test_a_deletion_asks_first(client: SandboxClient) -> None:
 
 def test_wait_says_what_is_true_instead(client: SandboxClient) -> None:
     """With exit code 1."""
-    result = ran(client, "wait", "--order", "last", "--status", "expired", "--timeout", "0")
-    assert (result.exit_code, result.stdout) == (1, "")
+    here = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
+    result = run("wait", "--order", "last", "--status", "expired", "--timeout", "0", **here)
+    assert (result.returncode, result.stdout) == (1, "")
     assert "status is new" in result.stderr
 
 
@@ -215,8 +216,6 @@ def test_orders_complete_in_the_shell(client: SandboxClient) -> None:
         "COMP_WORDS": "payment-sandbox order ",
         "COMP_CWORD": "2",
     }
-    from tests.support.commands import run
-
     here = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
     assert client.orders()[0]["id"] in run(**environment, **here).stdout
     assert run(**environment, SANDBOX_URL="http://127.0.0.1:9").stdout.strip() == ""

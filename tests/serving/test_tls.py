@@ -234,6 +234,18 @@ def test_another_certificate_is_still_refused(secure_shop: SecureShop, tmp_path:
     assert "is not trusted" in str(outcome(Security(trusted_receivers=trusted), secure_shop.url))
 
 
+def test_a_trusted_certificate_of_another_name_is_refused(tmp_path: Path) -> None:
+    """Whoever checks it: the system's library, or an older urllib3."""
+    shop = SecureShop(tmp_path)
+    try:
+        url = shop.url.replace("localhost", "127.0.0.1")
+        found = str(outcome(Security(trusted_receivers=Trust.of(shop.issuer)), url))
+        assert "127.0.0.1" in found
+        assert "match" in found
+    finally:
+        shop.close()
+
+
 def test_every_address_is_in_the_certificate() -> None:
     """Of a server that listens everywhere, those of this machine."""
     assert list(served_names("127.0.0.1", "pay.test", ["sandbox"])) == ["127.0.0.1", "pay.test", "sandbox"]

@@ -5,6 +5,7 @@ import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -99,6 +100,8 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
     import certifi  # here, because it comes with requests, which is loaded late
 
     context = ssl.create_default_context()
+    if version("urllib3").startswith("1."):
+        context.check_hostname = False  # it checks addresses itself, and does not name them to the context
     # Python 3.13 refuses what openssl req -x509 makes by default: certificates without key identifiers
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.load_verify_locations(certifi.where())
