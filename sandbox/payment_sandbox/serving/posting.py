@@ -14,6 +14,7 @@ from payment_sandbox.serving.threads import start
 from payment_sandbox.serving.wire import Wire, over_the_wire
 
 REDIRECTS: Final = (301, 302, 303, 307, 308)
+NO_ANSWER: Final = f"no answer within {TIMEOUT_SECONDS:g} seconds"
 
 
 class Posting:
@@ -56,13 +57,15 @@ class Posting:
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._reply(traceback=traceback)
-            return self._reply(error=f"no answer within {TIMEOUT_SECONDS:g} seconds", traceback=traceback)
+            return self._reply(error=NO_ANSWER, traceback=traceback)
 
     def _failed(self, error: BaseException) -> Reply:
         problem, traceback = f"{type(error).__name__}: {error}", None
         if isinstance(error, Undelivered):
             problem, traceback = str(error), error.traceback
         if self._status is None:
+            if monotonic_seconds() - self._begun_seconds >= TIMEOUT_SECONDS:  # the socket's limit came first
+                problem = NO_ANSWER
             return self._reply(error=problem, traceback=traceback)
         self._warning = f"the body is incomplete: {problem.partition(':')[0]}"
         return self._reply(traceback=traceback)

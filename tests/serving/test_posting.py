@@ -1,0 +1,23 @@
+"""One POST of a webhook."""
+
+from collections.abc import Callable
+from itertools import chain, repeat
+
+import pytest
+
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Told, WebhookRequest
+from payment_sandbox.serving import posting
+from payment_sandbox.serving.posting import Posting
+
+
+def test_the_sockets_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that comes when the time is over is a missing answer, whatever the library calls it."""
+
+    def time_out(request: WebhookRequest, answered: Callable[[int], None]) -> Told:
+        raise OSError("read timeout=5.0")
+
+    readings = chain([0.0, TIMEOUT_SECONDS], repeat(0.0))
+    monkeypatch.setattr(posting, "monotonic_seconds", readings.__next__)
+    sent = Posting(WebhookRequest("http://127.0.0.1/", {}, b""), time_out)
+    sent.run()
+    assert sent.wait().error == "no answer within 5 seconds"
