@@ -1,17 +1,15 @@
 """Customers pay, fail, cancel and walk away in Chromium, with every method."""
 
-from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-import zxingcpp
-from PIL import Image
 from playwright.sync_api import Page, Route, expect
 
 from payment_sandbox.methods import ALL
 from payment_sandbox.orders.cards import CARDS
 from tests.support.browser import NewContext, address, by_id, placed, press
+from tests.support.codes import read_code
 from tests.support.driver import Sandbox
 from tests.support.payer import WITH_PAGE
 from tests.support.shop import Shop
@@ -128,9 +126,8 @@ def test_a_waiting_page_moves_on_by_itself(
     order = placed(live, "wallet-qr", shop)
     page.goto(address(order))
     picture = by_id(page, "code").screenshot()
-    (code,) = zxingcpp.read_barcodes(Image.open(BytesIO(picture)))
     phone = new_context(viewport={"width": 390, "height": 844}).new_page()
-    phone.goto(code.text)
+    phone.goto(read_code(picture))
     by_id(phone, "pay").click()
     expect_shop(phone, order)
     expect_shop(page, order)

@@ -1,11 +1,24 @@
-"""Reads QR codes that are drawn as SVG."""
+"""Reads QR codes as a phone does: pictures of any kind, and SVG."""
 
 import re
+from io import BytesIO
 
 import zxingcpp
 from PIL import Image, ImageDraw
 
 SCALE = 8
+ONLY_QR = zxingcpp.BarcodeFormats(zxingcpp.BarcodeFormat.QRCode)
+
+
+def read_code(image: Image.Image | bytes) -> str:
+    """The content of the QR code in a picture.
+
+    Only QR codes are looked for: the modules of one in a thousand happen to look like a bar code.
+    """
+    picture = Image.open(BytesIO(image)) if isinstance(image, bytes) else image
+    texts = {code.text for code in zxingcpp.read_barcodes(picture, ONLY_QR)}
+    (text,) = texts
+    return str(text)
 
 
 def read_svg(svg: str) -> str:
@@ -30,6 +43,4 @@ def read_svg(svg: str) -> str:
             top, end = (y - 0.5) * SCALE, x + values[0]
             draw.rectangle((x * SCALE, top, end * SCALE - 1, top + SCALE - 1), fill=0)
             x = end
-    (code,) = zxingcpp.read_barcodes(image)
-    text: str = code.text
-    return text
+    return read_code(image)

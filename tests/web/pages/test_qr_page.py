@@ -1,12 +1,10 @@
 """The page that a bank QR code leads to, for scanners that are no banking app."""
 
-from io import BytesIO
 from typing import Any
 
 import pytest
-import zxingcpp
-from PIL import Image
 
+from tests.support.codes import read_code
 from tests.support.driver import Sandbox
 from tests.support.payer import Page, Payer
 
@@ -18,8 +16,7 @@ def scanned(sandbox: Sandbox, payer: Payer, **request: Any) -> Page:
     made = sandbox.post("/v1/bankqr/", {"amount": 1295, "return_url": RETURN, **request})
     assert made.status_code == 201, made.text
     image = payer.http.get(made.json()["qr_url"], timeout=10)
-    (code,) = zxingcpp.read_barcodes(Image.open(BytesIO(image.content)))
-    return payer.open(code.text)
+    return payer.open(read_code(image.content))
 
 
 @pytest.fixture
