@@ -45,6 +45,17 @@ def test_until_idle_it_waits_for_nobody(watched: Sandbox, shop: Shop) -> None:
     assert shop.orders()[0] == order["id"]
 
 
+def test_the_next_event_releases_it(watched: Sandbox, shop: Shop) -> None:
+    """Though nobody is told of that event; before, it was lost until another webhook came."""
+    watched.scenario(webhooks=SWAP_FIRST)
+    waiting = watched.place(by("bank-transfer"))
+    watched.place(card(expiration_period="PT5M"))
+    watched.settle()
+    assert shop.received == []
+    watched.advance("PT4M")
+    assert shop.orders() == [waiting["id"]], "the end of an advance is an event, too"
+
+
 def test_who_waits_for_idle_is_woken(watched: Sandbox, shop: Shop) -> None:
     """Also where webhooks are sent before the response, and no carrier ever runs."""
     watched.settings(webhook_timing="before_response")

@@ -1,11 +1,12 @@
 """Scenarios answer, lose, repeat, delay and swap webhooks."""
 
+from threading import Barrier
 from typing import Any
 
 import pytest
 
 from tests.support.driver import Sandbox, by
-from tests.support.shop import Shop
+from tests.support.shop import Received, Shop
 
 
 def effect(sandbox: Sandbox, then: dict[str, Any], **when: Any) -> None:
@@ -66,3 +67,20 @@ def test_a_scenario_can_swap_webhooks(watched: Sandbox, shop: Shop) -> None:
     second = watched.place_with_lines("invoice-later-b")
     watched.settle()
     assert shop.orders() == [second["id"], first["id"]]
+
+
+@pytest.mark.rule("SCN-06")
+def test_copies_can_arrive_at_the_same_moment(watched: Sandbox, shop: Shop) -> None:
+    """Each is answered only once the other has arrived."""
+    both = Barrier(2, timeout=4)
+
+    def answer(received: Received) -> int:
+        both.wait()
+        return 200
+
+    shop.answer = answer
+    effect(watched, {"together": 2})
+    order = watched.place(by("bank-transfer"))
+    watched.settle()
+    assert shop.orders() == [order["id"]] * 2
+    assert [attempt["response"]["status"] for attempt in watched.webhooks()[0]["attempts"]] == [200, 200]

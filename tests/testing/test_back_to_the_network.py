@@ -38,3 +38,27 @@ def test_the_way_back_may_be_taken_at_any_time(payment_sandbox: PaymentSandbox, 
     payment_sandbox.client.change_settings(webhook_url=shop.url)
     payment_sandbox.deliver_over_network()
     assert payment_sandbox.client.project()["settings"]["webhook_url"] == shop.url
+
+
+def test_others_addresses_stay_on_the_network(payment_sandbox: PaymentSandbox, shop: Shop) -> None:
+    """With hosts, the application gets what is addressed to it, in any spelling."""
+    reached: list[str] = []
+    app = Flask("shop")
+
+    @app.post("/webhook")
+    def webhook() -> str:
+        reached.append("app")
+        return ""
+
+    payment_sandbox.deliver_to(app, "http://shop.example/webhook", hosts=["Shop.Example"])
+    for address in (None, "http://SHOP.example:8000/webhook", shop.url):
+        order = {**ORDER, "webhook_url": address} if address else ORDER
+        made = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order).json()
+        payment_sandbox.act(made["id"], action="visit")
+    assert (reached, len(shop.received)) == (["app", "app"], 1)
+
+
+def test_hosts_are_a_list(payment_sandbox: PaymentSandbox) -> None:
+    """A text is none."""
+    with pytest.raises(ValueError, match=r"must be a list of host names"):
+        payment_sandbox.deliver_to(Flask("shop"), hosts="shop.example")

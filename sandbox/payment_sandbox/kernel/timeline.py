@@ -1,7 +1,7 @@
 """A clock that moves from one due event to the next, and never backwards."""
 
 import heapq
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Generic, NamedTuple, TypeVar
@@ -20,10 +20,11 @@ class Due(NamedTuple, Generic[Item]):
 class Timeline(Generic[Item]):
     """Holds due items; items due at the same time come in the order in which they were added."""
 
-    __slots__ = ("_heap", "now", "sequence")
+    __slots__ = ("_heap", "moved", "now", "sequence")
 
     def __init__(self, now: datetime, sequence: int = 0, entries: Sequence[Due[Item]] = ()) -> None:
         self.now = now
+        self.moved: Callable[[datetime], None] | None = None  # is told of every new time
         self.sequence = sequence  # the newest item's number, which orders ties
         self._heap: list[Due[Item]] = list(entries)  # sequences are unique, so items are never compared
         heapq.heapify(self._heap)
@@ -60,6 +61,8 @@ class Timeline(Generic[Item]):
         """Go to ``moment``; an earlier moment than now changes nothing."""
         if moment > self.now:
             self.now = moment
+            if self.moved is not None:
+                self.moved(moment)
 
     def __iter__(self) -> Iterator[Due[Item]]:
         """All items, earliest first."""

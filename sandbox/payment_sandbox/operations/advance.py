@@ -12,10 +12,12 @@ from payment_sandbox.kernel.periods import LAST_MOMENT
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.operations.agenda import applies, event, next_due, tidy
 from payment_sandbox.operations.due import meaning_of
+from payment_sandbox.operations.run_job import run_job
 from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, SetAside
+from payment_sandbox.projects.jobs import Job
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.records import Failure
 
@@ -110,8 +112,17 @@ class _Walk:
         """Run the next event up to ``until``; None if there is none or a limit is reached."""
         if self.is_over_limit(until):
             return None
+        if self._epoch.jobs and (job := self._next_job(until)) is not None:
+            return run_job(self._project, self._epoch, job)
         orders = _step(self._project, self._epoch, until or LAST_MOMENT)
-        return self._release_swapped() if orders is None and until is None else orders
+        has_time_passed = until is None or until > self._epoch.timeline.now
+        if orders or (orders is None and not has_time_passed):
+            return orders
+        return self._release_swapped() or orders
+
+    def _next_job(self, until: datetime | None) -> Job | None:
+        due = next_due(self._epoch, until)
+        return self._epoch.jobs.take(until, due.at if due is not None else None)
 
     def settle(self, orders: Orders | None = None) -> bool:
         """Wait for the webhooks of these orders, or for all in flight; False if a limit is reached first."""
@@ -135,7 +146,7 @@ class _Walk:
         return now if due is None else max(due.at, now)
 
     def _release_swapped(self) -> Orders | None:
-        """Release webhooks that wait for another one: idle means that none is left waiting."""
+        """Release webhooks that wait for another one: an event, or some time, has passed without one."""
         try:
             with self._project.edit(self._epoch) as edit:
                 return _orders_to_tell(edit) if edit.release_swapped() else None

@@ -8,6 +8,7 @@ from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.operations.due import meaning_of
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
+from payment_sandbox.projects.jobs import KIND, Job
 from payment_sandbox.projects.project import Project
 
 
@@ -25,8 +26,16 @@ def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
 def agenda(epoch: Epoch) -> list[dict[str, Any]]:
     """List what failed when it was due, then what is scheduled, in the order it would run (CTL-17)."""
     failed = sorted(epoch.set_aside.values(), key=lambda aside: aside.due[:2])
-    due = [due for due in epoch.timeline if applies(epoch, due)]
-    return [*(event(aside.due, aside.error) for aside in failed), *map(event, due)]
+    due = [event(due) for due in epoch.timeline if applies(epoch, due)]
+    if epoch.jobs:
+        due = sorted([*due, *map(job_event, epoch.jobs.planned())], key=lambda shown: shown["at"])
+    return [*(event(aside.due, aside.error) for aside in failed), *due]
+
+
+def job_event(job: Job, error: str | None = None) -> dict[str, Any]:
+    """Format a run of a shop's job as an agenda entry, which has no order."""
+    shown = {"at": timestamp(job.at), "kind": KIND, "order_id": "", "label": job.label}
+    return shown if error is None else {**shown, "failed": error}
 
 
 def is_something_due(epoch: Epoch) -> bool:

@@ -38,7 +38,7 @@ HEADERS: Final = {
 class PreparedAttempt(NamedTuple):
     """A prepared attempt; if ``reply`` is set, the outcome is decided and nothing is sent.
 
-    With a ``label``, a listener delivers it.
+    With a ``label``, a listener delivers it. Copies that are ``together`` arrive at the same moment.
     """
 
     queued: QueuedDelivery
@@ -47,6 +47,7 @@ class PreparedAttempt(NamedTuple):
     real_at: datetime
     label: Label | None = None
     copies: int = 1
+    together: bool = False
     reply: Reply | None = None
 
 
@@ -75,7 +76,8 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
             edit.now,
             project.services.real.wall_now(),
             label,
-            copies=effect.get("duplicate", 1),
+            copies=effect.get("together", effect.get("duplicate", 1)),
+            together="together" in effect,
             reply=decided,
         )
 

@@ -15,6 +15,7 @@ from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.webhooks import Attempt, Delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.records import (
+    ASK,
     MERCHANT,
     RETURN,
     SCAN,
@@ -33,6 +34,7 @@ DEEDS: Final = {
     "fail": "the payment fails",
     "choose": "chooses {payment_method}",
     RETURN: "goes back to the shop",
+    ASK: "asks the shop: {method} {path}",
     SCAN: "scans the QR code",
     "credit": "the money arrives",
     "approve": "approves",
@@ -181,7 +183,7 @@ def _deed(deed: Deed, order: Order | None, outcome: str | None) -> Iterator[Happ
 def _between(deed: Deed, order: Order | None) -> tuple[str, str]:
     """Who does something, and to whom: customers confirm payments at their bank."""
     if deed.actor == CUSTOMER:
-        if deed.action == RETURN:
+        if deed.action in (RETURN, ASK):
             return CUSTOMER, SHOP
         attempt = order.transaction(deed.transaction_id or "") if order is not None else None
         asks_bank = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAGES_OF_BANKS

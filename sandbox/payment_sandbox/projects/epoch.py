@@ -16,6 +16,7 @@ from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import NO_FAULTS, Faults
+from payment_sandbox.projects.jobs import Jobs
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
 from payment_sandbox.projects.outbox import Outbox
@@ -98,6 +99,7 @@ class Epoch:
         self.finished: list[int] = []  # sequence numbers that a durable store still has to delete
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup runs
         self.advance_lock = ranked_lock(ADVANCE)
+        self.jobs = Jobs()
         self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()

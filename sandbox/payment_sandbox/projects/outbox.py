@@ -82,6 +82,13 @@ class Outbox:
             self._holds[key] = self._holding[held.thread] = held
         return key
 
+    def keep(self, key: int) -> None:
+        """Go on holding back what a request has caused, while its thread goes on to other requests."""
+        with self._changed:
+            held = self._holds.get(key)
+            if held is not None and self._holding.get(held.thread) is held:
+                del self._holding[held.thread]
+
     def wakes_later(self) -> bool:
         """Have ``release`` wake the project; False if this thread does not hold back deliveries."""
         with self._changed:

@@ -25,6 +25,7 @@ REFUSED: Final = 400
 VISIT: Final = "visit"
 RETURN: Final = "return"
 SCAN: Final = "scan"
+ASK: Final = "ask"  # the shop for something
 
 
 def as_plain(record: Any) -> dict[str, Any]:

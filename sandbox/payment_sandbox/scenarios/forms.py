@@ -125,6 +125,7 @@ class WebhookThenForm(Form):
     timeout = Yes(about="Fails at once, as if the merchant had timed out; the merchant is not called.")
     drop = Yes(about="Is lost: counts as delivered, but the merchant is not called.")
     duplicate = Whole(low=2, high=10, about="Arrives this many times.")
+    together = Whole(low=2, high=10, about="Arrives this many times, at the same moment.")
     delay = PeriodText(about="Arrives this much later.")
     swap = Yes(about="Arrives after the next webhook of the project.")
 

@@ -3,11 +3,13 @@
 import logging
 from collections import deque
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from payment_sandbox.operations.deliver_webhook import prepare_attempt, record_attempt
+from payment_sandbox.operations.deliver_webhook import PreparedAttempt, prepare_attempt, record_attempt
 from payment_sandbox.orders.webhooks import Reply, Send, WebhookRequest
 from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
@@ -41,14 +43,26 @@ class Courier:
         self._threads = Threads("courier")
         self._send = send
         self._receivers: dict[str, Send] = {}
+        self._hosts: dict[str, frozenset[str]] = {}  # of receivers that do not serve every address
         self._here: set[str] = set()  # the projects whose receivers run on the thread that waits for them
         self._left: dict[int, deque[tuple[Project, Epoch]]] = {}  # by thread that will wait
 
-    def deliver_to(self, project_id: str, receiver: Send | None, *, here: bool = False) -> None:
+    def deliver_to(
+        self,
+        project_id: str,
+        receiver: Send | None,
+        *,
+        here: bool = False,
+        hosts: frozenset[str] | None = None,
+    ) -> None:
         """Deliver a project's webhooks to an application in this process; None: over the network again.
 
-        With ``here``, the application runs on the thread that waits for the webhooks, if there is one.
+        With ``here``, the application runs on the thread that waits for the webhooks, if there is one. With
+        ``hosts``, webhooks to others go over the network.
         """
+        self._hosts.pop(project_id, None)
+        if hosts is not None:
+            self._hosts[project_id] = hosts
         (self._here.add if here else self._here.discard)(project_id)
         if receiver is None:
             self._receivers.pop(project_id, None)
@@ -104,7 +118,7 @@ class Courier:
             if prepared.label is not None:
                 forward(project, epoch, prepared, prepared.label)
                 return
-            replies = self._replies(project.project_id, prepared.request, prepared.copies)
+            replies = self._replies(project.project_id, prepared)
             for copy, reply in enumerate(replies):
                 record_attempt(project, epoch, prepared, reply, is_copy=copy > 0)
         except ProjectReset:
@@ -131,24 +145,32 @@ class Courier:
                 self._threads.run(lambda: self._carry(project, epoch))
                 return
 
-    def _replies(self, project_id: str, request: WebhookRequest, copies: int) -> list[Reply]:
+    def _replies(self, project_id: str, prepared: PreparedAttempt) -> list[Reply]:
         """Send all copies, on other threads, so that the timeout also covers receivers that answer slowly.
 
-        Over the network they go in parallel; an application in this process gets them one by one.
+        Over the network they go in parallel; an application in this process gets them one by one, unless they
+        are to arrive together.
         """
+        request, copies = prepared.request, prepared.copies
         if self._send is not None:
             return self._send(request, copies)
-        receiver = self._receivers.get(project_id)
-        if receiver is not None:
+        receiver = self._receiver_for(project_id, request.url)
+        if receiver is not None and not prepared.together:
             is_here = project_id in self._here and get_ident() in self._left
             post = _post_here if is_here else self._posted
             return [post(request, receiver).wait() for _ in range(copies)]
-        postings = [self._posted(request, self._over_the_wire) for _ in range(copies)]
+        postings = [self._posted(request, receiver or self._over_the_wire) for _ in range(copies)]
         return [posting.wait() for posting in postings]
 
+    def _receiver_for(self, project_id: str, url: str) -> Send | None:
+        hosts = self._hosts.get(project_id)
+        if hosts is not None and (urlsplit(url).hostname or "") not in hosts:
+            return None
+        return self._receivers.get(project_id)
+
     def _posted(self, request: WebhookRequest, send: Send) -> Posting:
-        posting = Posting(request, send)
-        self._threads.run(posting.run)
+        posting, context = Posting(request, send), copy_context()  # which knows the event loop of a test
+        self._threads.run(lambda: context.run(posting.run))
         return posting
 
 

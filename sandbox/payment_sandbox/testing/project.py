@@ -5,31 +5,23 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from payment_sandbox.client import answers
 from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing.access import Access
+from payment_sandbox.testing.shop import ShopInProcess
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
 
     from payment_sandbox.client.review import Review
-    from payment_sandbox.projects.project import Project
     from payment_sandbox.testing.aio import AsyncPaymentSandbox
     from payment_sandbox.testing.clients.providers import Route
-    from payment_sandbox.testing.shops.receiving import Receiver
-
-SHOP_URL: Final = "http://testserver/webhook"
-"""Where webhooks go without a ``webhook_url``; test clients and Django's test settings know this host."""
-
-WAITING: Final = "waiting"
-OWN: Final = "own"
 
 
-class PaymentSandbox:
+class PaymentSandbox(ShopInProcess):
     """One project: its address and key for the code under test, and everything to drive it."""
 
     def __init__(self, server: Access, api_key: str, project_id: str) -> None:
@@ -45,8 +37,6 @@ class PaymentSandbox:
         """A ``SandboxClient``: the whole control API."""
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
-        self._receiver: Receiver | None = None
-        self._url_before: str | None = None  # where webhooks went before deliver_to
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -140,57 +130,6 @@ class PaymentSandbox:
 
         return AsyncPaymentSandbox(self)
 
-    # Where webhooks go
-
-    def deliver_to(
-        self, app: Any, webhook_url: str = SHOP_URL, *, host: str | None = None, thread: str = WAITING
-    ) -> None:
-        """Deliver webhooks straight into the merchant's own WSGI or ASGI application, without a socket.
-
-        ``webhook_url`` is where the application expects them; an order's own takes precedence. ``host`` is
-        the ``Host`` header of every webhook; by default it is that of the address.
-
-        By default the application runs on the thread whose call led to the webhook, so that it shares the
-        test's database connection and transaction. An ASGI application, and any application in an ``async``
-        test, runs on the event loop that awaits the call. A handler that takes longer than five seconds is
-        interrupted. With ``thread="own"`` it runs on another thread and is given up after five seconds.
-
-        Raises:
-            TypeError: ``app`` is something else.
-            ValueError: ``webhook_url`` is not an HTTP URL, or ``host`` or ``thread`` is something else.
-            RuntimeError: the server runs in another process.
-        """
-        if thread not in (WAITING, OWN):
-            raise ValueError(f"thread is {thread!r}, but must be {WAITING!r} or {OWN!r}")
-        project, server = self._project, self.server.in_process
-        if project is None or server is None:
-            raise RuntimeError("deliver_to needs the sandbox in this process; unset SANDBOX_URL")
-        from payment_sandbox.testing.shops.receiving import Receiver
-
-        receiver = Receiver(app, host, is_here=thread == WAITING)
-        self._change_webhook_url(project, webhook_url)
-        self._close_receiver()
-        self._receiver = receiver
-        server.services.courier.deliver_to(project.project_id, receiver, here=thread == WAITING)
-
-    def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
-        before = project.settings.webhook_url
-        try:
-            project.change_settings({"webhook_url": webhook_url})
-        except Invalid as invalid:
-            raise ValueError(str(invalid)) from None
-        if self._receiver is None:
-            self._url_before = before
-
-    def deliver_over_network(self) -> None:
-        """Send webhooks over the network again, to the address that the project had before ``deliver_to``."""
-        project, server = self._project, self.server.in_process
-        if project is None or server is None or self._receiver is None:
-            return
-        server.services.courier.deliver_to(project.project_id, None)
-        project.change_settings({"webhook_url": self._url_before})
-        self._close_receiver()
-
     # What happened
 
     def review(self) -> "Review":
@@ -223,19 +162,9 @@ class PaymentSandbox:
             with suppress(SandboxError):  # the test may have deleted it
                 self.client.delete_project()
         self._close_receiver()
+        self._close_browsers()
         self.session.close()
         if "httpx_transport" in self.__dict__:  # it was used
             self.httpx_transport.close()
         if "pool_manager" in self.__dict__:
             self.pool_manager.clear()
-
-    def _close_receiver(self) -> None:
-        if self._receiver is not None:
-            self._receiver.close()
-            self._receiver = None
-
-    @property
-    def _project(self) -> "Project | None":
-        """The project itself, if the server is in this process."""
-        server = self.server.in_process
-        return server.registry.find(self.api_key) if server is not None else None

@@ -3,7 +3,7 @@
 from flask import Response
 
 from payment_sandbox.web.auth import project
-from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.carried import KEEP_HELD, exchange
 from payment_sandbox.web.event_loop import begin_waiting
 
 BEFORE_RESPONSE = "before_response"
@@ -26,6 +26,8 @@ def release_webhooks(response: Response) -> Response:
     owner, epoch, key = held
     if owner.settings.webhook_timing == BEFORE_RESPONSE:
         owner.deliver_held(epoch, key)
+    elif (keep := state.request.environ.get(KEEP_HELD)) is not None:
+        keep(owner, epoch, key)
     else:
         response.call_on_close(lambda: owner.release(epoch, key))
     return response

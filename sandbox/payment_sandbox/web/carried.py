@@ -21,6 +21,9 @@ KEY: Final = "payment_sandbox"
 CUT_OFF: Final = "sandbox.cut_off"
 """The key in a WSGI environment of what cuts the connection; the server or the test puts it there."""
 
+KEEP_HELD: Final = "sandbox.keep_held"
+"""The key in a WSGI environment of what takes over the webhooks that a request holds back; a test sets it."""
+
 SENT_HEADERS: Final = "sandbox.headers"
 """The key in a WSGI environment of the request's headers as they were sent, if the server puts them there."""
 

@@ -51,8 +51,8 @@ def faults(call: Call, parts: tuple[str, ...], webhook: bool, clear: bool) -> No
     """Show the faults, or add one.
 
     Conditions are method, path and nth; for webhooks status and attempt. The rest is what happens: status,
-    phase, latency, reset, hang, truncate, rate_limit; for webhooks answer, timeout, drop, duplicate, delay
-    and swap.
+    phase, latency, reset, hang, truncate, rate_limit; for webhooks answer, timeout, drop, duplicate,
+    together, delay and swap.
     """
     before = call.sandbox.faults() if clear else call.sandbox.call("GET", "/control/faults/")
     kept: dict[str, Any] = {"faults": list(before["faults"]), "webhooks": list(before["webhooks"])}

@@ -2,6 +2,7 @@
 
 from base64 import b64decode
 from contextlib import nullcontext
+from functools import partial
 from http.client import responses
 from json import loads
 from threading import current_thread
@@ -11,7 +12,8 @@ from urllib.parse import urlsplit
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Head, Pairs, environment, opened
 from payment_sandbox.testing.shops.receiving import Receiver
-from payment_sandbox.web.carried import CUT_OFF
+from payment_sandbox.testing.shops.watching import Held, ShopRequest, current_request
+from payment_sandbox.web.carried import CUT_OFF, KEEP_HELD
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -22,6 +24,7 @@ SETTLE_SECONDS: Final = (
 )
 
 WAIT: Final = "/control/wait/"
+MERCHANT_API: Final = "/v1/"
 
 
 class Answer(NamedTuple):
@@ -56,7 +59,11 @@ class TookTooLong(Exception):
 
 
 class InProcess:
-    """The sandbox without sockets; a call returns once the webhooks it triggered are answered."""
+    """The sandbox without sockets; a call returns once the webhooks it triggered are answered.
+
+    A call that the shop makes during a request of the test does not: its webhooks come after the shop's
+    response, as they do in production.
+    """
 
     def __init__(self, server: "Server") -> None:
         self._server = server
@@ -76,19 +83,31 @@ class InProcess:
             TookTooLong: a fault delayed the response for longer than the caller waits.
         """
         project = self._server.registry.find(key)
-        receiver = self._receiver_of(project)
-        waits = project is not None and self._waits(project, receiver, method, path_of(url))
+        receiver, path = self._receiver_of(project), path_of(url)
+        shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_API) else None
+        waits = shop_request is None and self._waits(project, receiver, method, path)
         begun_seconds, is_settled = monotonic_seconds(), True
         with self._server.services.courier.waiting() if waits else nullcontext():
-            answer = self._answered(environment(method, url, headers, body))
+            answer = self._answered(environment(method, url, headers, body) | self._kept(shop_request))
             taken_seconds = monotonic_seconds() - begun_seconds
-            if project is not None and waits:
+            if waits and project is not None:
                 is_settled = _settled(project, receiver)
         if timeout_seconds is not None and taken_seconds > timeout_seconds:
             raise TookTooLong(timeout_seconds)
-        if isinstance(answer, CutOff):
-            raise answer
-        return answer if is_settled else _with_warning(answer, project)
+        return _arrived(answer) if is_settled else _with_warning(_arrived(answer), project)
+
+    def _kept(self, shop_request: ShopRequest | None) -> dict[str, Any]:
+        """Have the webhooks of a call wait for the end of the shop's request, if it is made during one."""
+        if shop_request is None:
+            return {}
+        return {KEEP_HELD: partial(shop_request.keep, deliver=self._deliver_kept)}
+
+    def _deliver_kept(self, kept: list[Held]) -> None:
+        with self._server.services.courier.waiting():
+            for project, epoch, key in kept:
+                project.release(epoch, key)
+            for project in {held.project.project_id: held.project for held in kept}.values():
+                _settled(project, self._receiver_of(project))
 
     def _receiver_of(self, project: "Project | None") -> Receiver | None:
         """The application in this process that gets the project's webhooks."""
@@ -97,9 +116,9 @@ class InProcess:
         found = self._server.services.courier.receiver_of(project.project_id)
         return found if isinstance(found, Receiver) else None
 
-    def _waits(self, project: "Project", receiver: Receiver | None, method: str, path: str) -> bool:
+    def _waits(self, project: "Project | None", receiver: Receiver | None, method: str, path: str) -> bool:
         """Whether a call waits for webhooks; a handler's must not, as its own webhook is among them."""
-        if not _may_cause_webhooks(project, method, path):
+        if project is None or not _may_cause_webhooks(project, method, path):
             return False
         if receiver is not None:
             return not receiver.may_have_called()
@@ -137,6 +156,12 @@ def _settled(project: "Project", receiver: Receiver | None) -> bool:
     if receiver is not None:
         receiver.raise_outcome()
     return is_settled
+
+
+def _arrived(answer: Answer | CutOff) -> Answer:
+    if isinstance(answer, CutOff):
+        raise answer
+    return answer
 
 
 def _answered(head: Head, found: list[bytes]) -> Answer:

@@ -20,6 +20,7 @@ from payment_sandbox.testing.shops.tracebacks import (
     running_handler,
     traceback_of,
 )
+from payment_sandbox.testing.shops.watching import unwatch, watch
 
 HOST: Final = re.compile(r"[\w.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
 ELSEWHERE: Final = (
@@ -50,6 +51,8 @@ class Receiver:
         if host is not None and not (isinstance(host, str) and HOST.fullmatch(host)):
             raise ValueError(f"host is {host!r}, but must be a host name such as shop.example:8443")
         self._shop = shop_of(application)
+        self._application = application
+        watch(application)
         self._host = host
         self._is_here = is_here
         self._tests_thread = current_thread()
@@ -138,6 +141,7 @@ class Receiver:
 
     def close(self) -> None:
         """Close the event loops that it made."""
+        unwatch(self._application)
         self._shop.close()
 
 

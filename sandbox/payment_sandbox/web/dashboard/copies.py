@@ -10,6 +10,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import (
+    ASK,
     MERCHANT,
     RETURN,
     SCAN,
@@ -20,7 +21,7 @@ from payment_sandbox.projects.records import (
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.carried import application
 
-NOT_REPLAYED = (RETURN, SCAN, "create")
+NOT_REPLAYED = (ASK, RETURN, SCAN, "create")
 ONE_SECOND = timedelta(seconds=1)
 LINE_LENGTH = 70
 ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'

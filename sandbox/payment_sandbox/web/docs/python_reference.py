@@ -13,6 +13,8 @@ from typing import Final
 
 CLASSES: Final = (  # in reading order: the module, the class
     ("testing/project.py", "PaymentSandbox"),
+    ("testing/shop.py", "ShopInProcess"),
+    ("testing/shops/browser.py", "Browser"),
     ("client/clock.py", "SandboxClock"),
     ("client/clock.py", "Advance"),
     ("testing/aio.py", "AsyncPaymentSandbox"),

@@ -1,0 +1,58 @@
+"""The jobs of a shop, which run at intervals of sandbox time while a clock is advanced."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from payment_sandbox.kernel.periods import Period
+
+KIND: Final = "job"
+
+
+@dataclass(slots=True)
+class Job:
+    """Something that the shop does every period; ``run`` returns why it failed, if it did."""
+
+    name: str
+    period: Period
+    at: datetime
+    run: Callable[[], str | None]
+
+    @property
+    def label(self) -> str:
+        """What the agenda shows."""
+        return f"the shop's job {self.name}"
+
+
+class Jobs:
+    """The jobs of an epoch; they are not part of its state, because another process could not run them."""
+
+    def __init__(self) -> None:
+        self._jobs: list[Job] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
+    def add(self, job: Job) -> None:
+        """Add a job."""
+        self._jobs.append(job)
+
+    def planned(self) -> list[Job]:
+        """The jobs in the order in which they come next."""
+        return sorted(self._jobs, key=lambda job: job.at)
+
+    def take(self, until: datetime | None, before: datetime | None) -> Job | None:
+        """Take the next job that is due up to ``until`` and earlier than ``before``, an event's time.
+
+        Without either there is none: jobs alone keep no advance going. The job is planned again.
+        """
+        limits = [limit for limit in (until, before) if limit is not None]
+        if not limits or not self._jobs:
+            return None
+        job = self.planned()[0]
+        if job.at > min(limits) or job.at == before:
+            return None
+        taken = Job(job.name, job.period, job.at, job.run)
+        job.at = job.period.after(job.at)
+        return taken

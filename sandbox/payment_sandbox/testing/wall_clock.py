@@ -1,0 +1,40 @@
+"""Lets the wall clock of this process tell the sandbox time of one project."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from payment_sandbox.projects.project import Project
+
+MISSING = "wall_clock needs freezegun: pip install freezegun"
+
+
+@contextmanager
+def following(project: "Project") -> Iterator[None]:
+    """While inside, ``datetime.now()`` and the like tell this project's time.
+
+    Raises:
+        RuntimeError: freezegun is not installed.
+    """
+    try:
+        from freezegun import freeze_time
+    except ImportError:
+        raise RuntimeError(MISSING) from None
+    timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)
+    before, clock = timeline.moved, freezer.start()
+
+    def follow(moment: datetime) -> None:
+        _move(clock, moment)
+
+    timeline.moved = follow
+    try:
+        yield
+    finally:
+        timeline.moved = before
+        freezer.stop()
+
+
+def _move(clock: Any, moment: datetime) -> None:
+    clock.move_to(moment)

@@ -1,0 +1,68 @@
+"""Copies of a webhook that arrive at the same moment, in the process of the test."""
+
+import asyncio
+from threading import Barrier, get_ident
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.in_process import place, shop_that
+
+TWICE: list[dict[str, Any]] = [{"then": {"together": 2}}]
+
+
+def test_both_handlers_run_at_the_same_moment(payment_sandbox: PaymentSandbox) -> None:
+    """Neither answers before the other has begun, each on a thread of its own."""
+    both, threads = Barrier(2, timeout=4), set()
+
+    def handle(order_id: str) -> None:
+        both.wait()
+        threads.add(get_ident())
+
+    payment_sandbox.client.faults(webhooks=TWICE)
+    payment_sandbox.deliver_to(shop_that(handle))
+    payment_sandbox.act(place(payment_sandbox), action="visit")
+    (webhook,) = payment_sandbox.webhooks
+    assert [attempt["error"] for attempt in webhook["attempts"]] == [None, None]
+    assert len(threads) == 2
+
+
+def test_a_race_between_reading_and_writing_is_found(payment_sandbox: PaymentSandbox) -> None:
+    """Both handlers see that nothing was shipped."""
+    shipped: list[str] = []
+    both = Barrier(2, timeout=4)
+
+    def handle(order_id: str) -> None:
+        is_new = order_id not in shipped
+        payment_sandbox.session.get(f"{payment_sandbox.base_url}/v1/orders/{order_id}/")
+        both.wait()
+        if is_new:
+            shipped.append(order_id)
+
+    payment_sandbox.client.faults(webhooks=TWICE)
+    payment_sandbox.deliver_to(shop_that(handle))
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id, action="visit")
+    assert shipped == [order_id, order_id]
+
+
+@pytest.mark.asyncio
+async def test_on_an_event_loop_both_run_on_it(payment_sandbox: PaymentSandbox) -> None:
+    """So they meet what belongs to the test's loop."""
+    both, loops = asyncio.Barrier(2), set()
+
+    async def webhook(request: Request) -> Response:
+        await both.wait()
+        loops.add(asyncio.get_running_loop())
+        return Response("")
+
+    payment_sandbox.client.faults(webhooks=TWICE)
+    payment_sandbox.deliver_to(Starlette(routes=[Route("/webhook", webhook, methods=["POST"])]))
+    order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+    await payment_sandbox.aio.act(order_id, action="visit")
+    assert loops == {asyncio.get_running_loop()}
