@@ -6,7 +6,7 @@ WORKERS ?= auto
 PORT ?= 8080
 ARGS ?=
 
-.PHONY: help run test lowest check fmt bench profile attack screenshots rules dist lock
+.PHONY: help run test lowest check fmt bench profile attack rehearse screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ profile: .venv/develop.stamp  ## Show where the time of a read and a creation go
 
 attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report what it stood
 	$(BIN)/python -m tests.attack
+
+rehearse: .venv/develop.stamp  ## Plant 32 mistakes in the worked example, and look whether a rehearsal finds each
+	$(BIN)/python -m tests.rehearsal.planting
 
 screenshots: .venv/develop.stamp  ## Take the pictures in the README anew
 	$(BIN)/python -m tests.screenshots

@@ -8,6 +8,8 @@ from payment_sandbox.version import __version__
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.client.errors import SandboxError
+    from payment_sandbox.rehearsal.books import BookEntry
+    from payment_sandbox.testing.jobs import PaymentJobWarning
     from payment_sandbox.testing.project import PaymentSandbox
     from payment_sandbox.testing.receiver import WebhookReceiver
     from payment_sandbox.testing.reviews import PaymentReviewWarning
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.unittesting import PaymentSandboxMixin
 
 __all__ = [
+    "BookEntry",
+    "PaymentJobWarning",
     "PaymentReviewWarning",
     "PaymentSandbox",
     "PaymentSandboxMixin",
@@ -26,6 +30,8 @@ __all__ = [
 ]
 
 _HOME_OF: Final = {
+    "BookEntry": "payment_sandbox.rehearsal.books",
+    "PaymentJobWarning": "payment_sandbox.testing.jobs",
     "PaymentReviewWarning": "payment_sandbox.testing.reviews",
     "PaymentSandbox": "payment_sandbox.testing.project",
     "PaymentSandboxMixin": "payment_sandbox.testing.unittesting",

@@ -9,7 +9,11 @@ from tests.support.documentation import SHOP, run_command
 
 MISTAKES = {
     "trusts the webhook": ("shop.py", "if payment.is_paid:", "if True:"),
-    "counts the same news twice": ("shop.py", 'sale is None or sale.status != "open"', "sale is None"),
+    "counts the same news twice": (
+        "shop.py",
+        "            if sale.paid_with is None:",
+        "            if True:",
+    ),
     "trusts the visit": ("shop.py", 'if sale.status == "open":', "if False:"),
     "takes the money at once": ("shop.py", '"capture_mode": "manual", ', ""),
     "authorizes for too short": ("shop.py", 'AUTHORIZED_FOR = "P14D"', 'AUTHORIZED_FOR = "P1D"'),

@@ -1,5 +1,6 @@
 """Actions of a customer, bank, screening or processor: one engine for pages, API calls and scenarios."""
 
+from functools import partial
 from typing import Final
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
@@ -34,6 +35,10 @@ def act(project: Project, order_id: str, action: Action, via: str = VIA_CONTROL)
         ActionNotPossible: the order's state does not allow it; ``allowed`` lists the actions it does.
         Invalid: the method, issuer or card is not one of the choices.
     """
+    return project.epoch.stage.act(order_id, action, partial(_act, project, order_id, via))
+
+
+def _act(project: Project, order_id: str, via: str, action: Action) -> Order:
     with project.edit() as edit:
         order = edit.order(order_id)
         _refuse_impossible(edit, order, action)
@@ -57,8 +62,12 @@ def act_on_attempt(
         Unknown: the attempt does not exist.
         ActionNotPossible: its state does not allow it.
     """
-    with project.edit() as edit:
-        return perform_on_attempt(edit, order_id, transaction_id, action, via)
+
+    def do(chosen: Action) -> Order:
+        with project.edit() as edit:
+            return perform_on_attempt(edit, order_id, transaction_id, chosen, via)
+
+    return project.epoch.stage.act(order_id, action, do)
 
 
 def perform_on_attempt(

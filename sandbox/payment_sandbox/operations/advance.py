@@ -115,6 +115,7 @@ class _Walk:
         if self._epoch.jobs and (job := self._next_job(until)) is not None:
             return run_job(self._project, self._epoch, job)
         orders = _step(self._project, self._epoch, until or LAST_MOMENT)
+        self._epoch.jobs.note_event()
         has_time_passed = until is None or until > self._epoch.timeline.now
         if orders or (orders is None and not has_time_passed):
             return orders

@@ -162,10 +162,12 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
 
 
 def _effect(edit: Edit, delivery: Delivery) -> Mapping[str, Any]:
-    """What goes wrong with the next attempt; empty if nothing does."""
+    """What goes wrong with the next attempt; empty if nothing does. A rehearsal comes last."""
     number, state = delivery.next_number, edit.state
-    return state.faults.webhook(delivery.status, number) or state.scenario_faults.webhook(
-        delivery.status, number
+    return (
+        state.faults.webhook(delivery.status, number)
+        or state.scenario_faults.webhook(delivery.status, number)
+        or edit.epoch.stage.webhook(delivery)
     )
 
 

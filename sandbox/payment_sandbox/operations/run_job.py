@@ -17,10 +17,13 @@ def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
     with suppress(ProjectReset):
         with project.exclusively(epoch):
             epoch.timeline.move_to(job.at)
+        epoch.jobs.running = job
         try:
             problem = job.run()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
+        finally:
+            epoch.jobs.running = None
         _note(project, epoch, job, problem)
     pending = map(epoch.store.delivery, epoch.outbox.pending())
     return frozenset(delivery.order_id for delivery in pending if delivery is not None)

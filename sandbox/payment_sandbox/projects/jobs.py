@@ -8,6 +8,7 @@ from typing import Final
 from payment_sandbox.kernel.periods import Period
 
 KIND: Final = "job"
+QUIET_AFTER: Final = 2
 
 
 @dataclass(slots=True)
@@ -18,6 +19,7 @@ class Job:
     period: Period
     at: datetime
     run: Callable[[], str | None]
+    runs: int = 0
 
     @property
     def label(self) -> str:
@@ -30,6 +32,9 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: list[Job] = []
+        self.skips_quiet_times = False  # runs each job twice after an event, then only before the next one
+        self.running: Job | None = None
+        self._runs = 0  # since the last event
 
     def __bool__(self) -> bool:
         return bool(self._jobs)
@@ -50,9 +55,22 @@ class Jobs:
         limits = [limit for limit in (until, before) if limit is not None]
         if not limits or not self._jobs:
             return None
+        if self.skips_quiet_times and self._runs >= QUIET_AFTER * len(self._jobs):
+            self._skip_to(min(limits))
         job = self.planned()[0]
         if job.at > min(limits) or job.at == before:
             return None
-        taken = Job(job.name, job.period, job.at, job.run)
+        self._runs += 1
+        job.runs += 1
+        taken = Job(job.name, job.period, job.at, job.run, job.runs)
         job.at = job.period.after(job.at)
         return taken
+
+    def note_event(self) -> None:
+        """Something else has happened, so that the jobs may have something to do."""
+        self._runs = 0
+
+    def _skip_to(self, limit: datetime) -> None:
+        for job in self._jobs:
+            while (after := job.period.after(job.at)) <= limit:
+                job.at = after

@@ -148,19 +148,18 @@ class Courier:
     def _replies(self, project_id: str, prepared: PreparedAttempt) -> list[Reply]:
         """Send all copies, on other threads, so that the timeout also covers receivers that answer slowly.
 
-        Over the network they go in parallel; an application in this process gets them one by one, unless they
-        are to arrive together.
+        They go one after another, unless they are to arrive together.
         """
         request, copies = prepared.request, prepared.copies
         if self._send is not None:
             return self._send(request, copies)
         receiver = self._receiver_for(project_id, request.url)
-        if receiver is not None and not prepared.together:
-            is_here = project_id in self._here and get_ident() in self._left
-            post = _post_here if is_here else self._posted
-            return [post(request, receiver).wait() for _ in range(copies)]
-        postings = [self._posted(request, receiver or self._over_the_wire) for _ in range(copies)]
-        return [posting.wait() for posting in postings]
+        send = receiver or self._over_the_wire
+        if prepared.together:
+            return [posting.wait() for posting in [self._posted(request, send) for _ in range(copies)]]
+        is_here = receiver is not None and project_id in self._here and get_ident() in self._left
+        post = _post_here if is_here else self._posted
+        return [post(request, send).wait() for _ in range(copies)]
 
     def _receiver_for(self, project_id: str, url: str) -> Send | None:
         hosts = self._hosts.get(project_id)

@@ -1,8 +1,10 @@
 """The sandbox's fixtures and hooks; a suite that does not use them loads this and two small modules."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.receiver import WebhookReceiver
     from payment_sandbox.testing.servers import PaymentSandboxServer
 
+REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
 PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
 
 
@@ -34,6 +37,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if options.needs_project(metafunc):
         metafunc.fixturenames.append("payment_sandbox")
     sequences.parametrize(metafunc)
+    if options.is_rehearsed(metafunc.definition) and "payment_sandbox" in metafunc.fixturenames:
+        metafunc.fixturenames += [
+            name for name in ("payment_books", "payment_shop_restart") if name not in metafunc.fixturenames
+        ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -56,7 +63,10 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
 @contextmanager
 def _project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
     """A project with the settings, scenario and addresses that the test asks for."""
-    with server.project(options.marked_settings(node)) as project:
+    settings = options.marked_settings(node)
+    if options.is_rehearsed(node):  # each run begins at the same time
+        settings = {"clock": rehearsal_of(node.session).clock, **settings}
+    with server.project(settings) as project:
         scenario = options.marked_scenario(node)
         if scenario is not None:
             project.scenario(scenario)
@@ -71,8 +81,21 @@ def payment_sandbox(
     """A fresh project with a frozen clock; it is deleted after the test."""
     with _project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT] = project
+        if options.is_rehearsed(request.node):
+            rehearsal = import_module("payment_sandbox.testing.rehearsing")
+            request.node.stash[rehearsal.RUN].attach(project)
         sequences.arrange(project, getattr(request.node, "callspec", None))
         yield project
+
+
+@pytest.fixture
+def payment_books() -> None:
+    """What the shop believes: a suite that rehearses overrides it with a function that tells the entries."""
+
+
+@pytest.fixture
+def payment_shop_restart() -> None:
+    """How the shop is restarted: a suite that rehearses overrides it with a function that does so."""
 
 
 def _shared(scope: Literal["class", "module", "session"]) -> Any:
@@ -114,6 +137,24 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
     return shared or mixed_in
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Rehearse a test, if it is asked for."""
+    if not options.is_rehearsed(item) or "payment_sandbox" not in getattr(item, "fixturenames", ()):
+        return None
+    rehearsal_of(item.session).run(item, nextitem)
+    return True
+
+
+def rehearsal_of(session: pytest.Session) -> Any:
+    """The rehearsal of a session."""
+    if REHEARSAL not in session.stash:
+        from payment_sandbox.testing.rehearsing import prepared
+
+        session.stash[REHEARSAL] = prepared(session)
+    return session.stash[REHEARSAL]
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Any:
     """Review what the shop did in a test that passed."""
@@ -123,6 +164,10 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)
         return (yield)
+    if options.is_rehearsed(item):
+        from payment_sandbox.testing.rehearsing import rehearsed_call
+
+        return (yield from rehearsed_call(item))
     outcome = yield
     project = _project_of(item)
     if project is not None and (mode := options.review_mode(item)) != options.OFF:
@@ -144,6 +189,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     return report
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """For each test that failed in some webhook sequence, name the simplest one."""
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """For each test that failed in some webhook sequence, name the simplest one; sum up a rehearsal."""
     sequences.summarize(terminalreporter)
+    if "payment_sandbox.testing.rehearsing" in sys.modules or config.getoption("payment_rehearse"):
+        from payment_sandbox.testing.findings import summarize
+
+        summarize(config, terminalreporter)

@@ -69,13 +69,12 @@ class ShopInProcess:
         assert server is not None, "it has the project"
         from payment_sandbox.testing.shops.receiving import Receiver
 
-        receiver = Receiver(app, host, is_here=thread == WAITING)
+        is_here = thread == WAITING and not project.epoch.stage.is_elsewhere
+        receiver = Receiver(app, host, is_here=is_here)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
         self._receiver = receiver
-        server.services.courier.deliver_to(
-            project.project_id, receiver, here=thread == WAITING, hosts=_hosts(hosts)
-        )
+        server.services.courier.deliver_to(project.project_id, receiver, here=is_here, hosts=_hosts(hosts))
 
     def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
         before = project.settings.webhook_url
@@ -85,6 +84,11 @@ class ShopInProcess:
             raise ValueError(str(invalid)) from None
         if self._receiver is None:
             self._url_before = before
+
+    @property
+    def application(self) -> Any:
+        """The application that gets the webhooks, if there is one."""
+        return self._receiver.application if self._receiver is not None else None
 
     def deliver_over_network(self) -> None:
         """Send webhooks over the network again, to the address that the project had before ``deliver_to``."""
@@ -109,11 +113,13 @@ class ShopInProcess:
             RuntimeError: the server runs in another process.
         """
         from payment_sandbox.projects.jobs import Job
+        from payment_sandbox.projects.stage import AS_IT_IS
         from payment_sandbox.testing.jobs import period_of, runner
 
         named = str(name or getattr(job, "__name__", type(job).__name__))
         interval, epoch = period_of(period), self._in_process("every").epoch
-        epoch.jobs.add(Job(named, interval, interval.after(epoch.now()), runner(named, job)))
+        run = runner(named, job, lambda: epoch.stage is not AS_IT_IS)
+        epoch.jobs.add(Job(named, interval, interval.after(epoch.now()), run))
 
     def wall_clock(self) -> "AbstractContextManager[None]":
         """Let ``datetime.now()``, ``time.time()`` and the like tell sandbox time, for a shop that reads them.

@@ -2,6 +2,7 @@
 
 from flask import Response
 
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.carried import KEEP_HELD, exchange
 from payment_sandbox.web.event_loop import begin_waiting
@@ -12,9 +13,13 @@ BEFORE_RESPONSE = "before_response"
 def hold_webhooks() -> None:
     """Hold back this request's webhooks until its response is sent (SET-59); to be called before an edit."""
     owner = project()
-    if owner.settings.webhook_timing == BEFORE_RESPONSE:
+    if _comes_before(owner):
         begin_waiting()
     exchange().held = owner, owner.epoch, owner.epoch.outbox.hold()
+
+
+def _comes_before(owner: Project) -> bool:
+    return owner.settings.webhook_timing == BEFORE_RESPONSE or "early" in exchange().staged
 
 
 def release_webhooks(response: Response) -> Response:
@@ -24,7 +29,7 @@ def release_webhooks(response: Response) -> Response:
     if held is None:
         return response
     owner, epoch, key = held
-    if owner.settings.webhook_timing == BEFORE_RESPONSE:
+    if _comes_before(owner):
         owner.deliver_held(epoch, key)
     elif (keep := state.request.environ.get(KEEP_HELD)) is not None:
         keep(owner, epoch, key)

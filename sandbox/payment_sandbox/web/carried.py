@@ -21,6 +21,9 @@ KEY: Final = "payment_sandbox"
 CUT_OFF: Final = "sandbox.cut_off"
 """The key in a WSGI environment of what cuts the connection; the server or the test puts it there."""
 
+SILENCE: Final = "sandbox.silence"
+"""The key in a WSGI environment of what lets a client wait in vain, in no time; a test sets it."""
+
 KEEP_HELD: Final = "sandbox.keep_held"
 """The key in a WSGI environment of what takes over the webhooks that a request holds back; a test sets it."""
 
@@ -72,6 +75,7 @@ class Exchange:
     warnings: tuple[str, ...] = ()
     rule: str | None = None  # the rule that refused it
     violations: list[Violation] = field(default_factory=list)
+    staged: Mapping[str, Any] = field(default_factory=dict)  # what a rehearsal changes
     fault: Mapping[str, Any] = field(default_factory=dict)
     is_by_test: bool = False  # and not by the shop: no journal has it, and no fault strikes it
     is_cut: bool = False  # a fault cuts its connection
@@ -102,6 +106,11 @@ def exchange() -> Exchange:
     here = _EXCHANGE.get()
     assert here is not None, "there is no request"
     return here
+
+
+def current_exchange() -> Exchange | None:
+    """The state of this request; None outside of one."""
+    return _EXCHANGE.get()
 
 
 def application(app: Flask | None = None) -> Application:

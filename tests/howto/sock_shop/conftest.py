@@ -1,12 +1,14 @@
 """Fixtures: the shop under test, and a payment service that the test controls."""
 
+from collections.abc import Callable
+
 import pytest
 from flask.testing import FlaskClient
 
-from payment_sandbox import PaymentSandbox
+from payment_sandbox import BookEntry, PaymentSandbox
 
 from .payments import Payments
-from .shop import Sale, make_shop
+from .shop import Sale, Shop, make_shop, price_of
 
 SHOP_URL = "http://shop.test"
 
@@ -18,20 +20,24 @@ class Customer:
         self.browser = browser
         self.sandbox = sandbox
 
-    def buys(self, **basket: int) -> Sale:
+    def buys(self, method: str = "credit-card", **basket: int) -> Sale:
         """Fill a basket and check out; the customer is then on the payment page."""
-        answer = self.browser.post("/checkout", data=basket)
+        answer = self.browser.post("/checkout", data={**basket, "method": method})
         assert answer.status_code == 303, answer.text
         return self.sale(self.sales_begun)
 
     @property
     def sales_begun(self) -> int:
-        return len(self.browser.application.extensions["sales"]._by_number)
+        return len(list(self._shop.sales))
 
     def sale(self, count: int = 1) -> Sale:
         """The nth sale of the test."""
-        found: Sale = self.browser.application.extensions["sales"].find(f"S-{1000 + count}")
-        return found
+        return self._shop.sales.find(f"S-{1000 + count}")
+
+    @property
+    def _shop(self) -> Shop:
+        shop: Shop = self.browser.application.extensions["shop"]
+        return shop
 
     def pays(self, sale: Sale, **how: str) -> None:
         """Pay on the payment page."""
@@ -48,7 +54,27 @@ def shop(payment_sandbox: PaymentSandbox) -> FlaskClient:
     payments = Payments(payment_sandbox.base_url, payment_sandbox.api_key, payment_sandbox.session)
     app = make_shop(payments, SHOP_URL)
     payment_sandbox.deliver_to(app)
+    payment_sandbox.every("PT12H", app.extensions["shop"].look_at_open_sales)
     return app.test_client()
+
+
+@pytest.fixture
+def payment_books(shop: FlaskClient) -> Callable[[], list[BookEntry]]:
+    """What the shop believes, for rehearsals."""
+
+    def entry(sale: Sale) -> BookEntry:
+        assert len(sale.mails) == len(set(sale.mails)), f"{sale.number}: the customer got a mail twice"
+        return BookEntry(
+            purchase=sale.number,
+            orders=sale.payments,
+            amount=sale.total_cents,
+            paid=sale.total_cents if sale.paid_with else 0,
+            shipped=sum(map(price_of, sale.parcels)),
+            refunded=sum(sale.refunds.values()),
+            cancelled=sale.status == "lost",
+        )
+
+    return lambda: [entry(sale) for sale in shop.application.extensions["shop"].sales]
 
 
 @pytest.fixture

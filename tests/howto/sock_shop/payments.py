@@ -1,5 +1,6 @@
 """The shop's calls to the payment service."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,6 +45,17 @@ class Payment:
         return self.data["status"] in ("completed", "accepted")
 
     @property
+    def is_refund(self) -> bool:
+        """Whether this is a refund, which has the same shape as an order."""
+        return "is-refund" in self.data["flags"]
+
+    @property
+    def captured_cents(self) -> int:
+        """The captured amount, if it was read."""
+        captured: int = self.data["amount_details"]["captured"]
+        return captured
+
+    @property
     def is_over(self) -> bool:
         """Whether the payment can no longer succeed."""
         return self.data["status"] in ("cancelled", "expired", "error")
@@ -65,9 +77,10 @@ class Payments:
         """Create an order."""
         return self._call("POST", "/v1/orders/", order)
 
-    def read(self, order_id: str) -> Payment:
-        """Read an order: the only way to learn its status."""
-        return self._call("GET", f"/v1/orders/{order_id}/")
+    def read(self, order_id: str, *fields: str) -> Payment:
+        """Read an order, with some extra fields: the only way to learn its status."""
+        query = "&".join(f"fields[]={field}" for field in fields)
+        return self._call("GET", f"/v1/orders/{order_id}/{'?' if query else ''}{query}")
 
     def capture(self, payment: Payment, lines: dict[str, int], description: str) -> None:
         """Capture some lines, unless the order has changed since it was read."""
@@ -82,6 +95,14 @@ class Payments:
     def cancel(self, payment: Payment) -> None:
         """Cancel what has not been captured."""
         self._call("DELETE", f"/v1/orders/{payment.order_id}/", if_match=payment.etag)
+
+    def give_back(self, payment: Payment) -> None:
+        """Let the customer have their money: void what was authorized, or refund what was paid."""
+        try:
+            self.cancel(payment)
+        except PaymentRefused:
+            with suppress(PaymentRefused):  # it was refunded before
+                self.refund(self.read(payment.order_id), payment.data["amount"], "Paid twice")
 
     def _call(self, method: str, path: str, body: Any = None, if_match: str | None = None) -> Payment:
         headers = {"If-Match": if_match} if if_match is not None else {}

@@ -90,10 +90,12 @@ def test_shipping_too_late_is_told(
 ) -> None:
     """After two weeks, the authorization has expired, so the parcel is not shipped."""
     sale = customer.buys(hat=1)
+    payment_sandbox.clock.advance("PT1S")
     customer.pays(sale)
+    payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])  # and the job has not looked yet
     payment_sandbox.clock.advance("P14D")
     answer = shop.post(f"/sales/{sale.number}/ship")
-    assert (answer.status_code, "AuthorizationExpired" in answer.json["problem"]) == (409, True)  # type: ignore[index]
+    assert (answer.status_code, "AuthorizationExpired" in answer.get_json()["problem"]) == (409, True)
     assert sale.mails == ["We have your order."]
 
 
@@ -104,12 +106,12 @@ def test_a_return_gives_money_back(
     sale = customer.buys(socks=2, hat=1)
     customer.pays(sale)
     shop.post(f"/sales/{sale.number}/ship")
-    answer = shop.post(f"/sales/{sale.number}/return", data={"hat": 1})
+    answer = shop.post(f"/sales/{sale.number}/return", data={"hat": 1, "slip": "R-1"})
     assert answer.json is not None
     payment_sandbox.clock.advance(until="idle")
     refund = payment_sandbox.client.order(answer.json["refund"])
     assert (refund["status"], refund["amount"]) == ("completed", HAT_CENTS)
-    assert shop.post(f"/sales/{sale.number}/return", data={"hat": 1}).status_code == 409
+    assert shop.post(f"/sales/{sale.number}/return", data={"hat": 1, "slip": "R-2"}).status_code == 409
 
 
 def test_a_lost_answer_charges_nobody_twice(customer: Customer, payment_sandbox: PaymentSandbox) -> None:
@@ -134,6 +136,6 @@ def test_the_integration_is_clean(
     customer.pays(sale)
     customer.comes_back(sale)
     shop.post(f"/sales/{sale.number}/ship")
-    shop.post(f"/sales/{sale.number}/return", data={"socks": 1})
+    shop.post(f"/sales/{sale.number}/return", data={"socks": 1, "slip": "R-1"})
     payment_sandbox.clock.advance("P30D")
     assert payment_sandbox.review() == []

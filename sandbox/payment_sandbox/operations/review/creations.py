@@ -8,7 +8,7 @@ from typing import Final
 from payment_sandbox.operations.review.evidence import Finding, Reviewed, as_object, line_of
 from payment_sandbox.projects.records import JournalEntry
 
-LOSING: Final = frozenset({"status", "reset", "hang", "truncate"})
+LOSING: Final = frozenset({"status", "reset", "hang", "truncate", "silence"})
 CREATION: Final = "/v1/orders"
 GIVEN_UP: Final = ("cancelled", "expired", "error")
 

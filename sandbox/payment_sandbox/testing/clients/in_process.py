@@ -13,7 +13,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Head, Pairs, environment, opened
 from payment_sandbox.testing.shops.receiving import Receiver
 from payment_sandbox.testing.shops.watching import Held, ShopRequest, current_request
-from payment_sandbox.web.carried import CUT_OFF, KEEP_HELD
+from payment_sandbox.web.carried import CUT_OFF, KEEP_HELD, SILENCE
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -49,6 +49,10 @@ class CutOff(Exception):
     """A fault cut the connection; ``begun`` is what had arrived of the response, if anything had."""
 
     begun: Answer | None = None
+
+
+class NoAnswer(CutOff):
+    """A fault lets the caller wait in vain; nobody does, the time limit passes at once."""
 
 
 class TookTooLong(Exception):
@@ -92,9 +96,10 @@ class InProcess:
             taken_seconds = monotonic_seconds() - begun_seconds
             if waits and project is not None:
                 is_settled = _settled(project, receiver)
-        if timeout_seconds is not None and taken_seconds > timeout_seconds:
-            raise TookTooLong(timeout_seconds)
-        return _arrived(answer) if is_settled else _with_warning(_arrived(answer), project)
+        if isinstance(answer, NoAnswer):
+            taken_seconds = _forever(project, method, path, timeout_seconds)
+        arrived = _arrived(answer, taken_seconds, timeout_seconds)
+        return arrived if is_settled else _with_warning(arrived, project)
 
     def _kept(self, shop_request: ShopRequest | None) -> dict[str, Any]:
         """Have the webhooks of a call wait for the end of the shop's request, if it is made during one."""
@@ -134,7 +139,9 @@ class InProcess:
     def _answer(self, environ: dict[str, Any]) -> Answer:
         heads: list[Head] = []
         found: list[bytes] = []
-        with opened(self._server.app, {**environ, CUT_OFF: _cut_off}, heads.append) as pieces:
+        with opened(
+            self._server.app, {**environ, CUT_OFF: _cut_off, SILENCE: _be_silent}, heads.append
+        ) as pieces:
             try:
                 found.extend(pieces)
             except CutOff as cut:
@@ -158,7 +165,16 @@ def _settled(project: "Project", receiver: Receiver | None) -> bool:
     return is_settled
 
 
-def _arrived(answer: Answer | CutOff) -> Answer:
+def _forever(project: "Project | None", method: str, path: str, timeout_seconds: float | None) -> float:
+    """How long a caller waits for no answer; one without a time limit is told to the rehearsal."""
+    if timeout_seconds is None and project is not None:
+        project.epoch.stage.waits_forever(method, path)
+    return float("inf")
+
+
+def _arrived(answer: Answer | CutOff, taken_seconds: float, timeout_seconds: float | None) -> Answer:
+    if timeout_seconds is not None and taken_seconds > timeout_seconds:
+        raise TookTooLong(timeout_seconds)
     if isinstance(answer, CutOff):
         raise answer
     return answer
@@ -177,6 +193,10 @@ def _with_warning(answer: Answer, project: "Project | None") -> Answer:
 
 def _cut_off() -> None:
     raise CutOff
+
+
+def _be_silent() -> None:
+    raise NoAnswer
 
 
 def key_in(authorization: str) -> str:

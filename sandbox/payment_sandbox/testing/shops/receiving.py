@@ -51,7 +51,7 @@ class Receiver:
         if host is not None and not (isinstance(host, str) and HOST.fullmatch(host)):
             raise ValueError(f"host is {host!r}, but must be a host name such as shop.example:8443")
         self._shop = shop_of(application)
-        self._application = application
+        self.application = application
         watch(application)
         self._host = host
         self._is_here = is_here
@@ -141,7 +141,7 @@ class Receiver:
 
     def close(self) -> None:
         """Close the event loops that it made."""
-        unwatch(self._application)
+        unwatch(self.application)
         self._shop.close()
 
 

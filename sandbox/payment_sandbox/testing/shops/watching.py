@@ -13,6 +13,7 @@ from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from payment_sandbox.testing.shops.pressing import Again, asked_again, way_of
 from payment_sandbox.testing.shops.tracebacks import RUNNING
 
 if TYPE_CHECKING:
@@ -80,8 +81,12 @@ def _begun(method: str, path: str) -> Iterator[ShopRequest | None]:
         _NOW.reset(token)
 
 
+def _is_outermost() -> bool:
+    return RUNNING.get() is None and _NOW.get() is None
+
+
 def _watching_wsgi(kind: type) -> dict[str, Any]:
-    def call(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    def answer(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         called = kind.__call__
         with _begun(environ.get("REQUEST_METHOD", ""), environ.get("PATH_INFO", "")) as request:
             try:
@@ -94,7 +99,32 @@ def _watching_wsgi(kind: type) -> dict[str, Any]:
         _end(request)
         return pieces
 
+    def call(self: Any, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        pieces: Iterable[bytes] = pressed(
+            environ, lambda asked, begin: answer(self, asked, begin), start_response
+        )
+        return pieces
+
     return {"__call__": call}
+
+
+def pressed(
+    environ: dict[str, Any], answer: Callable[[dict[str, Any], Any], Any], start_response: Any = None
+) -> Any:
+    """Answer a WSGI request; if a rehearsal says so, the same request is made once more."""
+    way = way_of(environ["REQUEST_METHOD"], environ["PATH_INFO"]) if _is_outermost() else None
+    if way is None:
+        return answer(environ, start_response)
+    again = Again(environ, way, lambda copy: answer(copy, _ignored))
+    try:
+        return answer(environ, start_response)
+    finally:
+        again.end()
+
+
+def _ignored(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Callable[[bytes], None]:
+    """Begin a response that nobody reads."""
+    return lambda piece: None
 
 
 def _whole(pieces: Iterable[bytes]) -> list[bytes]:
@@ -120,18 +150,34 @@ async def _end_on_loop(request: ShopRequest | None) -> None:
 
 
 def _watching_asgi(kind: type) -> dict[str, Any]:
-    async def call(self: Any, scope: Any, receive: Any, send: Any) -> None:
+    async def answer(self: Any, scope: Any, receive: Any, send: Any) -> None:
         called = kind.__call__
-        if scope["type"] != "http":
-            await called(self, scope, receive, send)
-            return
         with _begun(scope["method"], scope["path"]) as request:
             try:
                 await called(self, scope, receive, send)
             finally:
                 await _end_on_loop(request)
 
+    async def call(self: Any, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await kind.__call__(self, scope, receive, send)
+            return
+        way = way_of(scope["method"], scope["path"]) if _is_outermost() else None
+        if way is None:
+            await answer(self, scope, receive, send)
+            return
+        sends = iter((send,))
+
+        async def ask(again: Any) -> None:
+            await answer(self, dict(scope), again, next(sends, _sent_to_nobody))
+
+        await asked_again(receive, ask, way)
+
     return {"__call__": call}
+
+
+async def _sent_to_nobody(message: Any) -> None:
+    """A response that nobody reads."""
 
 
 class _Watched:
@@ -199,7 +245,7 @@ class _Django:
 
 
 def _seen(called: Any) -> Any:
-    def call(self: Any, environ: dict[str, Any]) -> Any:
+    def answer(self: Any, environ: dict[str, Any]) -> Any:
         with _begun(environ["REQUEST_METHOD"], environ["PATH_INFO"]) as request:
             try:
                 response = called(self, environ)
@@ -208,6 +254,9 @@ def _seen(called: Any) -> Any:
                 raise
         _end(request)
         return response
+
+    def call(self: Any, environ: dict[str, Any]) -> Any:
+        return pressed(environ, lambda asked, begin: answer(self, asked))
 
     return call
 

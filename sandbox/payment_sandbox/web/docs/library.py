@@ -20,7 +20,17 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Make it happen": ("time", "webhooks", "scenarios", "faults"),
     "In your framework": ("django", "fastapi", "flask", "async", "celery", "unittest"),
-    "Use it": ("pytest", "production", "languages", "ci", "command-line", "https", "settings", "security"),
+    "Use it": (
+        "pytest",
+        "rehearsal",
+        "production",
+        "languages",
+        "ci",
+        "command-line",
+        "https",
+        "settings",
+        "security",
+    ),
     "Look it up": ("troubleshooting", "merchant-api", "control-api", "python", "errors", "fidelity"),
     "Work on it": ("contributing",),
 }

@@ -41,6 +41,8 @@ def begin() -> Response | None:
     here.journal = project.epoch.journal
     here.record_id = here.journal.next_id("request")
     set_cause(here.record_id)
+    if not here.is_by_test:
+        here.staged = project.epoch.stage.call(here.request.method, here.request.path)
     if here.request.method != "GET":
         hold_webhooks()
     note_query(project)

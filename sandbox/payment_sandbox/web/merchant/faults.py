@@ -7,27 +7,21 @@ from typing import Any, Final
 from flask import Response, request
 
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.carried import CUT_OFF, exchange
+from payment_sandbox.web.carried import CUT_OFF, SILENCE, exchange
 from payment_sandbox.web.errors import RequestRefused, refused_answer
 from payment_sandbox.web.event_loop import begin_waiting
 
 RATE_LIMITED: Final = 429
 AFTER: Final = "after"
+SILENCE_SECONDS: Final = 3.0
 
 
 def strike_before(project: Project) -> Response | None:
     """Find this request's fault, and apply it if it comes before processing."""
-    state = project.epoch.state
-    if not state.faults.faults and not state.scenario_faults.faults:
+    fault = _struck(project) or exchange().staged
+    if not fault or "early" in fault:
         return None
     begin_waiting()
-    with project.edit() as edit:
-        own, faults = edit.state.faults.strike(request.method, request.path, edit.now)
-        scenario, scenario_faults = edit.state.scenario_faults.strike(request.method, request.path, edit.now)
-        edit.state = edit.state._replace(faults=faults, scenario_faults=scenario_faults)
-    fault: Mapping[str, Any] = own or scenario
-    if not fault:
-        return None
     exchange().fault = dict(fault)
     if "latency" in fault:
         _pass_real_time(fault["latency"])
@@ -36,6 +30,19 @@ def strike_before(project: Project) -> Response | None:
             RATE_LIMITED, f"over the rate limit of {fault['rate_limit']}", {"Retry-After": "1"}
         )
     return None if fault.get("phase") == AFTER else _strike(fault)
+
+
+def _struck(project: Project) -> Mapping[str, Any]:
+    """The fault that is configured for this request, which is counted."""
+    state = project.epoch.state
+    if not state.faults.faults and not state.scenario_faults.faults:
+        return {}
+    begin_waiting()
+    with project.edit() as edit:
+        own, faults = edit.state.faults.strike(request.method, request.path, edit.now)
+        scenario, scenario_faults = edit.state.scenario_faults.strike(request.method, request.path, edit.now)
+        edit.state = edit.state._replace(faults=faults, scenario_faults=scenario_faults)
+    return own or scenario
 
 
 def strike_after(response: Response) -> Response:
@@ -52,11 +59,14 @@ def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | N
     """The response instead; ``status`` is that of the lost response."""
     if "status" in fault:
         return refused_answer(RequestRefused(fault["status"], "a configured fault"))
+    silence = request.environ.get(SILENCE) if "silence" in fault else None
+    if "silence" in fault and silence is None:
+        _pass_real_time(SILENCE_SECONDS)
     if "hang" in fault:
         _pass_real_time(fault["hang"])
-    if "hang" in fault or fault.get("reset"):
+    if fault.keys() & {"hang", "reset", "silence"}:
         exchange().is_cut, exchange().cut_status = True, status
-        return Response(_cut_off(request.environ[CUT_OFF]))
+        return Response(_cut_off(silence or request.environ[CUT_OFF]))
     return None
 
 

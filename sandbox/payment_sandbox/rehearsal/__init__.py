@@ -1,0 +1,1 @@
+"""Rehearses tests: changes one thing at a time, and judges what the shop makes of it."""

@@ -1,0 +1,185 @@
+"""Which variations of a test to try, in which order, and what they showed."""
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from payment_sandbox.rehearsal.books import Problem
+from payment_sandbox.rehearsal.judging import Judged
+from payment_sandbox.rehearsal.steps import DEED, WEBHOOK, Step
+from payment_sandbox.rehearsal.ways import WAYS, Change, Way, ways_of
+
+PAIRS_MAX: Final = 100  # of a test
+SUSPECTS: Final = frozenset(
+    {"answer-lost", "early", "late", "lost", "swapped", "together", "twice", "unavailable", "returns-first"}
+)
+
+NO_THREADS: Final = (
+    "nothing was tried at the same moment: the shop's handlers fail on other threads than the test's"
+)
+
+Variation = tuple[Change, ...]
+
+
+def name_of(variation: Variation) -> str:
+    """How users write a variation: ``webhook:2:twice+deed:1:cancels``."""
+    return "+".join(change.name for change in variation)
+
+
+class Ran(NamedTuple):
+    """One run of a test: what it showed, its steps, and whether what was to change did."""
+
+    judged: Judged
+    steps: Sequence[Step]
+    happened: Collection[Change]
+    timeline: str
+    picture: str
+    has_restart: bool = False
+    has_return: bool = False
+
+
+class Finding(NamedTuple):
+    """A problem, with the smallest variation that shows it."""
+
+    problem: Problem
+    variation: Variation
+    sentence: str
+    timeline: str
+    picture: str
+
+    @property
+    def name(self) -> str:
+        """The variation as users write it."""
+        return name_of(self.variation)
+
+
+class Explored(NamedTuple):
+    """What the variations of one test showed."""
+
+    findings: list[Finding]
+    tried: int
+    left: int  # for which there was no time
+    notes: list[str]
+
+
+Run = Callable[[Variation], Ran]
+"""Runs the test once with these changes."""
+
+
+class Explorer:
+    """Tries the variations of one test."""
+
+    def __init__(
+        self,
+        run: Run,
+        has_time: Callable[[], bool],
+        *,
+        seed: int = 0,
+        first: Sequence[Variation] = (),
+        threads: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``first`` are the variations that failed the last time; ``threads`` tells whether handlers may run
+        on other threads.
+        """
+        self._run = run
+        self._has_time = has_time
+        self._seed = seed
+        self._first = first
+        self._threads = threads
+        self._findings: dict[str, Finding] = {}
+        self._tried: dict[Variation, Ran] = {}
+
+    def explore(self, baseline: Ran) -> Explored:
+        """Try all single changes, then pairs, as long as there is time."""
+        known = self._begin(baseline)
+        notes: list[str] = []
+        singles = self._singles(baseline, notes)
+        planned = [variation for variation in self._first if set(variation) <= set(singles)]
+        planned += [(change,) for change in singles if (change,) not in planned]
+        left = self._try_all(planned, baseline, known)
+        if not left:
+            left = self._try_all(self._pairs(baseline), baseline, known)
+        return Explored(list(self._findings.values()), len(self._tried), left, notes)
+
+    def _begin(self, baseline: Ran) -> set[str]:
+        """What shows without a change; the kinds of these problems."""
+        for problem in baseline.judged.problems:
+            self._find(problem, (), baseline)
+        return {problem.kind for problem in baseline.judged.problems}
+
+    def only(self, variation: Variation, baseline: Ran) -> Explored:
+        """Try this variation and no other."""
+        known = self._begin(baseline)
+        self._try_all([variation], baseline, known)
+        missed = [change.name for change in variation if change not in self._tried[variation].happened]
+        notes = [f"the test has no step for {name}" for name in missed]
+        return Explored(list(self._findings.values()), 1, 0, notes)
+
+    def _try_all(self, planned: Sequence[Variation], baseline: Ran, known: set[str]) -> int:
+        """Try these; return for how many there was no time."""
+        for count, variation in enumerate(planned):
+            if not self._has_time():
+                return len(planned) - count
+            ran = self._tried[variation] = self._run(variation)
+            self._find_news(variation, ran, known)
+        return 0
+
+    def _find_news(self, variation: Variation, ran: Ran, known: set[str]) -> None:
+        """One finding for a variation: what else it shows has the same cause."""
+        news = [problem for problem in ran.judged.problems if problem.kind not in known]
+        if news and not any(problem.kind in self._findings for problem in news):
+            self._find(news[0], variation, ran)
+
+    def _find(self, problem: Problem, variation: Variation, ran: Ran) -> None:
+        if problem.kind not in self._findings:
+            self._findings[problem.kind] = Finding(
+                problem, variation, told(problem, variation, ran.steps), ran.timeline, ran.picture
+            )
+
+    def _singles(self, baseline: Ran, notes: list[str]) -> list[Change]:
+        possible = [
+            Change(step.name, way)
+            for step in baseline.steps
+            for way in ways_of(step)
+            if _is_possible(step, way, baseline)
+        ]
+        if any(change.way.needs_threads for change in possible) and not self._threads():
+            notes += _why_not_together(baseline)
+            possible = [change for change in possible if not change.way.needs_threads]
+        return sorted(possible, key=lambda change: WAYS.index(change.way))
+
+    def _pairs(self, baseline: Ran) -> list[Variation]:
+        """Pairs of changes that made a difference and did no harm, the most suspicious first."""
+        harmless = [
+            variation[0]
+            for variation, ran in self._tried.items()
+            if len(variation) == 1 and not ran.judged.problems and ran.judged[1:] != baseline.judged[1:]
+        ]
+        pairs: list[Variation] = [pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step]
+        return sorted(pairs, key=self._suspicion)[:PAIRS_MAX]
+
+    def _suspicion(self, pair: Variation) -> tuple[int, int]:
+        """The fewer of the usual suspects, the later; else in an order that only the seed decides."""
+        unsuspected = sum(change.way.name not in SUSPECTS for change in pair)
+        return unsuspected, crc32(f"{self._seed} {name_of(pair)}".encode())
+
+
+def _why_not_together(baseline: Ran) -> list[str]:
+    """Without webhooks, nobody has looked; a note would be about something else."""
+    return [NO_THREADS] if any(step.kind == WEBHOOK for step in baseline.steps) else []
+
+
+def _is_possible(step: Step, way: Way, baseline: Ran) -> bool:
+    if step.kind == DEED and way.name == "restarted":
+        return baseline.has_restart
+    return not way.needs_return or (baseline.has_return and bool(step.about.get("returns")))
+
+
+def told(problem: Problem, variation: Variation, steps: Sequence[Step]) -> str:
+    """A finding in one sentence: what went otherwise, and what the shop made of it."""
+    if not variation:
+        return f"as it is: {problem.sentence}"
+    labels = {step.name: step.label for step in steps}
+    changes = [change.way.sentence.format(step=labels.get(change.step, change.step)) for change in variation]
+    return f"{', and '.join(changes)}: {problem.sentence}"

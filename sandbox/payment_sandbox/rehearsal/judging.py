@@ -1,0 +1,179 @@
+"""Judges one run of a test at rest: retries made, jobs run, and all that was due has happened."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.masking import MASK
+from payment_sandbox.operations.review import HINT, review
+from payment_sandbox.operations.review.payments import lapsed_authorizations
+from payment_sandbox.projects.project import Project
+from payment_sandbox.rehearsal.books import (
+    BookEntry,
+    Books,
+    Problem,
+    compare,
+    euros,
+    missed,
+    truths_of,
+    unpaid,
+)
+from payment_sandbox.rehearsal.stage import RehearsedStage
+from payment_sandbox.rehearsal.steps import CALLS, PRESS
+from payment_sandbox.rehearsal.ways import AT_ONCE, Change
+
+SOON: Final = timedelta(days=1)
+HORIZON: Final = timedelta(days=40)
+MOMENT: Final = timedelta(seconds=1)
+KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
+WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipped")
+A_FEW_DAYS: Final = "three-days"
+UNANSWERED: Final = "HOOK-09"
+EARLY: Final = "early"
+LESS_TELLING: Final = ("invariant", "review", "test")
+CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
+UNRELATED: Final = frozenset({"CAP-03", "CAP-04", "SET-31", "SET-12", "HOOK-03", "SCN-02"})
+"""Findings of the review that say nothing about the variation."""
+
+Advance = Callable[[datetime], Any]
+"""Advances the project's clock to a time, webhooks and jobs included."""
+
+
+class Judged(NamedTuple):
+    """What a run showed; ``moved`` is what was received, refunded and shipped in all, in cents."""
+
+    problems: list[Problem]
+    trace: tuple[str, ...]
+    state: tuple[Any, ...]
+    moved: tuple[int, int, int] = (0, 0, 0)
+
+
+def rest(
+    project: Project, stage: RehearsedStage, advance: Advance, tell: Callable[[], list[BookEntry]]
+) -> list[Problem]:
+    """Let everything happen that is still due; return the payments that the shop missed on the way."""
+    epoch = project.epoch
+    epoch.jobs.skips_quiet_times = True
+    ends = [
+        attempt.authorization.expires_at - MOMENT
+        for order in epoch.store.orders_newest_first()
+        for attempt in order.transactions
+        if attempt.authorization is not None and not attempt.authorization.is_over
+    ]
+    now = project.now()
+    advance(max(now, min([now + SOON, *ends])))
+    stage.end()
+    found = missed(tell(), truths_of(project))
+    advance(project.now() + HORIZON)
+    return found
+
+
+def read_books(books: Books | None) -> tuple[list[BookEntry], list[Problem]]:
+    """What the shop believes; an assertion that fails while it tells is a problem."""
+    if books is None:
+        return [], []
+    try:
+        return [BookEntry.read(entry) for entry in books()], []
+    except AssertionError as wrong:
+        return [], [Problem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
+
+
+def judge(
+    project: Project,
+    stage: RehearsedStage,
+    advance: Advance,
+    books: Books | None,
+    *,
+    changes: Sequence[Change] = (),
+    failure: str | None = None,
+    baseline: Judged | None = None,
+) -> Judged:
+    """Judge a run.
+
+    ``failure`` is that of the test, ``baseline`` is the run of the test as it is.
+    """
+    problems = []
+    if failure is not None and all(change.way.ends == AT_ONCE for change in changes):
+        problems.append(Problem("test", f"the test fails: {failure}"))
+    stage.rest()
+    problems += _reviewed(project, changes)  # of two orders, one may have expired later
+    problems += _lapsed_early(project, changes)
+    problems += unpaid(read_books(books)[0], truths_of(project))
+    problems += rest(project, stage, advance, lambda: read_books(books)[0])
+    entries, invariants = read_books(books)
+    problems += invariants
+    if books is not None and not invariants:
+        problems += compare(entries, truths_of(project))
+    problems += _reviewed(project, changes)
+    problems += _seen(project, stage)
+    moved = _moved(project, entries)
+    if baseline is not None and all(change.step.startswith(PRESS) for change in changes):
+        problems += _moved_more(moved, baseline.moved)
+    trace = tuple(f"{step.name} {step.label}" for step in stage.steps)
+    return Judged(_each_once(problems), trace, _state(project, entries), moved)
+
+
+def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:
+    truths = truths_of(project).values()
+    return (
+        sum(truth.received for truth in truths),
+        sum(truth.refunded for truth in truths),
+        sum(entry.shipped for entry in entries),
+    )
+
+
+def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[Problem]:
+    """Submitting a form twice must not move more money or goods than submitting it once."""
+    for kind, what, now, once in zip(KINDS_MOVED, WHAT_MOVED, moved, before, strict=True):
+        if now > once:
+            yield Problem(kind, f"{euros(now)} {what} instead of {euros(once)}")
+
+
+def _seen(project: Project, stage: RehearsedStage) -> Iterator[Problem]:
+    """What shows in calls and answers, whatever the books say."""
+    for call in stage.waited_forever:
+        yield Problem("waits", f"the shop waits for ever for {call}: the call has no time limit")
+    deliveries = project.epoch.store.deliveries()
+    answers = [attempt.reply.body for delivery in deliveries for attempt in delivery.attempts]
+    if any(MASK in answer for answer in answers):  # they were masked when they came
+        yield Problem("secret", "the shop's answer to a webhook contains a key, a card number or a CVC")
+
+
+def told_secrets(project: Project, texts: Iterable[str]) -> list[Problem]:
+    """Secrets in what the shop logs or prints."""
+    if all(project.masking.text(text) == text for text in texts):
+        return []
+    return [Problem("secret", "the shop's log or output contains a key, a card number or a CVC")]
+
+
+def _lapsed_early(project: Project, changes: Sequence[Change]) -> list[Problem]:
+    """An authorization that ran out while the test still went on, though only a few days passed."""
+    orders = {order.id: str(order.status) for order in project.epoch.store.orders_newest_first()}
+    is_lapsed = bool(lapsed_authorizations(project.epoch, orders))
+    if not is_lapsed or [change.way.name for change in changes] != [A_FEW_DAYS]:
+        return []
+    return [
+        Problem("lapsed", "the authorization ran out before the shop shipped, so nothing can be captured")
+    ]
+
+
+def _reviewed(project: Project, changes: Sequence[Change]) -> list[Problem]:
+    kinds = {change.step.partition(":")[0] for change in changes if change.way.name != EARLY}
+    excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
+    excused |= CREATED_TWICE if PRESS in kinds else set()  # by the customer, not by the shop
+    return [
+        Problem(f"review {finding.rule}", finding.problem)
+        for finding in review(project.epoch)
+        if finding.kind != HINT and finding.rule not in UNRELATED | excused
+    ]
+
+
+def _each_once(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems with money and goods first: they say what a mistake costs."""
+    found = {problem.kind: problem for problem in problems}.values()
+    return sorted(found, key=lambda problem: problem.kind.startswith(LESS_TELLING))
+
+
+def _state(project: Project, entries: Iterable[BookEntry]) -> tuple[Any, ...]:
+    truths = truths_of(project).values()
+    return (tuple(sorted(map(repr, entries))), tuple(truth[1:] for truth in truths))

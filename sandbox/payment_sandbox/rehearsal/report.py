@@ -1,0 +1,59 @@
+"""The report of a rehearsal: one HTML file for people, or JSON for programs."""
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+JSON: Final = ".json"
+
+STYLE: Final = """
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.1rem; margin-top: 2.5rem; }
+pre { background: #f2f5f4; overflow-x: auto; padding: 0.75rem; font-size: 0.8rem; }
+code { background: #f2f5f4; } .test { color: #4d5c5a; } svg { max-width: 100%; height: auto; }
+"""
+
+Tests = Sequence[Mapping[str, Any]]
+"""The rehearsed tests: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
+
+
+def write(path: Path, tests: Tests) -> None:
+    """Write the report of a rehearsal, whole or not at all."""
+    text = json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+
+
+def html(tests: Tests) -> str:
+    """The report as a page without scripts."""
+    findings = [(test, finding) for test in tests for finding in test["findings"]]
+    head = (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Payment rehearsal</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
+    )
+    return "\n".join(
+        [head, "<h1>Payment rehearsal</h1>", f"<p>{summary(tests)}</p>"]
+        + [_finding(test, finding) for test, finding in findings]
+        + ["</body></html>"]
+    )
+
+
+def summary(tests: Tests) -> str:
+    """The rehearsal in one line."""
+    variations = sum(test["variations"] for test in tests)
+    left = sum(test["left"] for test in tests)
+    findings = sum(len(test["findings"]) for test in tests)
+    no_time = f", no time for {left} more" if left else ""
+    return f"{len(tests)} tests rehearsed in {variations} variations{no_time}: {findings or 'no'} findings"
+
+
+def _finding(test: Mapping[str, Any], finding: Mapping[str, str]) -> str:
+    again = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
+    return (
+        f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}</p>{again}"
+        f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
+    )

@@ -1,0 +1,160 @@
+"""One run of a test on stage: its steps are recorded, and those that are to go otherwise do."""
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import Barrier, BrokenBarrierError
+from typing import TYPE_CHECKING, Any, Final
+
+from payment_sandbox.operations.happenings import short_path
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.stage import Do
+from payment_sandbox.rehearsal.deeds import DEEDS, Scene, others
+from payment_sandbox.rehearsal.steps import ATTEMPT, DEED, PRESS, READ, WEBHOOK, Recorder, Step, kind_of_call
+from payment_sandbox.rehearsal.ways import Change, Way
+from payment_sandbox.scenarios.model import Subject
+
+if TYPE_CHECKING:
+    from payment_sandbox.projects.project import Project
+
+FIRST: Final = 1  # the number of a webhook's first attempt
+TOGETHER: Final = "together"
+NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
+MEETING_SECONDS: Final = 0.15
+RUNS_REHEARSED: Final = 1  # of a job, whose later runs are alike
+
+Visit = Callable[[Order, int], None]
+"""Opens the return page of an order, in some tabs."""
+
+
+class RehearsedStage:
+    """The stage of one run."""
+
+    def __init__(
+        self,
+        project: "Project",
+        changes: Sequence[Change] = (),
+        *,
+        elsewhere: bool = False,
+        visit: Visit | None = None,
+        restart: Callable[[], None] | None = None,
+    ) -> None:
+        """With ``elsewhere``, webhooks are handled on other threads than the test's."""
+        self.project = project
+        self.happened: list[Change] = []
+        self.waited_forever: list[str] = []
+        self.visit = visit
+        self.restart = restart
+        self._recorder = Recorder()
+        self._ways = {change.step: change for change in changes}
+        self.is_elsewhere = elsewhere
+        self._is_on = True
+        self._is_resting = False
+        self._meeting: Barrier | None = None
+        self._is_acting = False  # somebody does something else than the test asked for
+
+    @property
+    def steps(self) -> list[Step]:
+        """What happened so far."""
+        return list(self._recorder.steps)
+
+    def rest(self) -> None:
+        """The test has ended: from now on, only what the shop's jobs read are steps."""
+        self._is_resting = True
+
+    def end(self) -> None:
+        """Record no more steps, and change nothing any more."""
+        self._is_on = False
+
+    # What the project asks
+
+    def call(self, method: str, path: str) -> Mapping[str, Any]:
+        """The fault of a call of the shop."""
+        self._meet()
+        label = f"the shop's {method} {short_path(path)}"
+        way = self._way(kind_of_call(method, path), label, method=method, path=path)
+        return way.effect if way is not None else {}
+
+    def webhook(self, delivery: Delivery) -> Mapping[str, Any]:
+        """What happens to an attempt; only first attempts are steps."""
+        if delivery.next_number > FIRST or delivery.postponed:
+            return {}
+        label = f"the webhook of {delivery.status!r}"
+        way = self._way(WEBHOOK, label, status=delivery.status, order_id=delivery.order_id)
+        self._expect_two(way)
+        return way.effect if way is not None else {}
+
+    def act(self, order_id: str, action: Action, do: Do) -> Order:
+        """What somebody does instead of acting so."""
+        if not self._is_on or self._is_resting or self._is_acting:
+            return do(action)
+        order = self.project.find_order(order_id)
+        attempt = order.last_transaction
+        way = self._way(
+            DEED,
+            NAMES.get(action.name, f"what the {action.actor} does ({action.action})"),
+            actor=action.actor,
+            action=action.action,
+            order_id=order_id,
+            hosted=order.is_hosted,
+            returns=order.return_url is not None,
+            others=len(others(self.project, order)),
+            authorizes=attempt is not None and attempt.capture_mode is not None,
+        )
+        if way is None:
+            return do(action)
+        scene = Scene(self.project, order_id, action, do, self.visit, self.restart)
+        self._is_acting = True
+        try:
+            return DEEDS[way.name](scene)
+        finally:
+            self._is_acting = False
+
+    def decide(self, subject: Subject) -> Mapping[str, Any] | None:
+        """What the service decides for an attempt or a refund."""
+        methods = ", ".join(sorted(subject.methods))
+        way = self._way(
+            ATTEMPT,
+            "the refund" if subject.is_refund else f"the {methods} payment",
+            outcome_keys=subject.outcome_keys,
+            screenings=subject.screenings,
+            refund=subject.is_refund,
+        )
+        return way.effect if way is not None else None
+
+    def waits_forever(self, method: str, path: str) -> None:
+        """A call without a time limit got no answer."""
+        self.waited_forever.append(f"{method} {short_path(path)}")
+
+    # What the shop's watcher asks
+
+    def press(self, method: str, path: str) -> Way | None:
+        """The test submits a form of the shop: the way in which that goes, if it goes otherwise."""
+        way = self._way(PRESS, f"the form {path}", method=method, path=path)
+        self._expect_two(way)
+        return way
+
+    def _expect_two(self, way: Way | None) -> None:
+        if way is not None and way.name == TOGETHER:
+            self._meeting = Barrier(2, timeout=MEETING_SECONDS)
+
+    def _meet(self) -> None:
+        """Let two handlers that run at the same moment make their calls together, unless one is held up."""
+        meeting = self._meeting
+        if meeting is not None:
+            try:
+                meeting.wait()
+            except BrokenBarrierError:
+                self._meeting = None
+
+    def _way(self, kind: str, label: str, **about: Any) -> Way | None:
+        job = self.project.epoch.jobs.running
+        is_over = not self._is_on or (self._is_resting and (job is None or kind != READ))
+        if is_over or (job is not None and job.runs > RUNS_REHEARSED):
+            return None
+        step = self._recorder.record(kind, label, **about)
+        change = self._ways.get(step.name)
+        if change is None or not change.way.applies(step):
+            return None
+        self.happened.append(change)
+        return change.way

@@ -1,0 +1,266 @@
+"""Rehearses a test under pytest: runs it as it is, then in its variations, and reports what was found."""
+
+from collections.abc import Generator
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Final
+from zlib import crc32
+
+import pytest
+from _pytest import runner  # as plugins that run tests again do
+
+from payment_sandbox.operations.history import history
+from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
+from payment_sandbox.rehearsal.judging import Judged, judge, told_secrets
+from payment_sandbox.rehearsal.stage import RehearsedStage
+from payment_sandbox.rehearsal.steps import WEBHOOK
+from payment_sandbox.rehearsal.ways import parse_change
+from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
+from payment_sandbox.testing import options
+from payment_sandbox.testing.findings import tell
+from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.shops.pressing import set_pressed
+from payment_sandbox.web.pictures.sequence import sequence
+from payment_sandbox.web.pictures.svg import svg
+
+BOOKS: Final = "payment_books"
+RESTART: Final = "payment_shop_restart"
+NOT_JUDGED: Final = Judged([], (), ())
+
+
+class OneRun:
+    """One run of a test: its project comes on stage when the fixture makes it."""
+
+    def __init__(
+        self,
+        item: pytest.Item,
+        variation: Variation = (),
+        *,
+        elsewhere: bool = False,
+        baseline: Judged | None = None,
+    ) -> None:
+        self.variation = variation
+        self._baseline = baseline
+        self._item = item
+        self.judged: Judged | None = None
+        self.timeline = self.picture = ""
+        self._elsewhere = elsewhere
+        self._project: PaymentSandbox | None = None
+        self._stage: RehearsedStage | None = None
+        self._has_restart = self._has_return = False
+
+    def attach(self, project: PaymentSandbox) -> None:
+        """Put the test's project on stage; further ones of the same test stay off."""
+        server = project.server.in_process
+        found = server.registry.find(project.api_key) if server is not None else None
+        if found is None or self._stage is not None:
+            return
+        self._project = project
+        self._stage = RehearsedStage(
+            found, self.variation, elsewhere=self._elsewhere, visit=self._visit, restart=self._restarted
+        )
+        found.epoch.stage = self._stage
+        set_pressed(self._pressed)
+
+    def ended(self, failure: BaseException | None) -> None:
+        """The test has ended: judge what is left."""
+        set_pressed(None)
+        self._has_restart = self._fixture(RESTART) is not None
+        project, stage = self._project, self._stage
+        if project is None or stage is None:
+            return
+        self._has_return = project.application is not None
+        self.judged = judge(
+            stage.project,
+            stage,
+            lambda until: _advance(project, until),
+            self._fixture(BOOKS),
+            changes=self.variation,
+            failure=None if failure is None else f"{type(failure).__name__}: {failure}".partition("\n")[0],
+            baseline=self._baseline,
+        )
+        if self.judged.problems:
+            self.timeline = project.timeline()
+            self.picture = svg(sequence(history(stage.project.epoch)), is_file=True)
+
+    def read(self, report: pytest.TestReport) -> None:
+        """Look for secrets in what was logged and printed."""
+        if self.judged is not None and self._stage is not None:
+            texts = [text for name, text in report.sections if name.startswith("Captured")]
+            self.judged.problems.extend(told_secrets(self._stage.project, texts))
+
+    @property
+    def ran(self) -> Ran:
+        """What the run showed."""
+        stage = self._stage
+        if stage is None or self.judged is None:
+            return Ran(NOT_JUDGED, [], [], "", "")
+        return Ran(
+            self.judged,
+            stage.steps,
+            stage.happened,
+            self.timeline,
+            self.picture,
+            has_restart=self._has_restart,
+            has_return=self._has_return,
+        )
+
+    def _pressed(self, method: str, path: str) -> str | None:
+        way = self._stage.press(method, path) if self._stage is not None else None
+        return way.name if way is not None else None
+
+    def _visit(self, order: Any, tabs: int) -> None:
+        if self._project is not None and self._project.application is not None:
+            with suppress(Exception):  # what the page makes of it is in the books
+                self._project.browser(self._project.application).returns(order.id, tabs)
+
+    def _restarted(self) -> None:
+        restart = self._fixture(RESTART)
+        if restart is not None:
+            restart()
+
+    def _fixture(self, name: str) -> Any:
+        return getattr(self._item, "funcargs", {}).get(name)
+
+
+def _advance(project: PaymentSandbox, until: datetime) -> None:
+    with suppress(Exception):  # what a handler raises for the test, which has ended
+        project.clock.advance(to=until, timeout_seconds=20)
+
+
+RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
+
+
+class Rehearsal:
+    """The rehearsal of a test run."""
+
+    def __init__(self, config: pytest.Config, *, budget_seconds: float, only: Variation = ()) -> None:
+        self._config = config
+        self._until_seconds = monotonic_seconds() + budget_seconds
+        self._only = only
+        self._left_items = 0
+        self.clock = f"frozen@{wall_now().isoformat()}"
+
+    def expect(self, count: int) -> None:
+        """The budget is shared by this many tests."""
+        self._left_items = max(1, count)
+
+    def run(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        """Run a test as it is and in its variations, and report it once."""
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        reports, ran = _once(item, OneRun(item))
+        failed = any(report.failed for report in reports)
+        explored = None
+        if not failed and ran.steps:
+            explored = self._explored(item, ran)
+        self._left_items -= 1
+        reports += _end_shared(item, nextitem)
+        for report in reports:
+            if explored is not None and report.when == "call":
+                tell(report, explored, item)
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _explored(self, item: pytest.Item, baseline: Ran) -> Explored:
+        now = monotonic_seconds()
+        until_seconds = now + max(0.0, self._until_seconds - now) / max(1, self._left_items)
+        explorer = Explorer(
+            lambda variation: _once(item, OneRun(item, variation, baseline=baseline.judged))[1],
+            lambda: monotonic_seconds() < until_seconds,
+            seed=crc32(item.nodeid.encode()),
+            first=self._failed_before(item),
+            threads=lambda: _works_elsewhere(item, baseline),
+        )
+        if self._only:
+            return explorer.only(self._only, baseline)
+        explored = explorer.explore(baseline)
+        self._remember(item, explored)
+        return explored
+
+    def _failed_before(self, item: pytest.Item) -> list[Variation]:
+        cache = getattr(self._config, "cache", None)
+        known = cache.get(f"payment-rehearsal/{crc32(item.nodeid.encode())}", []) if cache is not None else []
+        found = []
+        for text in known:
+            with suppress(ValueError):  # of another release
+                found.append(parse_variation(text))
+        return found
+
+    def _remember(self, item: pytest.Item, explored: Explored) -> None:
+        cache = getattr(self._config, "cache", None)
+        if cache is not None:
+            names = [finding.name for finding in explored.findings if finding.variation]
+            cache.set(f"payment-rehearsal/{crc32(item.nodeid.encode())}", names)
+
+
+def prepared(session: pytest.Session) -> Rehearsal:
+    """The rehearsal that the options ask for.
+
+    Raises:
+        pytest.UsageError: the variation is none.
+    """
+    asked = session.config.getoption("payment_rehearse_only")
+    try:
+        only = parse_variation(asked) if asked else ()
+    except ValueError as wrong:
+        raise pytest.UsageError(f"--payment-rehearse-only: {wrong}") from None
+    rehearsal = Rehearsal(session.config, budget_seconds=options.rehearsal_seconds(session.config), only=only)
+    workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
+    rehearsal.expect(sum(options.is_rehearsed(item) for item in session.items) // workers)
+    return rehearsal
+
+
+def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Judge a run once the test has ended, whether it passed or not."""
+    run = item.stash.get(RUN, None)
+    try:
+        outcome = yield
+    except BaseException as failure:
+        if run is not None and not isinstance(failure, KeyboardInterrupt):
+            run.ended(failure)
+        raise
+    if run is not None:
+        run.ended(None)
+    return outcome
+
+
+def parse_variation(text: str) -> Variation:
+    """Read ``webhook:2:twice+deed:1:cancels``.
+
+    Raises:
+        ValueError: a change is none.
+    """
+    return tuple(parse_change(part) for part in text.split("+"))
+
+
+def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:
+    """Run a test once, with fixtures of its own; what it shares with others stays."""
+    item.stash[RUN] = run
+    initialize: Any = getattr(item, "_initrequest", None)
+    if initialize is not None:
+        initialize()
+    reports = [runner.call_and_report(item, "setup", log=False)]
+    if reports[0].passed:
+        reports.append(runner.call_and_report(item, "call", log=False))
+        run.read(reports[-1])
+    parent: Any = item.parent
+    reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))
+    return reports, run.ran
+
+
+def _end_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+    """End the fixtures that no later test needs; a report if that fails."""
+    teardown = runner.CallInfo.from_call(
+        lambda: item.session._setupstate.teardown_exact(nextitem), when="teardown"
+    )
+    if teardown.excinfo is None:
+        return []
+    return [item.ihook.pytest_runtest_makereport(item=item, call=teardown)]
+
+
+def _works_elsewhere(item: pytest.Item, baseline: Ran) -> bool:
+    """Whether the shop's handlers work on other threads than the test's; without webhooks, who knows."""
+    if not any(step.kind == WEBHOOK for step in baseline.steps):
+        return False
+    reports, ran = _once(item, OneRun(item, elsewhere=True))
+    return not any(report.failed for report in reports) and ran.judged == baseline.judged

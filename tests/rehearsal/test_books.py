@@ -1,0 +1,95 @@
+"""What a shop believes is held against what the service knows."""
+
+from typing import Any
+
+import pytest
+
+from payment_sandbox.rehearsal.books import BookEntry, Truth, compare, missed, unpaid
+
+
+def entry(**fields: Any) -> BookEntry:
+    """What a shop believes of a purchase for 10 euros."""
+    return BookEntry(**{"purchase": "S-1", "orders": ["a", "b"], "amount": 1000, "paid": 1000, **fields})
+
+
+def truth(order_id: str = "a", **fields: Any) -> Truth:
+    """What the service knows of an order: paid, unless something else is said."""
+    known = {"status": "completed", "received": 1000, "authorized": 0, "capturable": False, "refunded": 0}
+    return Truth(order_id, **{**known, **fields})
+
+
+def kinds(entries: list[BookEntry], *truths: Truth) -> list[str]:
+    """The kinds of problems."""
+    return [problem.kind for problem in compare(entries, {truth.order_id: truth for truth in truths})]
+
+
+@pytest.mark.parametrize(
+    ("believed", "known"),
+    [
+        ({}, {}),
+        ({"paid": 0}, {"received": 0}),
+        ({"shipped": 1000}, {}),
+        ({"shipped": 600}, {"received": 600, "authorized": 1000}),
+        ({"refunded": 400}, {"refunded": 400}),
+        ({}, {"received": 0, "authorized": 1000}),
+        ({"paid": 0, "cancelled": True}, {"received": 0, "authorized": 1000}),
+        ({"cancelled": True, "refunded": 1000}, {"refunded": 1000}),
+        ({"amount": 0, "shipped": 900}, {}),
+    ],
+)
+def test_books_that_agree(believed: dict[str, Any], known: dict[str, Any]) -> None:
+    """Nothing is wrong, as far as it can be told."""
+    assert kinds([entry(**believed)], truth(**known)) == []
+
+
+@pytest.mark.parametrize(
+    ("believed", "known", "kind", "words"),
+    [
+        ({"shipped": 1000}, {"received": 600}, "shipped-unpaid", "10.00 EUR were shipped, and only 6.00 EUR"),
+        ({"shipped": 1000}, {"received": 0, "authorized": 1000}, "shipped-unpaid", "nothing was received"),
+        ({"shipped": 2000}, {"received": 2000}, "shipped-twice", "but only 10.00 EUR were bought"),
+        ({}, {"received": 0}, "paid-for-nothing", "nobody paid"),
+        ({"paid": 0}, {}, "payment-missed", "paid 10.00 EUR, but the shop does not call it paid"),
+        ({"refunded": 5}, {"refunded": 4}, "refunds-differ", "refunded 0.05 EUR, but the customer got 0.04"),
+        ({"cancelled": True}, {}, "cancelled-but-kept", "but keeps 10.00 EUR"),
+    ],
+)
+def test_books_that_differ(believed: dict[str, Any], known: dict[str, Any], kind: str, words: str) -> None:
+    """Each in a sentence about its effect."""
+    (problem,) = compare([entry(**believed)], {"a": truth(**known)})
+    assert (problem.kind, words in problem.sentence) == (kind, True), problem
+
+
+def test_a_purchase_that_is_paid_twice() -> None:
+    """With two of its orders."""
+    assert kinds([entry()], truth("a"), truth("b")) == ["paid-twice"]
+    assert kinds([entry(refunded=1000)], truth("a"), truth("b", refunded=1000)) == []
+    reserved = truth("b", received=0, authorized=1000, capturable=True)
+    assert kinds([entry()], truth("a"), reserved) == ["paid-twice"]
+
+
+def test_money_for_an_order_that_the_shop_does_not_know() -> None:
+    """It was created, and the response was lost."""
+    assert kinds([], truth()) == ["unknown-money"]
+    assert kinds([], truth(received=0)) == []
+
+
+def test_an_authorization_that_the_shop_does_not_know() -> None:
+    """It is missed while it can still be captured."""
+    authorized = {"a": truth(received=0, authorized=1000, capturable=True)}
+    assert [problem.kind for problem in missed([entry(paid=0)], authorized)] == ["payment-missed"]
+    assert missed([entry()], authorized) == []
+    assert unpaid([entry()], authorized) == []
+    assert [problem.kind for problem in unpaid([entry()], {"a": truth(received=0)})] == ["paid-for-nothing"]
+
+
+@pytest.mark.parametrize("wrong", ["S-1", {"purchase": "S-1"}, {"purchase": "S-1", "orders": [], "payed": 5}])
+def test_an_entry_has_known_fields(wrong: Any) -> None:
+    """Others are refused, with those that there are."""
+    with pytest.raises(ValueError, match="payment_books tells entries with purchase, orders, amount, paid"):
+        BookEntry.read(wrong)
+
+
+def test_an_entry_can_be_a_mapping() -> None:
+    """Then nothing has to be imported."""
+    assert BookEntry.read({"purchase": "S-1", "orders": ["a"]}) == BookEntry("S-1", ["a"])

@@ -1,0 +1,233 @@
+"""A merchant's suite is rehearsed: each test runs again with one thing changed at a time."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payment_sandbox.rehearsal.ways import WAYS, parse_change
+from payment_sandbox.web.docs.library import written
+from tests.support.suites import passed, suite
+
+BOOKS = """
+from payment_sandbox import BookEntry
+
+
+@pytest.fixture
+def shop(payment_sandbox):
+    app = Flask("shop")
+    app.paid, app.mails = {}, []
+
+    @app.post("/buy")
+    def buy():
+        url = f"{payment_sandbox.base_url}/v1/orders/"
+        order = payment_sandbox.session.post(url, json=ORDER, timeout=5).json()
+        app.paid[order["id"]] = 0
+        return order["id"]
+
+    @app.post("/webhook")
+    def webhook():
+        look(request.json["order_id"])
+        return "", 204
+
+    def look(order_id):
+        is_news = not app.paid.get(order_id)
+        order = payment_sandbox.session.get(
+            f"{payment_sandbox.base_url}/v1/orders/{order_id}/", timeout=5
+        )
+        if order.status_code != 200:
+            raise RuntimeError(order.text)
+        if order.json()["status"] == "completed":
+            app.paid[order_id] = 1295
+            if is_news:
+                app.mails.append(order_id)
+
+    payment_sandbox.deliver_to(app)
+    payment_sandbox.every("PT1H", lambda: [look(order_id) for order_id, paid in app.paid.items() if not paid])
+    return app
+
+
+@pytest.fixture
+def payment_books(shop):
+    def entries():
+        assert len(shop.mails) == len(set(shop.mails)), "a mail was sent twice"
+        return [BookEntry(order_id, [order_id], 1295, paid) for order_id, paid in shop.paid.items()]
+
+    return entries
+
+
+def bought(payment_sandbox, shop):
+    order_id = shop.test_client().post("/buy").text
+    payment_sandbox.act(order_id)
+    assert shop.paid[order_id]
+    return order_id
+"""
+A_SALE = """
+def test_a_sale(payment_sandbox, shop):
+    bought(payment_sandbox, shop)
+"""
+LOCKED = BOOKS.replace("        look(request", "        with lock:\n            look(request").replace(
+    "    app.paid, app.mails", "    lock = __import__('threading').Lock()\n    app.paid, app.mails"
+)
+
+
+def rehearsed(tmp_path: Path, tests: str, *options: str) -> tuple[int, dict[str, Any], str]:
+    """Rehearse a suite: its exit code, its report of one test, and what it printed."""
+    report = tmp_path / "report.json"
+    ran = suite(tmp_path, tests, "--payment-rehearse", f"--payment-rehearse-report={report}", *options)
+    assert report.exists(), ran.stdout[-3000:] + ran.stderr[-3000:]
+    tested = json.loads(report.read_text())["tests"]
+    return ran.returncode, tested[0] if tested else {}, ran.stdout
+
+
+def test_a_right_shop_passes(tmp_path: Path) -> None:
+    """Whatever is tried, and more than a little is."""
+    code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE)
+    assert (code, told["findings"]) == (0, []), printed[-3000:]
+    assert told["variations"] > 40
+    assert f"1 tests rehearsed in {told['variations']} variations: no findings" in printed
+
+
+def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> None:
+    """It names the variation and its effect; the command shows it once more."""
+    code, told, printed = rehearsed(tmp_path, BOOKS + A_SALE)
+    (finding,) = told["findings"]
+    assert (code, finding["variation"]) == (1, "webhook:1:together")
+    sentence = "the webhook of 'processing' came twice at the same moment: a mail was sent twice"
+    assert finding["sentence"] == sentence
+    assert sentence in printed
+    assert 'test_shop.py::test_a_sale" --payment-rehearse-only="webhook:1:together"' in printed
+    assert "<svg" in finding["picture"]
+    assert "is completed" in finding["timeline"]
+    again = suite(tmp_path, BOOKS + A_SALE, "--payment-rehearse-only=webhook:1:together")
+    assert (again.returncode, sentence in again.stdout) == (1, True)
+    other = suite(tmp_path, BOOKS + A_SALE, "--payment-rehearse-only=webhook:1:twice")
+    assert other.returncode == 0, other.stdout[-2000:]
+
+
+def test_two_runs_are_the_same(tmp_path: Path) -> None:
+    """In what they try, and in what they find."""
+    tests = BOOKS + A_SALE
+    runs = [rehearsed(tmp_path, tests) for _ in range(2)]
+    shown = [[(told["variations"], [one["sentence"] for one in told["findings"]])] for _, told, _ in runs]
+    assert shown[0] == shown[1]
+
+
+def test_the_budget_ends_it(tmp_path: Path) -> None:
+    """It says for how many variations there was no time."""
+    code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, "--payment-rehearse-budget=0.2s")
+    assert (code, told["left"] > 0) == (0, True)
+    assert f"no time for {told['left']} more" in printed
+
+
+def test_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    """No project, and no thread."""
+    (tmp_path / "conftest.py").write_text("""
+import threading
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def look(payment_sandbox_server):
+    before = {thread.name for thread in threading.enumerate()}
+    yield
+    left = [project.project_id for project in payment_sandbox_server.in_process.registry.all()]
+    threads = {thread.name for thread in threading.enumerate()} - before - {"courier", "deadlines"}
+    print("LEFT", len(left), sorted(threads))
+""")
+    _, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, "-s", "--payment-rehearse-budget=2s")
+    assert told["variations"] > 3
+    assert "LEFT 1 []" in printed, printed[-2000:]  # the project that every server begins with
+
+
+def test_single_tests_can_be_marked(tmp_path: Path) -> None:
+    """The others run as ever."""
+    tests = (
+        BOOKS + A_SALE + A_SALE.replace("def test_a_sale", "@pytest.mark.payment_rehearse\ndef test_marked")
+    )
+    ran = suite(tmp_path, tests)
+    assert ran.returncode == 1
+    assert "1 failed, 1 passed" in ran.stdout
+    assert "1 tests rehearsed" in ran.stdout
+
+
+def test_workers_share_the_tests(tmp_path: Path) -> None:
+    """The findings of all are summed up, and stand in one report."""
+    tests = BOOKS + A_SALE + A_SALE.replace("test_a_sale", "test_another")
+    (tmp_path / "test_shop.py").write_text("")
+    ran = suite(tmp_path, tests, "-n2", "--payment-rehearse", "--payment-rehearse-report=all.html")
+    assert "2 tests rehearsed" in ran.stdout, ran.stdout[-2000:]
+    page = (tmp_path / "all.html").read_text()
+    assert page.count("a mail was sent twice</h2>") == 2
+    assert "<svg" in page
+    assert "<script" not in page
+
+
+def test_without_books_assertions_judge(tmp_path: Path) -> None:
+    """Where they must still hold."""
+    counting = """
+def test_it_is_told_once(payment_sandbox, shop):
+    order = place(payment_sandbox)
+    payment_sandbox.act(order["id"])
+    assert shop.known == ["completed", "completed"]
+"""
+    code, told, _ = rehearsed(tmp_path, counting)
+    sentences = [finding["sentence"] for finding in told["findings"]]
+    assert code == 1
+    assert sentences[0].startswith("the webhook of 'processing' came twice: the test fails: AssertionError")
+
+
+def test_a_shop_is_restarted_where_a_fixture_says_how(tmp_path: Path) -> None:
+    """One that keeps what it knows in memory forgets it."""
+    restart = """
+@pytest.fixture
+def payment_shop_restart(shop):
+    return shop.paid.clear
+"""
+    code, told, _ = rehearsed(tmp_path, LOCKED + restart + A_SALE)
+    assert (code, [finding["variation"] for finding in told["findings"]]) == (1, ["deed:1:restarted"])
+    assert "restarted" in told["findings"][0]["sentence"]
+
+
+def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:
+    """It has to pass first; its report is the usual one."""
+    ran = suite(tmp_path, BOOKS + A_SALE + "    assert shop.paid == {}\n", "--payment-rehearse")
+    assert ran.returncode == 1
+    assert "assert {'" in ran.stdout
+    assert "rehearsed" not in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--payment-rehearse-only=webhook:2:thrice", "one of late, lost, refused, swapped, together, twice"),
+        ("--payment-rehearse-only=webhok:2:twice", "expected webhook:2:twice and the like"),
+        ("--payment-rehearse-budget=soon", "takes 60s or 10m, not 'soon'"),
+        ("--payment-rehearse-report=report.txt", "takes an .html or a .json file"),
+    ],
+)
+def test_wrong_options_are_told(tmp_path: Path, option: str, words: str) -> None:
+    """With what was expected."""
+    ran = suite(tmp_path, BOOKS + A_SALE, option)
+    assert words in ran.stdout + ran.stderr
+    assert ran.returncode != 0
+
+
+def test_a_variation_that_the_test_has_not(tmp_path: Path) -> None:
+    """Is told, or one would believe that it passed."""
+    ran = suite(tmp_path, BOOKS + A_SALE, "--payment-rehearse-only=webhook:9:twice")
+    assert "the test has no step for webhook:9:twice" in ran.stdout
+
+
+def test_suites_without_rehearsals_are_as_before(tmp_path: Path) -> None:
+    """The fixtures for it are there and do nothing."""
+    passed(suite(tmp_path, BOOKS + A_SALE + "    payment_sandbox.clock.advance('PT2H')\n"), 1)
+
+
+def test_the_page_names_every_way() -> None:
+    """By the name that users write."""
+    page = written("rehearsal")
+    assert [way.name for way in WAYS if f"`{way.name}`" not in page] == []
+    assert all(parse_change(f"{kind}:1:{way.name}") for way in WAYS for kind in way.kinds)
