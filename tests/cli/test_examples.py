@@ -16,7 +16,7 @@ from tests.support.commands import run
 from tests.support.driver import Sandbox
 
 START = "Example: payment-sandbox "
-NOT_RUN = ("serve", "listen", "watch")  # until Ctrl-C: they have tests of their own
+NOT_RUN = ("serve", "listen", "watch", "rehearse")  # until Ctrl-C, or a suite: they have tests of their own
 
 
 def all_commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:

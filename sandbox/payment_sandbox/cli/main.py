@@ -9,6 +9,7 @@ import click
 
 from payment_sandbox.cli.failing import fail
 from payment_sandbox.cli.groups import Group
+from payment_sandbox.cli.rehearse import rehearse
 from payment_sandbox.cli.remote.commands import COMMANDS
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.orders.refusals import Invalid
@@ -72,7 +73,7 @@ def completion(shell: str) -> None:
     print(kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source())
 
 
-for _command in (serve, *COMMANDS):
+for _command in (serve, rehearse, *COMMANDS):
     commands.add_command(_command)
 
 

@@ -8,7 +8,7 @@ from zlib import crc32
 from payment_sandbox.rehearsal.books import Problem
 from payment_sandbox.rehearsal.judging import Judged
 from payment_sandbox.rehearsal.steps import DEED, WEBHOOK, Step
-from payment_sandbox.rehearsal.ways import WAYS, Change, Way, ways_of
+from payment_sandbox.rehearsal.ways import WAYS, Change, Way, parse_change, ways_of
 
 PAIRS_MAX: Final = 100  # of a test
 SUSPECTS: Final = frozenset(
@@ -25,6 +25,15 @@ Variation = tuple[Change, ...]
 def name_of(variation: Variation) -> str:
     """How users write a variation: ``webhook:2:twice+deed:1:cancels``."""
     return "+".join(change.name for change in variation)
+
+
+def parse_variation(text: str) -> Variation:
+    """Read ``webhook:2:twice+deed:1:cancels``.
+
+    Raises:
+        ValueError: a change is none.
+    """
+    return tuple(parse_change(part) for part in text.split("+"))
 
 
 class Ran(NamedTuple):

@@ -113,6 +113,23 @@ def judge(
     return Judged(_each_once(problems), trace, _state(project, entries), moved)
 
 
+def judged_without_books(
+    stages: Sequence[RehearsedStage], changes: Sequence[Change], failure: str | None
+) -> Judged:
+    """Judge a run of a suite of which only the calls are seen, and whether it failed."""
+    problems = []
+    if failure is not None and all(change.way.ends == AT_ONCE for change in changes):
+        problems.append(Problem("test", f"the suite fails: {failure.partition(chr(10))[0]}"))
+    trace: list[str] = []
+    state: list[Any] = []
+    for stage in stages:
+        stage.end()
+        problems += [*_reviewed(stage.project, changes), *_seen(stage.project, stage)]
+        trace += [f"{step.name} {step.label}" for step in stage.steps]
+        state.append(_state(stage.project, ()))
+    return Judged(_each_once(problems), tuple(trace), tuple(state))
+
+
 def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:
     truths = truths_of(project).values()
     return (

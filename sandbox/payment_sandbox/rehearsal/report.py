@@ -1,10 +1,12 @@
 """The report of a rehearsal: one HTML file for people, or JSON for programs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Final
+
+from payment_sandbox.rehearsal.exploring import Explored, Finding
 
 JSON: Final = ".json"
 
@@ -17,6 +19,37 @@ code { background: #f2f5f4; } .test { color: #4d5c5a; } svg { max-width: 100%; h
 
 Tests = Sequence[Mapping[str, Any]]
 """The rehearsed tests: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
+
+
+def told(name: str, explored: Explored, again: Callable[[Finding], str]) -> dict[str, Any]:
+    """What the variations of one test showed; ``again`` is the command that plays a finding again."""
+    return {
+        "test": name,
+        "variations": explored.tried,
+        "left": explored.left,
+        "notes": explored.notes,
+        "findings": [
+            {
+                "kind": finding.problem.kind,
+                "sentence": finding.sentence,
+                "variation": finding.name,
+                "again": again(finding) if finding.variation else "",
+                "timeline": finding.timeline,
+                "picture": finding.picture,
+            }
+            for finding in explored.findings
+        ],
+    }
+
+
+def lines_of(test: Mapping[str, Any]) -> list[str]:
+    """The findings of a test for people."""
+    lines: list[str] = []
+    for finding in test["findings"]:
+        again = [f"  again: {finding['again']}"] if finding["again"] else []
+        timeline = [f"  {line}" for line in finding["timeline"].splitlines()]
+        lines += [finding["sentence"], *again, "", *timeline, ""]
+    return lines
 
 
 def write(path: Path, tests: Tests) -> None:
@@ -42,13 +75,15 @@ def html(tests: Tests) -> str:
     )
 
 
-def summary(tests: Tests) -> str:
+def summary(tests: Tests, of: str = "test") -> str:
     """The rehearsal in one line."""
     variations = sum(test["variations"] for test in tests)
     left = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
     no_time = f", no time for {left} more" if left else ""
-    return f"{len(tests)} tests rehearsed in {variations} variations{no_time}: {findings or 'no'} findings"
+    count = f"1 {of}" if len(tests) == 1 else f"{len(tests)} {of}s"
+    found = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
+    return f"{count} rehearsed in {variations} variations{no_time}: {found}"
 
 
 def _finding(test: Mapping[str, Any], finding: Mapping[str, str]) -> str:

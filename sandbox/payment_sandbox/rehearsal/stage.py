@@ -13,6 +13,7 @@ from payment_sandbox.rehearsal.deeds import DEEDS, Scene, others
 from payment_sandbox.rehearsal.steps import ATTEMPT, DEED, PRESS, READ, WEBHOOK, Recorder, Step, kind_of_call
 from payment_sandbox.rehearsal.ways import Change, Way
 from payment_sandbox.scenarios.model import Subject
+from payment_sandbox.web.event_loop import begin_waiting
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -38,14 +39,19 @@ class RehearsedStage:
         elsewhere: bool = False,
         visit: Visit | None = None,
         restart: Callable[[], None] | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
-        """With ``elsewhere``, webhooks are handled on other threads than the test's."""
+        """Stage a project; ``recorder`` numbers the steps of several projects.
+
+        With ``elsewhere``, webhooks are handled on other threads than the test's.
+        """
         self.project = project
         self.happened: list[Change] = []
         self.waited_forever: list[str] = []
         self.visit = visit
         self.restart = restart
-        self._recorder = Recorder()
+        self.has_steps = False
+        self._recorder = recorder or Recorder()
         self._ways = {change.step: change for change in changes}
         self.is_elsewhere = elsewhere
         self._is_on = True
@@ -88,6 +94,7 @@ class RehearsedStage:
         """What somebody does instead of acting so."""
         if not self._is_on or self._is_resting or self._is_acting:
             return do(action)
+        begin_waiting()  # whatever is done instead may take long
         order = self.project.find_order(order_id)
         attempt = order.last_transaction
         way = self._way(
@@ -152,6 +159,7 @@ class RehearsedStage:
         is_over = not self._is_on or (self._is_resting and (job is None or kind != READ))
         if is_over or (job is not None and job.runs > RUNS_REHEARSED):
             return None
+        self.has_steps = True
         step = self._recorder.record(kind, label, **about)
         change = self._ways.get(step.name)
         if change is None or not change.way.applies(step):

@@ -6,45 +6,24 @@ from typing import Any, Final
 
 import pytest
 
-from payment_sandbox.rehearsal.exploring import Explored, Finding
-from payment_sandbox.rehearsal.report import summary, write
+from payment_sandbox.rehearsal.exploring import Explored
+from payment_sandbox.rehearsal.report import lines_of, summary, told, write
 
 PROPERTY: Final = "payment_rehearsal"
 
 
 def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> None:
     """Note what the variations of a test showed, and fail it for findings."""
-    told: dict[str, Any] = {
-        "test": item.nodeid,
-        "variations": explored.tried,
-        "left": explored.left,
-        "notes": explored.notes,
-        "findings": [_told(finding, item) for finding in explored.findings],
-    }
-    report.user_properties.append((PROPERTY, told))
+    test = told(
+        item.nodeid,
+        explored,
+        lambda finding: f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"',
+    )
+    report.user_properties.append((PROPERTY, test))
     if explored.findings:
-        lines = [f"payment rehearsal: {summary([told])}", ""]
-        for finding in told["findings"]:
-            lines += [
-                finding["sentence"],
-                *([f"  again: {finding['again']}"] if finding["again"] else []),
-                "",
-            ]
-            lines += [*(f"  {line}" for line in finding["timeline"].splitlines()), ""]
+        lines = [f"payment rehearsal: {summary([test])}", "", *lines_of(test), *explored.notes]
         report.outcome = "failed"
-        report.longrepr = "\n".join([*lines, *explored.notes])
-
-
-def _told(finding: Finding, item: pytest.Item) -> dict[str, str]:
-    again = f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"' if finding.variation else ""
-    return {
-        "kind": finding.problem.kind,
-        "sentence": finding.sentence,
-        "variation": finding.name,
-        "again": again,
-        "timeline": finding.timeline,
-        "picture": finding.picture,
-    }
+        report.longrepr = "\n".join(lines)
 
 
 def summarize(config: pytest.Config, terminalreporter: Any) -> None:
@@ -66,5 +45,5 @@ def _rehearsed(terminalreporter: Any) -> list[dict[str, Any]]:
     """What was told of every test, also by the workers of pytest-xdist."""
     reports = [report for found in terminalreporter.stats.values() for report in found]
     properties = [each for report in reports for each in getattr(report, "user_properties", ())]
-    told = {value["test"]: value for name, value in properties if name == PROPERTY}
-    return [told[test] for test in sorted(told)]
+    tests = {value["test"]: value for name, value in properties if name == PROPERTY}
+    return [tests[name] for name in sorted(tests)]

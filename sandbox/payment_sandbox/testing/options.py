@@ -7,6 +7,9 @@ from zlib import crc32
 
 import pytest
 
+from payment_sandbox.testing import exploring_options
+from payment_sandbox.testing.exploring_options import is_rehearsed
+
 OFF, WARN, ERROR = "off", "warn", "error"
 FIXTURES = (
     "payment_sandbox",
@@ -14,7 +17,6 @@ FIXTURES = (
     "module_payment_sandbox",
     "session_payment_sandbox",
 )
-REPORTS = (".html", ".htm", ".json")
 FILES = (".yaml", ".yml", ".json")
 ASKING = ("payment_intercept", "payment_scenario", "payment_settings")  # markers that set a project up
 MARKERS = (
@@ -47,7 +49,7 @@ def add_options(parser: pytest.Parser) -> None:
         type=int,
         help="the seed of every project, for the same identifiers",
     )
-    _add_rehearsal_options(group)
+    exploring_options.add_options(parser, group)
     parser.addini(
         "payment_scenarios", "folders with scenario files, to use by name", type="paths", default=[]
     )
@@ -56,30 +58,6 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addini("payment_seed", "as --payment-seed", default="")
     parser.addini("payment_settings", "settings of every project, one per line: mode = live", type="linelist")
     parser.addini("payment_intercept", "addresses whose requests come to the sandbox", type="linelist")
-
-
-def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
-    group.addoption(
-        "--payment-rehearse",
-        action="store_true",
-        help="run every test again with one thing changed at a time",
-    )
-    group.addoption(
-        "--payment-rehearse-only",
-        metavar="VARIATION",
-        help="run the tests with this variation only, such as webhook:2:twice",
-    )
-    group.addoption(
-        "--payment-rehearse-budget",
-        metavar="SECONDS",
-        default="60s",
-        help="how long all variations may take, such as 90s or 10m (default: 60s)",
-    )
-    group.addoption(
-        "--payment-rehearse-report",
-        metavar="FILE",
-        help="write the findings of a rehearsal into this .html or .json file",
-    )
 
 
 def check_options(config: pytest.Config) -> None:
@@ -91,8 +69,7 @@ def check_options(config: pytest.Config) -> None:
     scenario_folders(config)
     suite_settings(config)
     suite_seed(config)
-    rehearsal_seconds(config)
-    _check_report(config.getoption("payment_rehearse_report"))
+    exploring_options.check_options(config)
     _checked_mode(config.getini("payment_review"))
     scenario = suite_scenario(config)
     if scenario is not None and scenario.endswith(FILES):
@@ -146,33 +123,6 @@ def suite_seed(config: pytest.Config) -> int | None:
         return int(text)
     except ValueError:
         raise pytest.UsageError(f"payment_seed takes a number, not {text!r}") from None
-
-
-def rehearsal_seconds(config: pytest.Config) -> float:
-    """How long all variations of a rehearsal may take.
-
-    Raises:
-        pytest.UsageError: it is not a time.
-    """
-    text: str = config.getoption("payment_rehearse_budget")
-    units = {"s": 1, "m": 60, "h": 3600}
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in units else (text, "s")
-    try:
-        return float(number) * units[unit]
-    except ValueError:
-        raise pytest.UsageError(f"--payment-rehearse-budget takes 60s or 10m, not {text!r}") from None
-
-
-def _check_report(name: str | None) -> None:
-    if name and Path(name).suffix not in REPORTS:
-        raise pytest.UsageError(f"--payment-rehearse-report takes an .html or a .json file, not {name!r}")
-
-
-def is_rehearsed(item: pytest.Item) -> bool:
-    """Whether a test is rehearsed, by the option or by its marker."""
-    config = item.config
-    is_asked = config.getoption("payment_rehearse") or config.getoption("payment_rehearse_only")
-    return bool(is_asked) or item.get_closest_marker("payment_rehearse") is not None
 
 
 def _value(text: str) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from payment_sandbox.testing import options, sequences
+from payment_sandbox.testing import exploring_options, options, sequences
 
 if TYPE_CHECKING:
     from payment_sandbox.testing.project import PaymentSandbox
@@ -30,6 +30,11 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in options.MARKERS:
         config.addinivalue_line("markers", line)
     options.check_options(config)
+    if exploring_options.is_covered(config) and not hasattr(config, "workerinput"):
+        from payment_sandbox.testing.coverage import CoverageOfSuite
+
+        asked = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
+        config.pluginmanager.register(CoverageOfSuite(*asked), "payment_sandbox.coverage")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -37,7 +42,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if options.needs_project(metafunc):
         metafunc.fixturenames.append("payment_sandbox")
     sequences.parametrize(metafunc)
-    if options.is_rehearsed(metafunc.definition) and "payment_sandbox" in metafunc.fixturenames:
+    if exploring_options.is_rehearsed(metafunc.definition) and "payment_sandbox" in metafunc.fixturenames:
         metafunc.fixturenames += [
             name for name in ("payment_books", "payment_shop_restart") if name not in metafunc.fixturenames
         ]
@@ -64,7 +69,7 @@ def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSand
 def _project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSandbox]":
     """A project with the settings, scenario and addresses that the test asks for."""
     settings = options.marked_settings(node)
-    if options.is_rehearsed(node):  # each run begins at the same time
+    if exploring_options.is_rehearsed(node):  # each run begins at the same time
         settings = {"clock": rehearsal_of(node.session).clock, **settings}
     with server.project(settings) as project:
         scenario = options.marked_scenario(node)
@@ -81,7 +86,7 @@ def payment_sandbox(
     """A fresh project with a frozen clock; it is deleted after the test."""
     with _project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT] = project
-        if options.is_rehearsed(request.node):
+        if exploring_options.is_rehearsed(request.node):
             rehearsal = import_module("payment_sandbox.testing.rehearsing")
             request.node.stash[rehearsal.RUN].attach(project)
         sequences.arrange(project, getattr(request.node, "callspec", None))
@@ -140,7 +145,7 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Rehearse a test, if it is asked for."""
-    if not options.is_rehearsed(item) or "payment_sandbox" not in getattr(item, "fixturenames", ()):
+    if not exploring_options.is_rehearsed(item) or "payment_sandbox" not in getattr(item, "fixturenames", ()):
         return None
     rehearsal_of(item.session).run(item, nextitem)
     return True
@@ -164,7 +169,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)
         return (yield)
-    if options.is_rehearsed(item):
+    if exploring_options.is_rehearsed(item):
         from payment_sandbox.testing.rehearsing import rehearsed_call
 
         return (yield from rehearsed_call(item))
@@ -186,6 +191,10 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
         from payment_sandbox.testing.reports import add_timeline
 
         add_timeline(report, project)
+    if report.when == "call" and project is not None and exploring_options.is_covered(item.config):
+        from payment_sandbox.testing.coverage import note
+
+        note(report, project)
     return report
 
 

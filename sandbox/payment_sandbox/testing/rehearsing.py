@@ -10,13 +10,12 @@ import pytest
 from _pytest import runner  # as plugins that run tests again do
 
 from payment_sandbox.operations.history import history
-from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
+from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation, parse_variation
 from payment_sandbox.rehearsal.judging import Judged, judge, told_secrets
 from payment_sandbox.rehearsal.stage import RehearsedStage
 from payment_sandbox.rehearsal.steps import WEBHOOK
-from payment_sandbox.rehearsal.ways import parse_change
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
-from payment_sandbox.testing import options
+from payment_sandbox.testing import exploring_options
 from payment_sandbox.testing.findings import tell
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.shops.pressing import set_pressed
@@ -204,9 +203,11 @@ def prepared(session: pytest.Session) -> Rehearsal:
         only = parse_variation(asked) if asked else ()
     except ValueError as wrong:
         raise pytest.UsageError(f"--payment-rehearse-only: {wrong}") from None
-    rehearsal = Rehearsal(session.config, budget_seconds=options.rehearsal_seconds(session.config), only=only)
+    rehearsal = Rehearsal(
+        session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
+    )
     workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))
-    rehearsal.expect(sum(options.is_rehearsed(item) for item in session.items) // workers)
+    rehearsal.expect(sum(exploring_options.is_rehearsed(item) for item in session.items) // workers)
     return rehearsal
 
 
@@ -222,15 +223,6 @@ def rehearsed_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if run is not None:
         run.ended(None)
     return outcome
-
-
-def parse_variation(text: str) -> Variation:
-    """Read ``webhook:2:twice+deed:1:cancels``.
-
-    Raises:
-        ValueError: a change is none.
-    """
-    return tuple(parse_change(part) for part in text.split("+"))
 
 
 def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]:

@@ -14,12 +14,13 @@ from payment_sandbox.projects.records import (
     JournalEntry,
     kept_headers,
 )
+from payment_sandbox.projects.stage import AS_IT_IS
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import SENT_HEADERS, Exchange, exchange
 from payment_sandbox.web.errors import RequestRefused, refused_answer, tell_refused
-from payment_sandbox.web.event_loop import catch_up_on_thread
+from payment_sandbox.web.event_loop import begin_waiting, catch_up_on_thread
 from payment_sandbox.web.guard import refuse_foreign_host
 from payment_sandbox.web.merchant.explained import explain
 from payment_sandbox.web.merchant.faults import strike_after, strike_before
@@ -41,7 +42,8 @@ def begin() -> Response | None:
     here.journal = project.epoch.journal
     here.record_id = here.journal.next_id("request")
     set_cause(here.record_id)
-    if not here.is_by_test:
+    if not here.is_by_test and project.epoch.stage is not AS_IT_IS:
+        begin_waiting()  # before the step is counted
         here.staged = project.epoch.stage.call(here.request.method, here.request.path)
     if here.request.method != "GET":
         hold_webhooks()

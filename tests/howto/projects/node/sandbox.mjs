@@ -8,6 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 const COMMAND = (process.env.SANDBOX_COMMAND ?? "payment-sandbox").split(" ");
 
 export async function startSandbox() {
+  if (process.env.SANDBOX_URL) return { url: process.env.SANDBOX_URL, stop() {} };
   const ready = join(mkdtempSync(join(tmpdir(), "sandbox-")), "ready.json");
   const [program, ...rest] = COMMAND;
   const server = spawn(program, [...rest, "serve", "--port", "0", "--ready-file", ready], {

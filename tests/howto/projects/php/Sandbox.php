@@ -35,6 +35,9 @@ final class Sandbox
 
     private static function start(): string
     {
+        if (getenv('SANDBOX_URL')) {
+            return getenv('SANDBOX_URL');
+        }
         $ready = sys_get_temp_dir() . '/sandbox-' . getmypid() . '.json';
         @unlink($ready);
         $command = getenv('SANDBOX_COMMAND') ?: 'payment-sandbox';

@@ -1,0 +1,193 @@
+"""What a suite has met: for each method, how payments ended; webhooks, refusals and scenario rules."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.methods import BY_NAME, NAMES
+from payment_sandbox.orders.authorization import Taken
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.orders.statuses import TransactionStatus
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.orders.webhooks import DROPPED_BY_SCENARIO, Delivery, DeliveryState
+from payment_sandbox.projects.project import Project
+
+METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
+
+PAID, DECLINED, CANCELLED, EXPIRED = "paid", "declined", "cancelled", "expired"
+PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH = "paid after expiry", "paid in part", "paid too much"
+AUTHORIZED, CAPTURED, CAPTURED_IN_PART = "authorized", "captured", "captured in part"
+VOIDED, LAPSED, CAPTURED_LATER = "voided", "authorization expired", "captured by itself"
+SCREENED_OUT, SCREENED_LATE = "declined by screening", "screening took time"
+REFUNDED, REFUNDED_IN_PART, REFUND_FAILED = "refunded", "refunded in part", "refund failed"
+STORED, CHARGED_AGAIN, CHARGE_FAILED = "card stored", "stored card charged", "stored card declined"
+
+WEBHOOK_WAYS: Final = (
+    "delivered",
+    "retried",
+    "failed for good",
+    "twice",
+    "lost",
+    "late",
+    "before the response",
+)
+LATE: Final = Period.parse("PT1M")
+CONTROL_RULES: Final = ("CTL-",)
+
+
+class Met(NamedTuple):
+    """One thing that a suite has met."""
+
+    group: str
+    subject: str
+    what: str
+
+
+def possible_ends(method: str) -> list[str]:
+    """How payments with a method can end."""
+    capabilities = BY_NAME[method].capabilities
+    keys = frozenset().union(*capabilities.outcomes)
+    ends = [PAID] if not capabilities.authorizes or capabilities.default_capture_mode is None else []
+    ends += [DECLINED, CANCELLED] if "customer" in keys else []
+    ends += [PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH] if "credit" in keys else []
+    ends += [EXPIRED]
+    if capabilities.authorizes:
+        ends += [AUTHORIZED, CAPTURED, CAPTURED_IN_PART, VOIDED, LAPSED]
+    if "screening" in keys:
+        ends += [SCREENED_OUT, *([SCREENED_LATE] if "needs-time" in capabilities.screenings else [])]
+    if "processor" in keys:
+        ends += [STORED, CHARGED_AGAIN, CHARGE_FAILED]
+    return [*ends, REFUNDED, REFUNDED_IN_PART, REFUND_FAILED]
+
+
+def refusal_rules() -> list[str]:
+    """The rules by which the merchant API refuses well-formed requests."""
+    found = {kind.rule for kind in _kinds(Refusal)}
+    return sorted(rule for rule in found if rule and not rule.startswith(CONTROL_RULES))
+
+
+def _kinds(kind: type[Refusal]) -> Iterator[type[Refusal]]:
+    for below in kind.__subclasses__():
+        yield below
+        yield from _kinds(below)
+
+
+def met_by(project: Project) -> set[Met]:
+    """What happened in a project."""
+    state = project.epoch.state
+    rules = {Met(RULE, state.scenario.name, f"rule {index + 1}") for index in state.rule_uses}
+    return {*_met_ends(project), *_met_webhooks(project), *_met_refusals(project), *rules}
+
+
+def _met_ends(project: Project) -> Iterator[Met]:
+    for order in project.epoch.store.orders_newest_first():
+        for attempt in order.transactions if not order.is_refund else ():
+            yield from (Met(METHOD, attempt.method, end) for end in _ends(order, attempt))
+
+
+def _met_webhooks(project: Project) -> Iterator[Met]:
+    deliveries = project.epoch.store.deliveries()
+    for delivery in deliveries:
+        yield from (Met(WEBHOOK, way, "") for way in _ways(delivery))
+    if deliveries and project.settings.webhook_timing == "before_response":
+        yield Met(WEBHOOK, "before the response", "")
+
+
+def _met_refusals(project: Project) -> Iterator[Met]:
+    for entry in project.epoch.journal.entries(with_bodies=False):
+        if entry.rule is not None:
+            yield Met(REFUSAL, entry.rule, "")
+
+
+def _ends(order: Order, attempt: Transaction) -> Iterator[str]:
+    possible = possible_ends(attempt.method)
+    parts = (_plain_ends, _transfer_ends, _screening_ends, _card_ends, _authorization_ends)
+    ends = [end for part in parts for end, holds in part(attempt).items() if holds]
+    ends += [end for end, holds in _refund_ends(order).items() if holds]
+    yield from (end for end in ends if end in possible)
+
+
+Ends = Mapping[str, bool]
+"""Whether a payment has ended so."""
+
+
+def _plain_ends(attempt: Transaction) -> Ends:
+    is_screened = "screening" in attempt.plan
+    return {
+        PAID: attempt.status == TransactionStatus.COMPLETED and attempt.authorization is None,
+        DECLINED: attempt.status == TransactionStatus.ERROR and not is_screened,
+        CANCELLED: attempt.status == TransactionStatus.CANCELLED and not is_screened,
+        EXPIRED: attempt.status == TransactionStatus.EXPIRED and attempt.authorization is None,
+    }
+
+
+def _transfer_ends(attempt: Transaction) -> Ends:
+    has_expired = TransactionStatus.EXPIRED in [event.event for event in attempt.events]
+    return {
+        PAID_LATE: attempt.status == TransactionStatus.COMPLETED and has_expired,
+        PAID_IN_PART: 0 < attempt.credited_cents < attempt.amount_cents,
+        PAID_TOO_MUCH: attempt.credited_cents > attempt.amount_cents,
+    }
+
+
+def _screening_ends(attempt: Transaction) -> Ends:
+    return {
+        SCREENED_OUT: DECLINED in (attempt.plan.get("screening"), attempt.plan.get("then")),
+        SCREENED_LATE: attempt.plan.get("screening") == "needs-time",
+    }
+
+
+def _card_ends(attempt: Transaction) -> Ends:
+    is_paid, asked = attempt.status == TransactionStatus.COMPLETED, attempt.asked.values()
+    is_charged = bool({"one-click", "recurring"}.intersection(map(str, asked)))
+    return {
+        STORED: is_paid and "first" in asked,
+        CHARGED_AGAIN: is_paid and is_charged,
+        CHARGE_FAILED: attempt.status == TransactionStatus.ERROR and is_charged,
+    }
+
+
+def _authorization_ends(attempt: Transaction) -> Ends:
+    found = attempt.authorization
+    if found is None:
+        return {}
+    captures = [entry for entry in found.entries if entry.taken is Taken.CAPTURED]
+    return {
+        AUTHORIZED: True,
+        CAPTURED: found.captured_cents == found.original_cents,
+        CAPTURED_IN_PART: bool(captures) and captures[0].amount_cents < found.original_cents,
+        VOIDED: found.voided_cents > 0,
+        LAPSED: attempt.status == TransactionStatus.EXPIRED,
+    }
+
+
+def _refund_ends(order: Order) -> Ends:
+    made = [refund for refund in order.refunds if not refund.failed]
+    cents = sum(refund.amount_cents for refund in made)
+    return {
+        REFUNDED: bool(made) and cents == order.received_cents,
+        REFUNDED_IN_PART: 0 < cents < order.received_cents,
+        REFUND_FAILED: any(refund.failed for refund in order.refunds),
+    }
+
+
+def _ways(delivery: Delivery) -> Iterator[str]:
+    attempts = delivery.attempts
+    numbers = {attempt.number for attempt in attempts}
+    is_lost = any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in attempts)
+    ways = {
+        "delivered": delivery.state is DeliveryState.DELIVERED and not is_lost,
+        "lost": is_lost,
+        "failed for good": delivery.state is DeliveryState.FAILED,
+        "retried": len(numbers) > 1,
+        "twice": len(attempts) > len(numbers),
+        "late": bool(attempts) and attempts[0].at > LATE.after(delivery.created),
+    }
+    yield from (way for way, holds in ways.items() if holds)
+
+
+def enabled_methods(project: Project) -> list[str]:
+    """The methods that a project's shop has enabled, in their usual order; none if nobody has chosen."""
+    chosen = project.settings.payment_methods
+    return [] if set(chosen) == set(NAMES) else [name for name in NAMES if name in chosen]

@@ -1,0 +1,116 @@
+"""Rehearses a suite in any language: it runs again and again against a server of its own."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from payment_sandbox.operations.happenings import Happening
+from payment_sandbox.operations.history import history
+from payment_sandbox.projects.project import Project
+from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
+from payment_sandbox.rehearsal.judging import Judged, judged_without_books
+from payment_sandbox.rehearsal.stage import RehearsedStage
+from payment_sandbox.rehearsal.steps import Recorder
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.pictures.sequence import sequence
+from payment_sandbox.web.pictures.svg import svg
+
+SECONDS_MORE: Final = 20.0  # than the first run took, for a run in which something hangs
+OUTPUT_KEPT: Final = 4000  # characters
+SEED: Final = 7
+CLOCK: Final = "frozen@2027-01-04T09:00:00Z"
+
+
+class SuiteFails(Exception):
+    """The suite does not pass as it is; the text is the end of what it printed."""
+
+
+class _Staging:
+    """Puts every project of a run on one stage."""
+
+    def __init__(self, variation: Variation) -> None:
+        self.stages: list[RehearsedStage] = []
+        self.recorder = Recorder()
+        self._variation = variation
+
+    def opened(self, project: Project) -> None:
+        """A project was created."""
+        stage = RehearsedStage(project, self._variation, recorder=self.recorder)
+        project.epoch.stage = stage
+        self.stages.append(stage)
+
+    def refused(self, method: str, path: str, status: int, why: str) -> None:
+        """A request belongs to no project."""
+
+    def history(self) -> Iterator[Happening]:
+        """What happened in the projects that the suite used."""
+        for stage in self.stages:
+            if stage.has_steps:
+                yield from history(stage.project.epoch)
+
+
+class Suite:
+    """A command that runs a suite; its exit code is the verdict."""
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        self._command = list(command)
+        self._environment = dict(environment)
+        self._limit_seconds: float | None = None
+
+    def explore(self, budget_seconds: float, only: Variation = ()) -> Explored:
+        """Run it as it is, then in its variations, as long as there is time.
+
+        Raises:
+            SuiteFails: it fails as it is, or it does not use the sandbox.
+            OSError: the command cannot be run.
+        """
+        begun = monotonic_seconds()
+        baseline, failure = self._run(())
+        if failure is not None:
+            raise SuiteFails(f"the suite fails as it is: {failure}")
+        if not baseline.steps:
+            raise SuiteFails("the suite made no call to SANDBOX_URL, so there is nothing to change")
+        self._limit_seconds = monotonic_seconds() - begun + SECONDS_MORE
+        until_seconds = begun + budget_seconds
+        explorer = Explorer(
+            lambda variation: self._run(variation)[0], lambda: monotonic_seconds() < until_seconds, seed=SEED
+        )
+        return explorer.only(only, baseline) if only else explorer.explore(baseline)
+
+    def _run(self, variation: Variation) -> tuple[Ran, str | None]:
+        staging = _Staging(variation)
+        with Server(observer=staging, seed=SEED, clock=CLOCK) as server:
+            failure = self._failure(server.url)
+            judged = judged_without_books(staging.stages, variation, failure)
+            return self._ran(staging, judged, failure), failure
+
+    def _ran(self, staging: _Staging, judged: Judged, failure: str | None) -> Ran:
+        happened = [change for stage in staging.stages for change in stage.happened]
+        steps = staging.recorder.steps
+        if not judged.problems:
+            return Ran(judged, steps, happened, "", "")
+        told = list(staging.history())
+        lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in told]
+        timeline = "\n".join([*lines, *(failure or "").splitlines()])
+        return Ran(judged, steps, happened, timeline, svg(sequence(told), is_file=True))
+
+    def _failure(self, url: str) -> str | None:
+        """Run the command; return why it failed, if it did."""
+        environment = {**os.environ, **self._environment, "SANDBOX_URL": url}
+        try:
+            ran = subprocess.run(
+                self._command,
+                env={**environment, "SANDBOX_API_KEY": "sandbox-key"},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=self._limit_seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            return f"it took longer than {late.timeout:.0f} seconds"
+        if ran.returncode == 0:
+            return None
+        return f"exit code {ran.returncode}\n{(ran.stdout + ran.stderr)[-OUTPUT_KEPT:]}"

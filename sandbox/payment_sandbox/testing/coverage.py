@@ -1,0 +1,68 @@
+"""What a suite has met, as code coverage tells which lines it ran."""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from payment_sandbox.rehearsal.coverage import Met, enabled_methods, met_by
+from payment_sandbox.rehearsal.covered import Covered, covered, lines, write
+
+if TYPE_CHECKING:
+    from payment_sandbox.testing.project import PaymentSandbox
+
+PROPERTY: Final = "payment_coverage"
+TOO_LITTLE: Final = 1
+
+
+def note(report: pytest.TestReport, project: "PaymentSandbox") -> None:
+    """Note what happened in the project of a test; a server in another process is not asked."""
+    server = project.server.in_process
+    found = server.registry.find(project.api_key) if server is not None else None
+    if found is not None:
+        told = {"met": sorted(map(list, met_by(found))), "methods": enabled_methods(found)}
+        report.user_properties.append((PROPERTY, told))
+
+
+class CoverageOfSuite:
+    """Collects what all tests have met, also on workers of pytest-xdist, and tells it at the end."""
+
+    def __init__(self, fail_under: float, file: str | None) -> None:
+        self._fail_under = fail_under
+        self._file = file
+        self._met: dict[Met, list[str]] = defaultdict(list)
+        self._methods: set[str] = set()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect what one test has met."""
+        for name, told in report.user_properties:
+            if name == PROPERTY and isinstance(told, dict):
+                self._methods |= set(told["methods"])
+                for one in told["met"]:
+                    self._met[Met(*one)].append(report.nodeid)
+
+    @property
+    def _covered(self) -> Covered:
+        return covered(self._met, self._methods)
+
+    @property
+    def _is_too_little(self) -> bool:
+        return self._covered.percent < self._fail_under
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Fail a run that met too little."""
+        if self._is_too_little and not session.exitstatus:
+            session.exitstatus = TOO_LITTLE
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Tell the matrix."""
+        terminalreporter.write_line("payment coverage:")
+        for line in lines(self._covered):
+            terminalreporter.write_line(line)
+        if self._is_too_little:
+            terminalreporter.write_line(f"  that is under the {self._fail_under:g} % asked for", red=True)
+        if self._file:
+            write(Path(self._file), self._covered)
+            terminalreporter.write_line(f"  by which tests, is in {self._file}")
