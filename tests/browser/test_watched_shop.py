@@ -65,7 +65,7 @@ def test_the_whole_life_of_a_sale_is_seen(
     expect(picture).to_contain_text("204")
     assert requests.post(f"{sock_shop}/sales/S-1001/ship", timeout=10).status_code == 200
     expect(picture).to_contain_text("POST …/captures/orderlines/")
-    back = requests.post(f"{sock_shop}/sales/S-1001/return", data={"hat": 1}, timeout=10)
+    back = requests.post(f"{sock_shop}/sales/S-1001/return", data={"hat": 1, "slip": "R-1"}, timeout=10)
     assert back.status_code == 200
     expect(picture).to_contain_text("POST …/refunds/")
     expect(by_id(watching, "refund")).to_contain_text("completed")

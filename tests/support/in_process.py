@@ -1,7 +1,9 @@
 """Helpers for a shop in this process: orders and webhook handlers."""
 
+import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from flask import Flask, request
@@ -39,3 +41,9 @@ def in_time(work: Callable[[], object]) -> None:
     done.start()
     done.join(AT_MOST_SECONDS)
     assert not done.is_alive(), "it hangs"
+
+
+def on_a_loop(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run an ``async`` test on a thread of its own: the browser's tests leave a loop running on the main one."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(test())).result(AT_MOST_SECONDS)

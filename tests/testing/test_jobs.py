@@ -8,7 +8,7 @@ import pytest
 
 from payment_sandbox.testing.jobs import PaymentJobWarning
 from payment_sandbox.testing.project import PaymentSandbox
-from tests.support.in_process import place, shop_that
+from tests.support.in_process import on_a_loop, place, shop_that
 
 
 def test_a_job_runs_at_its_times(payment_sandbox: PaymentSandbox) -> None:
@@ -72,17 +72,20 @@ def test_a_job_that_fails_is_told_and_runs_again(payment_sandbox: PaymentSandbox
     assert "KeyError: 'stock'" in payment_sandbox.timeline()
 
 
-@pytest.mark.asyncio
-async def test_a_coroutine_runs_on_the_tests_loop(payment_sandbox: PaymentSandbox) -> None:
+def test_a_coroutine_runs_on_the_tests_loop(payment_sandbox: PaymentSandbox) -> None:
     """As the shop's scheduler would."""
-    loops: list[Any] = []
 
-    async def look() -> None:
-        loops.append(asyncio.get_running_loop())
+    async def test() -> None:
+        loops: list[Any] = []
 
-    payment_sandbox.every("PT1M", look)
-    await payment_sandbox.aio.clock.advance("PT1M")
-    assert loops == [asyncio.get_running_loop()]
+        async def look() -> None:
+            loops.append(asyncio.get_running_loop())
+
+        payment_sandbox.every("PT1M", look)
+        await payment_sandbox.aio.clock.advance("PT1M")
+        assert loops == [asyncio.get_running_loop()]
+
+    on_a_loop(test)
 
 
 @pytest.mark.parametrize("period", ["10 minutes", "PT0S", timedelta(), timedelta(-1), 600])

@@ -4,14 +4,13 @@ import asyncio
 from threading import Barrier, get_ident
 from typing import Any
 
-import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from payment_sandbox.testing.project import PaymentSandbox
-from tests.support.in_process import place, shop_that
+from tests.support.in_process import on_a_loop, place, shop_that
 
 TWICE: list[dict[str, Any]] = [{"then": {"together": 2}}]
 
@@ -51,18 +50,21 @@ def test_a_race_between_reading_and_writing_is_found(payment_sandbox: PaymentSan
     assert shipped == [order_id, order_id]
 
 
-@pytest.mark.asyncio
-async def test_on_an_event_loop_both_run_on_it(payment_sandbox: PaymentSandbox) -> None:
+def test_on_an_event_loop_both_run_on_it(payment_sandbox: PaymentSandbox) -> None:
     """So they meet what belongs to the test's loop."""
-    both, loops = asyncio.Barrier(2), set()
 
-    async def webhook(request: Request) -> Response:
-        await both.wait()
-        loops.add(asyncio.get_running_loop())
-        return Response("")
+    async def test() -> None:
+        both, loops = asyncio.Barrier(2), set()
 
-    payment_sandbox.client.faults(webhooks=TWICE)
-    payment_sandbox.deliver_to(Starlette(routes=[Route("/webhook", webhook, methods=["POST"])]))
-    order_id = await payment_sandbox.aio.run(place, payment_sandbox)
-    await payment_sandbox.aio.act(order_id, action="visit")
-    assert loops == {asyncio.get_running_loop()}
+        async def webhook(request: Request) -> Response:
+            await both.wait()
+            loops.add(asyncio.get_running_loop())
+            return Response("")
+
+        payment_sandbox.client.faults(webhooks=TWICE)
+        payment_sandbox.deliver_to(Starlette(routes=[Route("/webhook", webhook, methods=["POST"])]))
+        order_id = await payment_sandbox.aio.run(place, payment_sandbox)
+        await payment_sandbox.aio.act(order_id, action="visit")
+        assert loops == {asyncio.get_running_loop()}
+
+    on_a_loop(test)

@@ -38,7 +38,8 @@ HEADERS: Final = {
 class PreparedAttempt(NamedTuple):
     """A prepared attempt; if ``reply`` is set, the outcome is decided and nothing is sent.
 
-    With a ``label``, a listener delivers it. Copies that are ``together`` arrive at the same moment.
+    With a ``label``, a listener delivers it. Copies that are ``together`` arrive at the same moment, those
+    that are ``apart`` one after another.
     """
 
     queued: QueuedDelivery
@@ -48,7 +49,12 @@ class PreparedAttempt(NamedTuple):
     label: Label | None = None
     copies: int = 1
     together: bool = False
+    apart: bool = False
     reply: Reply | None = None
+
+    def are_parallel(self, *, over_network: bool) -> bool:
+        """Whether its copies are sent at the same time; it depends on the way, unless they say so."""
+        return self.together or (over_network and not self.apart)
 
 
 def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
@@ -78,6 +84,7 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
             label,
             copies=effect.get("together", effect.get("duplicate", 1)),
             together="together" in effect,
+            apart="apart" in effect,
             reply=decided,
         )
 

@@ -85,7 +85,7 @@ def _can_need_time(step: Step) -> bool:
 
 WAYS: Final[tuple[Way, ...]] = (
     # Webhooks
-    Way("twice", (WEBHOOK,), AT_ONCE, "{step} came twice", {"duplicate": 2}),
+    Way("twice", (WEBHOOK,), AT_ONCE, "{step} came twice", {"duplicate": 2, "apart": True}),
     Way(
         "together",
         (WEBHOOK,),

@@ -148,18 +148,19 @@ class Courier:
     def _replies(self, project_id: str, prepared: PreparedAttempt) -> list[Reply]:
         """Send all copies, on other threads, so that the timeout also covers receivers that answer slowly.
 
-        They go one after another, unless they are to arrive together.
+        Over the network they go in parallel, and an application in this process gets them one by one, unless
+        the attempt says something else.
         """
-        request, copies = prepared.request, prepared.copies
+        request, copies = prepared.request, range(prepared.copies)
         if self._send is not None:
-            return self._send(request, copies)
+            return self._send(request, prepared.copies)
         receiver = self._receiver_for(project_id, request.url)
         send = receiver or self._over_the_wire
-        if prepared.together:
-            return [posting.wait() for posting in [self._posted(request, send) for _ in range(copies)]]
+        if prepared.are_parallel(over_network=receiver is None):
+            return [posting.wait() for posting in [self._posted(request, send) for _ in copies]]
         is_here = receiver is not None and project_id in self._here and get_ident() in self._left
         post = _post_here if is_here else self._posted
-        return [post(request, send).wait() for _ in range(copies)]
+        return [post(request, send).wait() for _ in copies]
 
     def _receiver_for(self, project_id: str, url: str) -> Send | None:
         hosts = self._hosts.get(project_id)
