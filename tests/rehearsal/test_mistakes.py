@@ -12,35 +12,28 @@ from tests.rehearsal.planting import planted, rehearse
 
 FOUND_BY = {
     "counts the same news twice": ("as it is", "a mail twice"),
-    "trusts the visit": ("deed:1:fails", "the shop calls it paid, but nobody paid"),
     "looks before it reads, and acts afterwards": ("webhook:1:together", "a mail twice"),
     "refunds on both of two clicks": ("press:3:twice", "19.90 EUR were refunded instead of 9.95 EUR"),
     "refunds again after a lost response": ("change:2:answer-lost", "but the customer got 19.90 EUR"),
-    "creates again after a lost response": ("create:1:answer-lost", "was created 2 times"),
-    "gives up for good what expired": ("deed:1:after-expiry", "the shop does not call it paid"),
     "waits for ever": ("create:1:silent", "the call has no time limit"),
     "forgets the first try": ("deed:1:pays-both", "the customer paid for it 2 times"),
     "authorizes for too short": ("deed:1:three-days", "the authorization ran out before the shop shipped"),
-    "calls a refund done that may fail": ("attempt:2:fails-later", "but the customer got 0.00 EUR"),
     "fails on orders that it does not know": ("create:1:early", "a webhook attempt got no 2xx"),
     "tells the key in its answers": ("read:1:unavailable", "contains a key"),
-    "has no second way to learn of a payment": ("webhook:2:lost", "the shop does not call it paid"),
     "looks only once in its job": ("webhook:2:lost+read:2:unavailable", "the shop does not call it paid"),
 }
 
 
 @pytest.mark.parametrize("mistake", FOUND_BY)
 def test_a_mistake_is_found(mistake: str, tmp_path: Path) -> None:
-    """The happy tests pass with it; the variation tells its effect."""
+    """The happy tests pass with it; one variation tells its effect."""
     variation, effect = FOUND_BY[mistake]
     option = "--payment-rehearse-only=" + (variation if ":" in variation else "webhook:1:lost")
-    wrong = planted(tmp_path / "wrong", mistake)
+    wrong = planted(tmp_path, mistake)
     assert rehearse(wrong).code == 0, "the happy tests find it"
     done = rehearse(wrong, option)
     assert done.code == 1, done.text[-3000:]
     assert any(effect in finding["sentence"] for finding in done.findings), done.text[-3000:]
-    right = rehearse(planted(tmp_path / "right", None), option)
-    assert (right.code, right.findings) == (0, []), right.text[-3000:]
 
 
 def test_every_mistake_can_be_planted(tmp_path: Path) -> None:
@@ -51,6 +44,6 @@ def test_every_mistake_can_be_planted(tmp_path: Path) -> None:
 
 
 def test_the_sock_shop_survives(tmp_path: Path) -> None:
-    """Its happy tests, in what ten seconds let through; ``make rehearse`` says the rest."""
-    done = rehearse(planted(tmp_path, None), "--payment-rehearse", "--payment-rehearse-budget=10s")
+    """Its happy tests, in what eight seconds let through; ``make rehearse`` says the rest."""
+    done = rehearse(planted(tmp_path, None), "--payment-rehearse", "--payment-rehearse-budget=8s")
     assert (done.code, done.findings) == (0, []), done.text[-3000:]
