@@ -8,6 +8,7 @@ import pytest
 
 from payment_sandbox.rehearsal.ways import WAYS, parse_change
 from payment_sandbox.web.docs.library import written
+from tests.support.blocks import blocks
 from tests.support.suites import passed, suite
 
 BOOKS = """
@@ -84,7 +85,7 @@ def rehearsed(tmp_path: Path, tests: str, *options: str) -> tuple[int, dict[str,
 
 def test_a_right_shop_passes(tmp_path: Path) -> None:
     """Whatever is tried, and more than a little is."""
-    code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, "--payment-rehearse-budget=6s")
+    code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, "--payment-rehearse-budget=4s")
     assert (code, told["findings"]) == (0, []), printed[-3000:]
     assert told["variations"] > 10
     assert f"1 test rehearsed in {told['variations']} variations" in printed
@@ -92,7 +93,7 @@ def test_a_right_shop_passes(tmp_path: Path) -> None:
 
 def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> None:
     """It names the variation and its effect; the command shows it once more."""
-    code, told, printed = rehearsed(tmp_path, BOOKS + A_SALE, "--payment-rehearse-budget=4s")
+    code, told, printed = rehearsed(tmp_path, BOOKS + A_SALE, "--payment-rehearse-budget=3s")
     (finding,) = told["findings"]
     assert (code, finding["variation"]) == (1, "webhook:1:together")
     sentence = "the webhook of 'processing' came twice at the same moment: a mail was sent twice"
@@ -124,10 +125,10 @@ rehearsing.OneRun = Told
 """)
     tried = []
     for _ in range(2):
-        _, _, printed = rehearsed(tmp_path, BOOKS + A_SALE, "-s", "--payment-rehearse-budget=4s")
+        _, _, printed = rehearsed(tmp_path, BOOKS + A_SALE, "-s", "--payment-rehearse-budget=2s")
         tried.append([line for line in printed.splitlines() if line.startswith("TRIED")])
     count = min(map(len, tried))
-    assert count > 5
+    assert count > 3
     assert tried[0][:count] == tried[1][:count]
 
 
@@ -209,12 +210,21 @@ def payment_shop_restart(shop):
     assert ran.returncode == 0, "without the fixture nothing is restarted"
 
 
+def test_a_time_limit_is_for_the_test_as_it_is(tmp_path: Path) -> None:
+    """Its variations have the budget."""
+    code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, "--timeout=2", "--payment-rehearse-budget=3s")
+    assert (code, told["findings"]) == (0, []), printed[-2000:]
+
+
 def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:
     """It has to pass first; its report is the usual one."""
     ran = suite(tmp_path, BOOKS + A_SALE + "    assert shop.paid == {}\n", "--payment-rehearse")
     assert ran.returncode == 1
     assert "assert {'" in ran.stdout
     assert "rehearsed" not in ran.stdout
+    expected = A_SALE.replace("def test", "@pytest.mark.xfail\ndef test") + "    assert shop.paid == {}\n"
+    ran = suite(tmp_path, BOOKS + expected, "--payment-rehearse")
+    assert "1 xfailed" in ran.stdout
 
 
 @pytest.mark.parametrize(
@@ -242,6 +252,14 @@ def test_a_variation_that_the_test_has_not(tmp_path: Path) -> None:
 def test_suites_without_rehearsals_are_as_before(tmp_path: Path) -> None:
     """The fixtures for it are there and do nothing."""
     passed(suite(tmp_path, BOOKS + A_SALE + "    payment_sandbox.clock.advance('PT2H')\n"), 1)
+
+
+def test_the_example_of_the_page_survives(tmp_path: Path) -> None:
+    """It is rehearsed as it is pasted."""
+    (block,) = [block for block in blocks(written("rehearsal")) if block.language == "python"]
+    (tmp_path / "report.json").unlink(missing_ok=True)
+    code, told, printed = rehearsed(tmp_path, f"\n{block.text}", "--payment-rehearse-budget=3s")
+    assert (code, told["findings"]) == (0, []), printed[-2000:]
 
 
 def test_the_page_names_every_way() -> None:

@@ -154,6 +154,7 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
     assert ran.stdout.split() == [
         "payment_sandbox",
         "payment_sandbox.testing",
+        "payment_sandbox.testing.exploring_options",
         "payment_sandbox.testing.options",
         "payment_sandbox.testing.plugin",
         "payment_sandbox.testing.sequences",

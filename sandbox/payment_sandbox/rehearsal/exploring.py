@@ -106,9 +106,9 @@ class Explorer:
         singles = self._singles(baseline, notes)
         planned = [variation for variation in self._first if set(variation) <= set(singles)]
         planned += [(change,) for change in singles if (change,) not in planned]
-        left = self._try_all(planned, baseline, known)
+        left = self._try_all(planned, known)
         if not left:
-            left = self._try_all(self._pairs(baseline), baseline, known)
+            left = self._try_all(self._pairs(baseline), known)
         return Explored(list(self._findings.values()), len(self._tried), left, notes)
 
     def _begin(self, baseline: Ran) -> set[str]:
@@ -120,12 +120,13 @@ class Explorer:
     def only(self, variation: Variation, baseline: Ran) -> Explored:
         """Try this variation and no other."""
         known = self._begin(baseline)
-        self._try_all([variation], baseline, known)
-        missed = [change.name for change in variation if change not in self._tried[variation].happened]
+        ran = self._run(variation)
+        self._find_news(variation, ran, known)
+        missed = [change.name for change in variation if change not in ran.happened]
         notes = [f"the test has no step for {name}" for name in missed]
         return Explored(list(self._findings.values()), 1, 0, notes)
 
-    def _try_all(self, planned: Sequence[Variation], baseline: Ran, known: set[str]) -> int:
+    def _try_all(self, planned: Sequence[Variation], known: set[str]) -> int:
         """Try these; return for how many there was no time."""
         for count, variation in enumerate(planned):
             if not self._has_time():

@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from payment_sandbox.operations.review.lessons import lesson_of
 from payment_sandbox.rehearsal.exploring import Explored, Finding
 
 JSON: Final = ".json"
@@ -32,6 +33,7 @@ def told(name: str, explored: Explored, again: Callable[[Finding], str]) -> dict
             {
                 "kind": finding.problem.kind,
                 "sentence": finding.sentence,
+                "lesson": _lesson(finding),
                 "variation": finding.name,
                 "again": again(finding) if finding.variation else "",
                 "timeline": finding.timeline,
@@ -42,11 +44,17 @@ def told(name: str, explored: Explored, again: Callable[[Finding], str]) -> dict
     }
 
 
+def _lesson(finding: Finding) -> str:
+    lesson = lesson_of(finding.problem.kind)
+    return f"Risk: {lesson.risk}. See {lesson.page}" if lesson is not None else ""
+
+
 def lines_of(test: Mapping[str, Any]) -> list[str]:
     """The findings of a test for people."""
     lines: list[str] = []
     for finding in test["findings"]:
         again = [f"  again: {finding['again']}"] if finding["again"] else []
+        again = [f"  {finding['lesson']}", *again] if finding["lesson"] else again
         timeline = [f"  {line}" for line in finding["timeline"].splitlines()]
         lines += [finding["sentence"], *again, "", *timeline, ""]
     return lines
@@ -89,6 +97,7 @@ def summary(tests: Tests, of: str = "test") -> str:
 def _finding(test: Mapping[str, Any], finding: Mapping[str, str]) -> str:
     again = f"<p><code>{escape(finding['again'])}</code></p>" if finding["again"] else ""
     return (
-        f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}</p>{again}"
+        f"<h2>{escape(finding['sentence'])}</h2><p class='test'>{escape(test['test'])}</p>"
+        f"<p>{escape(finding['lesson'])}</p>{again}"
         f"{finding['picture']}<details><summary>Timeline</summary><pre>{escape(finding['timeline'])}</pre></details>"
     )

@@ -124,7 +124,14 @@ WAYS: Final[tuple[Way, ...]] = (
         "{step} was carried out, but its response was lost",
         {"reset": True, "phase": "after"},
     ),
-    Way("limited", CALLS, OTHERWISE, "{step} was refused with 429", {"status": 429}, prevents_reads=True),
+    Way(
+        "limited",
+        CALLS,
+        OTHERWISE,
+        "{step} was refused with 429",
+        {"rate_limit": "1/PT1S"},
+        prevents_reads=True,
+    ),
     Way("silent", CALLS, OTHERWISE, "{step} got no answer", {"silence": True}, prevents_reads=True),
     # The shop's own forms
     Way("twice", (PRESS,), OTHERWISE, "{step} was submitted twice"),

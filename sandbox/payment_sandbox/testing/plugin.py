@@ -1,4 +1,4 @@
-"""The sandbox's fixtures and hooks; a suite that does not use them loads this and two small modules."""
+"""The sandbox's fixtures and hooks; a suite that does not use them loads this and three small modules."""
 
 import os
 import sys

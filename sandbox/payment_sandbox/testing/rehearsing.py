@@ -148,9 +148,9 @@ class Rehearsal:
         """Run a test as it is and in its variations, and report it once."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         reports, ran = _once(item, OneRun(item))
-        failed = any(report.failed for report in reports)
         explored = None
-        if not failed and ran.steps:
+        if all(report.passed for report in reports) and ran.steps:
+            _take_time(item)
             explored = self._explored(item, ran)
         self._left_items -= 1
         reports += _end_shared(item, nextitem)
@@ -238,6 +238,13 @@ def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]
     parent: Any = item.parent
     reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))
     return reports, run.ran
+
+
+def _take_time(item: pytest.Item) -> None:
+    """End the time limit that pytest-timeout has for a test: all its variations take longer."""
+    cancel = getattr(item.ihook, "pytest_timeout_cancel_timer", None)
+    if cancel is not None:
+        cancel(item=item)
 
 
 def _end_shared(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:

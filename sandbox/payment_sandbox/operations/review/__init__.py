@@ -6,6 +6,7 @@ from typing import Final
 from payment_sandbox.operations.review.contents import ignored, warned
 from payment_sandbox.operations.review.creations import captured_late, created_twice, retried_blindly
 from payment_sandbox.operations.review.evidence import HINT, KINDS, Finding, Reviewed
+from payment_sandbox.operations.review.lessons import lesson_of
 from payment_sandbox.operations.review.payments import (
     charged_after_decline,
     lapsed,
@@ -44,7 +45,13 @@ def review(epoch: Epoch) -> list[Finding]:
         epoch.state.scenario.name,
         lapsed_authorizations(epoch, statuses),
     )
-    return [finding for check in CHECKS for finding in check(reviewed)]
+    return [_taught(finding) for check in CHECKS for finding in check(reviewed)]
+
+
+def _taught(finding: Finding) -> Finding:
+    """A finding with what it costs, and where to read about it."""
+    lesson = lesson_of(finding.rule) if finding.kind != HINT else None
+    return finding if lesson is None else finding._replace(risk=lesson.risk, page=lesson.page)
 
 
 CHECKS: Final[Sequence[Callable[[Reviewed], Iterable[Finding]]]] = (

@@ -21,7 +21,8 @@ KINDS: Final = (MISTAKE, HINT)
 class Finding(NamedTuple):
     """One mistake: the rule behind it, what happened, what to do, and the requests that show it.
 
-    A hint is about the test rather than the integration.
+    ``risk`` is what it costs in money or goods, ``page`` shows wrong and right code. A hint, which has
+    neither, is about the test rather than the integration.
     """
 
     rule: str
@@ -30,11 +31,14 @@ class Finding(NamedTuple):
     order_id: str | None
     requests: tuple[str, ...]
     kind: str = MISTAKE
+    risk: str = ""
+    page: str = ""
 
     def __str__(self) -> str:
+        lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
         shown = "".join(f"\n    {request}" for request in self.requests)
         of = f" (order {self.order_id})" if self.order_id is not None else ""
-        return f"{self.rule}: {self.problem}{of}\n  {self.advice}{shown}"
+        return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{shown}"
 
 
 class Reviewed(NamedTuple):

@@ -135,6 +135,8 @@ class FindingShape(Schema):
     order_id = maybe()
     requests = always(fields.List(text("A request or webhook that shows it.")))
     kind = always(text("A mistake of the integration, or a hint about its test.", enum=list(FINDING_KINDS)))
+    risk = always(text("What the mistake costs in money or goods; empty for hints."))
+    page = always(text("Where the documentation shows wrong and right code; empty for hints."))
 
 
 class UsedRuleShape(Schema):

@@ -23,6 +23,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Use it": (
         "pytest",
         "rehearsal",
+        "mistakes",
         "production",
         "languages",
         "ci",

@@ -1,0 +1,66 @@
+"""What each kind of mistake costs, and where the documentation shows wrong and right code."""
+
+from typing import Final, NamedTuple
+
+PAGE: Final = "/docs/mistakes/"
+
+
+class Lesson(NamedTuple):
+    """What a mistake costs in money or goods, and the section of the page about it."""
+
+    risk: str
+    section: str
+
+    @property
+    def page(self) -> str:
+        """Where the server shows it."""
+        return f"{PAGE}#{self.section}"
+
+
+READ: Final = Lesson("goods leave the shop for a payment that failed, or that nobody made", "read-the-order")
+LEARN: Final = Lesson("a customer has paid and waits for goods", "learn-of-every-payment")
+TWICE: Final = Lesson("a customer pays twice for one basket", "after-a-lost-response")
+ONCE: Final = Lesson("goods or money leave the shop twice", "do-everything-once")
+CAPTURE: Final = Lesson(
+    "the reserved money is gone, and goods that were shipped stay unpaid", "capture-in-time"
+)
+REFUNDS: Final = Lesson("a customer who is owed money believes the shop, and gets none", "refunds-can-fail")
+
+LESSONS: Final[dict[str, Lesson]] = {
+    # by the rule of a finding
+    "HOOK-08": READ,
+    "FLOW-15": READ,
+    "HOOK-09": LEARN,
+    "HOOK-03": LEARN,
+    "HOOK-04": Lesson("customers and webhooks end at addresses that do not answer", "one-scheme"),
+    "HOOK-02": Lesson(
+        "the service limits shops that poll, and refuses their calls", "wait-instead-of-polling"
+    ),
+    "ORD-07": TWICE,
+    "CTL-23": TWICE,
+    "CAP-03": CAPTURE,
+    "CAP-04": CAPTURE,
+    "FLOW-09": Lesson("a customer is charged for a subscription that their bank has ended", "end-a-series"),
+    "SET-12": Lesson("a value that the shop relies on never arrives", "say-it-as-the-service-does"),
+    "SET-31": Lesson("refunds by lines come to another amount than was paid", "say-it-as-the-service-does"),
+    # by the kind of a rehearsal's problem
+    "shipped-unpaid": READ,
+    "paid-for-nothing": READ,
+    "payment-missed": LEARN,
+    "unknown-money": TWICE,
+    "paid-twice": TWICE,
+    "charged-again": ONCE,
+    "refunded-again": ONCE,
+    "shipped-again": ONCE,
+    "shipped-twice": ONCE,
+    "refunds-differ": REFUNDS,
+    "cancelled-but-kept": REFUNDS,
+    "lapsed": CAPTURE,
+    "waits": Lesson("one silent call stops the shop for everybody", "set-time-limits"),
+    "secret": Lesson("whoever reads the log can charge and refund in the shop's name", "keep-secrets"),
+}
+
+
+def lesson_of(rule: str) -> Lesson | None:
+    """The lesson about a rule, or about a kind of problem."""
+    return LESSONS.get(rule.removeprefix("review "))

@@ -1,0 +1,50 @@
+"""Every finding says what it costs, and leads to wrong and right code."""
+
+import re
+from pathlib import Path
+
+import pytest
+import requests
+
+import payment_sandbox
+from payment_sandbox.operations.review.lessons import LESSONS, PAGE
+from payment_sandbox.rehearsal.books import CHECKS
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.driver import Sandbox
+
+SOURCE = Path(payment_sandbox.__file__).parent
+HINTS = {"SCN-02", "SET-03"}  # about the test, not about the integration
+
+
+def test_every_finding_of_the_review_has_a_lesson() -> None:
+    """By its rule, as its check says."""
+    checks = "".join(path.read_text() for path in (SOURCE / "operations" / "review").glob("*.py"))
+    rules = set(re.findall(r'Finding\(\s*(?:"([A-Z]+-\d\d)"|\w)', checks)) - {""}
+    assert rules >= {"HOOK-08", "ORD-07", "FLOW-09"}
+    assert rules - HINTS <= LESSONS.keys()
+
+
+def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
+    """But for those whose words are the user's own."""
+    judging = (SOURCE / "rehearsal" / "judging.py").read_text()
+    kinds = {*CHECKS, *re.findall(r'Problem\("([a-z-]+)"', judging), "unknown-money"}
+    assert kinds - {"test", "invariant"} <= LESSONS.keys()
+
+
+def test_every_lesson_is_on_the_page(sandbox: Sandbox) -> None:
+    """With its risk."""
+    html = requests.get(f"{sandbox.url}{PAGE}", timeout=10).text
+    plain = " ".join(re.sub(r"<[^>]+>", " ", html).split())
+    for lesson in LESSONS.values():
+        assert f'id="{lesson.section}"' in html, lesson
+        assert all(part.strip() in plain.lower() for part in lesson.risk.lower().split(",")), lesson
+
+
+@pytest.mark.rule("HOOK-08")
+def test_a_finding_tells_its_lesson(payment_sandbox: PaymentSandbox) -> None:
+    """In its text, too, which tests show."""
+    order = {"currency": "EUR", "amount": 5, "descripton": "Hat"}
+    payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order)
+    (finding,) = payment_sandbox.review()
+    assert finding.page == "/docs/mistakes/#say-it-as-the-service-does"
+    assert "Risk: a value that the shop relies on never arrives. See /docs/mistakes/" in str(finding)
