@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.locks import check_order
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
@@ -45,6 +46,14 @@ def project(server: Server, http: requests.Session) -> Callable[..., Sandbox]:
 def sandbox(project: Callable[..., Sandbox]) -> Sandbox:
     """A fresh project in test mode, its clock frozen."""
     return project()
+
+
+@pytest.fixture
+def client(sandbox: Sandbox) -> Iterator[SandboxClient]:
+    """The client of a fresh project without an address for webhooks."""
+    made = SandboxClient(sandbox.url, sandbox.key)
+    yield made
+    made.close()
 
 
 @pytest.fixture

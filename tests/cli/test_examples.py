@@ -13,7 +13,6 @@ from payment_sandbox.cli.main import commands
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
 from tests.support.commands import run
-from tests.support.driver import Sandbox
 
 START = "Example: payment-sandbox "
 NOT_RUN = ("serve", "listen", "watch", "rehearse")  # until Ctrl-C, or a suite: they have tests of their own
@@ -31,14 +30,12 @@ COMMANDS = dict(all_commands(commands))
 
 
 @pytest.fixture
-def client(sandbox: Sandbox) -> Iterator[SandboxClient]:
+def client(client: SandboxClient) -> SandboxClient:
     """A project with orders, of which some commands tell."""
-    made = SandboxClient(sandbox.url, sandbox.key)
-    made.change_settings(webhook_url="http://127.0.0.1:9/webhook")
-    trigger(made, "paid")
-    trigger(made, "new")
-    yield made
-    made.close()
+    client.change_settings(webhook_url="http://127.0.0.1:9/webhook")
+    trigger(client, "paid")
+    trigger(client, "new")
+    return client
 
 
 def ran(client: SandboxClient, *arguments: str, **more: str) -> Result:

@@ -17,14 +17,6 @@ Listen = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def client(sandbox: Sandbox) -> Iterator[SandboxClient]:
-    """The project whose webhooks are forwarded."""
-    made = SandboxClient(sandbox.url, sandbox.key)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def listen(sandbox: Sandbox) -> Iterator[Listen]:
     """Starts the command, and waits until it says where webhooks go."""
     started: list[subprocess.Popen[str]] = []

@@ -63,14 +63,6 @@ def settle(client: SandboxClient) -> None:
 
 
 @pytest.fixture
-def client(sandbox: Sandbox) -> Iterator[SandboxClient]:
-    """A client of a fresh project without an address for webhooks."""
-    made = SandboxClient(sandbox.url, sandbox.key)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def listen(sandbox: Sandbox) -> Iterator[Callable[[str], Listening]]:
     """Starts listeners and ends them."""
     made: list[Listening] = []

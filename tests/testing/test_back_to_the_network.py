@@ -4,7 +4,7 @@ import pytest
 from flask import Flask
 
 from payment_sandbox.testing.project import PaymentSandbox
-from tests.support.in_process import ORDER
+from tests.support.in_process import ORDER, shop_that
 from tests.support.shop import Shop
 
 
@@ -14,13 +14,7 @@ def test_there_is_a_way_back(payment_sandbox: PaymentSandbox, shop: Shop, was_se
     before = shop.url if was_set else None
     payment_sandbox.client.change_settings(webhook_url=before)
     reached: list[str] = []
-    app = Flask("shop")
-
-    @app.post("/webhook")
-    def webhook() -> str:
-        reached.append("app")
-        return ""
-
+    app = shop_that(lambda order_id: reached.append("app"))
     for _ in range(2):  # the second one replaces the first
         payment_sandbox.deliver_to(app)
     first = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=ORDER).json()
@@ -43,13 +37,7 @@ def test_the_way_back_may_be_taken_at_any_time(payment_sandbox: PaymentSandbox, 
 def test_others_addresses_stay_on_the_network(payment_sandbox: PaymentSandbox, shop: Shop) -> None:
     """With hosts, the application gets what is addressed to it, in any spelling."""
     reached: list[str] = []
-    app = Flask("shop")
-
-    @app.post("/webhook")
-    def webhook() -> str:
-        reached.append("app")
-        return ""
-
+    app = shop_that(lambda order_id: reached.append("app"))
     payment_sandbox.deliver_to(app, "http://shop.example/webhook", hosts=["Shop.Example"])
     for address in (None, "http://SHOP.example:8000/webhook", shop.url):
         order = {**ORDER, "webhook_url": address} if address else ORDER

@@ -2,15 +2,15 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TypeVar
 
 import click
 
 from payment_sandbox.cli.failing import fail
 
-UNITS: Final = {"s": 1, "m": 60, "h": 3600}
-REPORTS: Final = (".html", ".htm", ".json")
+Asked = TypeVar("Asked")
 
 
 @click.command(epilog="Example: payment-sandbox rehearse -- npm test")
@@ -31,16 +31,17 @@ def rehearse(
     The suite finds a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY, and may create
     projects. Its exit code is the verdict. It runs as it is first, and must pass.
     """
+    from payment_sandbox.rehearsal.asked import check_report, seconds_of
     from payment_sandbox.rehearsal.exploring import parse_variation
     from payment_sandbox.rehearsal.report import lines_of, summary, told, write
     from payment_sandbox.rehearsal.suites import Suite, SuiteFails
 
-    seconds = _seconds(budget)
-    if report is not None and report.suffix not in REPORTS:
-        fail(f"--report takes an .html or a .json file, not {str(report)!r}")
+    seconds = _checked("--budget", seconds_of, budget)
+    if report is not None:
+        _checked("--report", check_report, str(report))
     try:
         variation = parse_variation(only) if only else ()
-        explored = Suite(command, {}).explore(seconds, variation)
+        explored = Suite(command).explore(seconds, variation)
     except (SuiteFails, ValueError) as wrong:
         fail(str(wrong))
     except OSError as error:
@@ -57,9 +58,8 @@ def rehearse(
     sys.exit(1 if explored.findings else 0)
 
 
-def _seconds(text: str) -> float:
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
+def _checked(option: str, check: Callable[[str], Asked], text: str) -> Asked:
     try:
-        return float(number) * UNITS[unit]
-    except ValueError:
-        fail(f"--budget takes 60s or 10m, not {text!r}")
+        return check(text)
+    except ValueError as wrong:
+        fail(f"{option} {wrong}")

@@ -1,6 +1,6 @@
 """Refusals: one exception class per reason."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 VIOLATIONS_MAX: Final = 100  # a body with a million errors still gets a short answer, in little time
@@ -166,3 +166,11 @@ class ClockBusy(Refusal):
     """Another advance is moving this project's clock."""
 
     rule = "CTL-15"
+
+
+def kinds_of_refusals(kind: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
+    """All kinds of refusals of this package, at every level."""
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("payment_sandbox."):
+            yield below
+            yield from kinds_of_refusals(below)

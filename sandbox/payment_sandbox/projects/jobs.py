@@ -1,7 +1,7 @@
 """The jobs of a shop, which run at intervals of sandbox time while a clock is advanced."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -62,7 +62,7 @@ class Jobs:
             return None
         self._runs += 1
         job.runs += 1
-        taken = Job(job.name, job.period, job.at, job.run, job.runs)
+        taken = replace(job)
         job.at = job.period.after(job.at)
         return taken
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.orders.amounts import CURRENCY, decimal_text
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 
@@ -83,7 +84,7 @@ class Problem(NamedTuple):
 
 def euros(cents: int) -> str:
     """An amount for people."""
-    return f"{cents // 100}.{cents % 100:02d} EUR"
+    return f"{decimal_text(cents)} {CURRENCY}"
 
 
 def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Problem]:

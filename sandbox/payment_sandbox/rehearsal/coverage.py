@@ -7,7 +7,7 @@ from payment_sandbox.kernel.periods import Period
 from payment_sandbox.methods import BY_NAME, NAMES
 from payment_sandbox.orders.authorization import Taken
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.orders.refusals import kinds_of_refusals
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DROPPED_BY_SCENARIO, Delivery, DeliveryState
@@ -18,7 +18,7 @@ METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
 PAID, DECLINED, CANCELLED, EXPIRED = "paid", "declined", "cancelled", "expired"
 PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH = "paid after expiry", "paid in part", "paid too much"
 AUTHORIZED, CAPTURED, CAPTURED_IN_PART = "authorized", "captured", "captured in part"
-VOIDED, LAPSED, CAPTURED_LATER = "voided", "authorization expired", "captured by itself"
+VOIDED, LAPSED = "voided", "authorization expired"
 SCREENED_OUT, SCREENED_LATE = "declined by screening", "screening took time"
 REFUNDED, REFUNDED_IN_PART, REFUND_FAILED = "refunded", "refunded in part", "refund failed"
 STORED, CHARGED_AGAIN, CHARGE_FAILED = "card stored", "stored card charged", "stored card declined"
@@ -63,14 +63,8 @@ def possible_ends(method: str) -> list[str]:
 
 def refusal_rules() -> list[str]:
     """The rules by which the merchant API refuses well-formed requests."""
-    found = {kind.rule for kind in _kinds(Refusal)}
+    found = {kind.rule for kind in kinds_of_refusals()}
     return sorted(rule for rule in found if rule and not rule.startswith(CONTROL_RULES))
-
-
-def _kinds(kind: type[Refusal]) -> Iterator[type[Refusal]]:
-    for below in kind.__subclasses__():
-        yield below
-        yield from _kinds(below)
 
 
 def met_by(project: Project) -> set[Met]:

@@ -17,7 +17,7 @@ from payment_sandbox.rehearsal.coverage import (
     possible_ends,
     refusal_rules,
 )
-from payment_sandbox.rehearsal.report import JSON, STYLE
+from payment_sandbox.rehearsal.report import JSON, page, save
 
 TESTS_SHOWN: Final = 3
 Tests = Mapping[Met, Sequence[str]]
@@ -95,8 +95,7 @@ def _missing(row: Row) -> str:
 
 def write(path: Path, found: Covered) -> None:
     """Write the matrix into an .html or a .json file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_json(found) if path.suffix == JSON else html(found), encoding="utf-8")
+    save(path, _json(found) if path.suffix == JSON else html(found))
 
 
 def _json(found: Covered) -> str:
@@ -109,12 +108,8 @@ def _json(found: Covered) -> str:
 
 def html(found: Covered) -> str:
     """The matrix as a page without scripts: each cell names the tests that met it."""
-    rows = "".join(map(_section, (*found.methods, *found.others)))
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Payment coverage</title>'
-        f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
-        f"<h1>Payment coverage: {found.percent:.0f} %</h1>{rows}</body></html>"
-    )
+    heading = f"Payment coverage: {found.percent:.0f} %"
+    return page("Payment coverage", heading, map(_section, (*found.methods, *found.others)))
 
 
 def _section(row: Row) -> str:

@@ -19,7 +19,7 @@ from payment_sandbox.rehearsal.books import (
     unpaid,
 )
 from payment_sandbox.rehearsal.stage import RehearsedStage
-from payment_sandbox.rehearsal.steps import CALLS, PRESS
+from payment_sandbox.rehearsal.steps import CALLS, PRESS, Step
 from payment_sandbox.rehearsal.ways import AT_ONCE, Change
 
 SOON: Final = timedelta(days=1)
@@ -92,9 +92,7 @@ def judge(
 
     ``failure`` is that of the test, ``baseline`` is the run of the test as it is.
     """
-    problems = []
-    if failure is not None and all(change.way.ends == AT_ONCE for change in changes):
-        problems.append(Problem("test", f"the test fails: {failure}"))
+    problems = _failed("test", failure, changes)
     stage.rest()
     problems += _reviewed(project, changes)  # of two orders, one may have expired later
     problems += _lapsed_early(project, changes)
@@ -109,25 +107,30 @@ def judge(
     moved = _moved(project, entries)
     if baseline is not None and all(change.step.startswith(PRESS) for change in changes):
         problems += _moved_more(moved, baseline.moved)
-    trace = tuple(f"{step.name} {step.label}" for step in stage.steps)
-    return Judged(_each_once(problems), trace, _state(project, entries), moved)
+    return Judged(_each_once(problems), _trace(stage.steps), _state(project, entries), moved)
 
 
 def judged_without_books(
-    stages: Sequence[RehearsedStage], changes: Sequence[Change], failure: str | None
+    stages: Sequence[RehearsedStage], steps: Sequence[Step], changes: Sequence[Change], failure: str | None
 ) -> Judged:
-    """Judge a run of a suite of which only the calls are seen, and whether it failed."""
-    problems = []
-    if failure is not None and all(change.way.ends == AT_ONCE for change in changes):
-        problems.append(Problem("test", f"the suite fails: {failure.partition(chr(10))[0]}"))
-    trace: list[str] = []
-    state: list[Any] = []
+    """Judge a run of a suite, of which only calls and failure are seen; ``steps`` are those of all stages."""
+    problems = _failed("suite", failure, changes)
     for stage in stages:
         stage.end()
         problems += [*_reviewed(stage.project, changes), *_seen(stage.project, stage)]
-        trace += [f"{step.name} {step.label}" for step in stage.steps]
-        state.append(_state(stage.project, ()))
-    return Judged(_each_once(problems), tuple(trace), tuple(state))
+    state = tuple(_state(stage.project, ()) for stage in stages)
+    return Judged(_each_once(problems), _trace(steps), state)
+
+
+def _failed(what: str, failure: str | None, changes: Sequence[Change]) -> list[Problem]:
+    """The failure of a test or a suite, where its assertions must still hold."""
+    if failure is None or any(change.way.ends != AT_ONCE for change in changes):
+        return []
+    return [Problem("test", f"the {what} fails: {failure.splitlines()[0]}")]
+
+
+def _trace(steps: Iterable[Step]) -> tuple[str, ...]:
+    return tuple(f"{step.name} {step.label}" for step in steps)
 
 
 def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, int]:

@@ -1,7 +1,7 @@
 """The report of a rehearsal: one HTML file for people, or JSON for programs."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Final
@@ -61,8 +61,12 @@ def lines_of(test: Mapping[str, Any]) -> list[str]:
 
 
 def write(path: Path, tests: Tests) -> None:
-    """Write the report of a rehearsal, whole or not at all."""
-    text = json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests)
+    """Write the report of a rehearsal."""
+    save(path, json.dumps({"tests": list(tests)}, indent=1) if path.suffix == JSON else html(tests))
+
+
+def save(path: Path, text: str) -> None:
+    """Write a file whole or not at all, with its folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.part")
     unfinished.write_text(text, encoding="utf-8")
@@ -72,15 +76,17 @@ def write(path: Path, tests: Tests) -> None:
 def html(tests: Tests) -> str:
     """The report as a page without scripts."""
     findings = [(test, finding) for test in tests for finding in test["findings"]]
+    parts = [f"<p>{summary(tests)}</p>", *(_finding(test, finding) for test, finding in findings)]
+    return page("Payment rehearsal", "Payment rehearsal", parts)
+
+
+def page(title: str, heading: str, parts: Iterable[str]) -> str:
+    """A page in one file."""
     head = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Payment rehearsal</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style></head><body>'
     )
-    return "\n".join(
-        [head, "<h1>Payment rehearsal</h1>", f"<p>{summary(tests)}</p>"]
-        + [_finding(test, finding) for test, finding in findings]
-        + ["</body></html>"]
-    )
+    return "\n".join([head, f"<h1>{heading}</h1>", *parts, "</body></html>"])
 
 
 def summary(tests: Tests, of: str = "test") -> str:

@@ -13,7 +13,6 @@ DEED: Final = "deed"  # of a customer or a bank
 ATTEMPT: Final = "attempt"  # to pay, or to refund: the service decides
 PRESS: Final = "press"  # a form of the shop that the test submits
 CALLS: Final = (CREATE, READ, CHANGE)
-KINDS: Final = (*CALLS, WEBHOOK, DEED, ATTEMPT, PRESS)
 
 CREATIONS: Final = ("/v1/orders", "/v1/bankqr")
 

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from payment_sandbox.operations.happenings import Happening
@@ -54,9 +54,8 @@ class _Staging:
 class Suite:
     """A command that runs a suite; its exit code is the verdict."""
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(self, command: Sequence[str]) -> None:
         self._command = list(command)
-        self._environment = dict(environment)
         self._limit_seconds: float | None = None
 
     def explore(self, budget_seconds: float, only: Variation = ()) -> Explored:
@@ -83,7 +82,7 @@ class Suite:
         staging = _Staging(variation)
         with Server(observer=staging, seed=SEED, clock=CLOCK) as server:
             failure = self._failure(server.url)
-            judged = judged_without_books(staging.stages, variation, failure)
+            judged = judged_without_books(staging.stages, staging.recorder.steps, variation, failure)
             return self._ran(staging, judged, failure), failure
 
     def _ran(self, staging: _Staging, judged: Judged, failure: str | None) -> Ran:
@@ -98,11 +97,10 @@ class Suite:
 
     def _failure(self, url: str) -> str | None:
         """Run the command; return why it failed, if it did."""
-        environment = {**os.environ, **self._environment, "SANDBOX_URL": url}
         try:
             ran = subprocess.run(
                 self._command,
-                env={**environment, "SANDBOX_API_KEY": "sandbox-key"},
+                env={**os.environ, "SANDBOX_URL": url, "SANDBOX_API_KEY": "sandbox-key"},
                 capture_output=True,
                 text=True,
                 errors="replace",

@@ -40,7 +40,6 @@ class Way:
     applies: Callable[[Step], bool] = lambda step: True
     needs_threads: bool = False  # the shop's handlers run on other threads than the test's
     needs_return: bool = False  # the shop has a page to which customers return
-    prevents_reads: bool = False  # so a webhook cannot be handled
 
 
 def _acts(actor: str, *actions: str) -> Callable[[Step], bool]:
@@ -108,7 +107,6 @@ WAYS: Final[tuple[Way, ...]] = (
         AT_REST,
         "{step} failed once with 503",
         {"status": 503},
-        prevents_reads=True,
     ),
     Way(
         "unavailable",
@@ -130,9 +128,8 @@ WAYS: Final[tuple[Way, ...]] = (
         OTHERWISE,
         "{step} was refused with 429",
         {"rate_limit": "1/PT1S"},
-        prevents_reads=True,
     ),
-    Way("silent", CALLS, OTHERWISE, "{step} got no answer", {"silence": True}, prevents_reads=True),
+    Way("silent", CALLS, OTHERWISE, "{step} got no answer", {"silence": True}),
     # The shop's own forms
     Way("twice", (PRESS,), OTHERWISE, "{step} was submitted twice"),
     Way("together", (PRESS,), OTHERWISE, "{step} was submitted twice at the same moment", needs_threads=True),

@@ -14,6 +14,7 @@ from payment_sandbox.serving.troubles import trouble
 if TYPE_CHECKING:
     import requests
 
+    from payment_sandbox.projects.project import Project
     from payment_sandbox.serving.server import Server
     from payment_sandbox.testing.clients.intercepting import Interceptions
 
@@ -95,6 +96,10 @@ class Access:
         return SandboxClient(
             self.base_url, api_key, session=self._transport, control_token=self._control_token
         )
+
+    def project_of(self, api_key: str) -> "Project | None":
+        """The project of a key, if the server is in this process."""
+        return self.in_process.registry.find(api_key) if self.in_process is not None else None
 
     @property
     def interceptions(self) -> "Interceptions":

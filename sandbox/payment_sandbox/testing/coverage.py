@@ -18,8 +18,7 @@ TOO_LITTLE: Final = 1
 
 def note(report: pytest.TestReport, project: "PaymentSandbox") -> None:
     """Note what happened in the project of a test; a server in another process is not asked."""
-    server = project.server.in_process
-    found = server.registry.find(project.api_key) if server is not None else None
+    found = project.server.project_of(project.api_key)
     if found is not None:
         told = {"met": sorted(map(list, met_by(found))), "methods": enabled_methods(found)}
         report.user_properties.append((PROPERTY, told))

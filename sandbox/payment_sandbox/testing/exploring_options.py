@@ -1,10 +1,8 @@
 """The options of rehearsals and coverage; light, because every run of pytest loads them."""
 
-from pathlib import Path
-
 import pytest
 
-REPORTS = (".html", ".htm", ".json")
+BUDGET_SECONDS = 60.0
 
 
 def add_options(parser: pytest.Parser, group: pytest.OptionGroup) -> None:
@@ -27,7 +25,6 @@ def _add_rehearsal_options(group: pytest.OptionGroup) -> None:
     group.addoption(
         "--payment-rehearse-budget",
         metavar="SECONDS",
-        default="60s",
         help="how long all variations may take, such as 90s or 10m (default: 60s)",
     )
     group.addoption(
@@ -75,19 +72,26 @@ def rehearsal_seconds(config: pytest.Config) -> float:
     Raises:
         pytest.UsageError: it is not a time.
     """
-    text: str = config.getoption("payment_rehearse_budget")
-    units = {"s": 1, "m": 60, "h": 3600}
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in units else (text, "s")
+    text: str | None = config.getoption("payment_rehearse_budget")
+    if text is None:
+        return BUDGET_SECONDS
+    from payment_sandbox.rehearsal.asked import seconds_of
+
     try:
-        return float(number) * units[unit]
-    except ValueError:
-        raise pytest.UsageError(f"--payment-rehearse-budget takes 60s or 10m, not {text!r}") from None
+        return seconds_of(text)
+    except ValueError as wrong:
+        raise pytest.UsageError(f"--payment-rehearse-budget {wrong}") from None
 
 
 def _check_report(option: str, name: str | None) -> None:
-    if name and Path(name).suffix not in REPORTS:
-        flag = f"--{option.replace('_', '-')}"
-        raise pytest.UsageError(f"{flag} takes an .html or a .json file, not {name!r}")
+    if not name:
+        return
+    from payment_sandbox.rehearsal.asked import check_report
+
+    try:
+        check_report(name)
+    except ValueError as wrong:
+        raise pytest.UsageError(f"--{option.replace('_', '-')} {wrong}") from None
 
 
 def is_covered(config: pytest.Config) -> bool:

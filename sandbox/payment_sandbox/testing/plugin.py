@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
@@ -87,8 +86,9 @@ def payment_sandbox(
     with _project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT] = project
         if exploring_options.is_rehearsed(request.node):
-            rehearsal = import_module("payment_sandbox.testing.rehearsing")
-            request.node.stash[rehearsal.RUN].attach(project)
+            from payment_sandbox.testing.rehearsing import RUN
+
+            request.node.stash[RUN].attach(project)
         sequences.arrange(project, getattr(request.node, "callspec", None))
         yield project
 

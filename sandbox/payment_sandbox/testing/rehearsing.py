@@ -50,8 +50,7 @@ class OneRun:
 
     def attach(self, project: PaymentSandbox) -> None:
         """Put the test's project on stage; further ones of the same test stay off."""
-        server = project.server.in_process
-        found = server.registry.find(project.api_key) if server is not None else None
+        found = project.server.project_of(project.api_key)
         if found is None or self._stage is not None:
             return
         self._project = project
@@ -75,7 +74,7 @@ class OneRun:
             lambda until: _advance(project, until),
             self._fixture(BOOKS),
             changes=self.variation,
-            failure=None if failure is None else f"{type(failure).__name__}: {failure}".partition("\n")[0],
+            failure=None if failure is None else f"{type(failure).__name__}: {failure}",
             baseline=self._baseline,
         )
         if self.judged.problems:

@@ -166,8 +166,7 @@ class ShopInProcess:
     @property
     def _project(self) -> "Project | None":
         """The project itself, if the server is in this process."""
-        server = self.server.in_process
-        return server.registry.find(self.api_key) if server is not None else None
+        return self.server.project_of(self.api_key)
 
 
 def _hosts(hosts: Collection[str] | None) -> frozenset[str] | None:

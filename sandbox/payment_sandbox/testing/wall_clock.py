@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -25,16 +24,9 @@ def following(project: "Project") -> Iterator[None]:
     timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)
     before, clock = timeline.moved, freezer.start()
 
-    def follow(moment: datetime) -> None:
-        _move(clock, moment)
-
-    timeline.moved = follow
+    timeline.moved = clock.move_to
     try:
         yield
     finally:
         timeline.moved = before
         freezer.stop()
-
-
-def _move(clock: Any, moment: datetime) -> None:
-    clock.move_to(moment)

@@ -92,7 +92,9 @@ class InProcess:
         waits = shop_request is None and self._waits(project, receiver, method, path)
         begun_seconds, is_settled = monotonic_seconds(), True
         with self._server.services.courier.waiting() if waits else nullcontext():
-            answer = self._answered(environment(method, url, headers, body) | self._kept(shop_request))
+            environ = environment(method, url, headers, body)
+            environ |= self._kept(shop_request)
+            answer = self._answered(environ)
             taken_seconds = monotonic_seconds() - begun_seconds
             if waits and project is not None:
                 is_settled = _settled(project, receiver)

@@ -1,6 +1,5 @@
 """Calls an ASGI application as a server would, on the event loop of the test or on one of its own."""
 
-import sys
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from threading import Thread, current_thread, local, main_thread
@@ -16,6 +15,7 @@ from payment_sandbox.testing.environments import host_of
 from payment_sandbox.testing.loops import LoopThread, OwnLoop, is_running_here, new_event, within
 from payment_sandbox.testing.shops.posted import Posted, limited
 from payment_sandbox.testing.shops.tracebacks import logged, note
+from payment_sandbox.testing.shops.watching import is_django
 
 Message = MutableMapping[str, Any]
 Application = Callable[
@@ -142,7 +142,7 @@ class AsgiShop:
         elif is_running_here():
             note(OWN_LOOP)
             self._loop_apart().run(exchanged.run, TIMEOUT_SECONDS)
-        elif _is_django(self._application):
+        elif is_django(self._application):
             from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
 
             with limited(exchanged.posted):
@@ -177,7 +177,3 @@ class AsgiShop:
 def _close(loops: Iterable[OwnLoop | LoopThread]) -> None:
     for loop in loops:
         loop.close()
-
-
-def _is_django(application: object) -> bool:
-    return type(application).__module__.startswith("django.") and "asgiref" in sys.modules

@@ -5,7 +5,6 @@ An application is called by whatever test client the test uses, so its class is 
 handlers get such a ``__call__``.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -189,7 +188,7 @@ class _Watched:
 
     def begin(self, application: Any) -> None:
         """Watch an application; one whose class cannot be replaced, such as a function, goes unwatched."""
-        if _is_django(application):
+        if is_django(application):
             _DJANGO.begin()
             return
         with suppress(TypeError):  # not weakly referable, or its class is fixed
@@ -200,7 +199,7 @@ class _Watched:
 
     def end(self, application: Any) -> None:
         """Watch it no longer."""
-        if _is_django(application):
+        if is_django(application):
             _DJANGO.end()
             return
         with suppress(TypeError):
@@ -271,8 +270,9 @@ def _seen_async(called: Any) -> Any:
     return call
 
 
-def _is_django(application: Any) -> bool:
-    return type(application).__module__.startswith("django.") and "django" in sys.modules
+def is_django(application: object) -> bool:
+    """Whether an application is one of Django's handlers."""
+    return type(application).__module__.startswith("django.")
 
 
 _DJANGO: Final = _Django()

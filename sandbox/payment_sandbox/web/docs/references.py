@@ -158,7 +158,7 @@ def methods() -> str:
 def refusals() -> str:
     """Every error type of a refusal, with its rule."""
     rows = []
-    for kind in _kinds(refused.Refusal):
+    for kind in refused.kinds_of_refusals():
         name = TYPE_OF.get(kind, kind.__name__)
         rows.append((f"`{name}`", status_of(kind), kind.rule, (getdoc(kind) or "").splitlines()[0]))
     return table(("Type", "Status", "Rule", "When"), sorted(rows))
@@ -175,10 +175,3 @@ def errors() -> str:
     ]
     rows.append(("`Refused`", "any other", BY_A_FAULT))
     return table(("Type", "Status", "When"), rows)
-
-
-def _kinds(kind: type[refused.Refusal]) -> Iterator[type[refused.Refusal]]:
-    for below in kind.__subclasses__():
-        if below.__module__.startswith("payment_sandbox."):
-            yield below
-            yield from _kinds(below)
