@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.rehearsal.books import BookEntry, Truth, compare, missed, unpaid
+from payment_sandbox.rehearsal.judging import read_books
 
 
 def entry(**fields: Any) -> BookEntry:
@@ -88,6 +89,12 @@ def test_an_entry_has_known_fields(wrong: Any) -> None:
     """Others are refused, with those that there are."""
     with pytest.raises(ValueError, match="payment_books tells entries with purchase, orders, amount, paid"):
         BookEntry.read(wrong)
+
+
+def test_books_that_return_nothing_are_told() -> None:
+    """A forgotten return is not a shop without purchases."""
+    with pytest.raises(TypeError, match="payment_books tells a list of entries, not None"):
+        read_books(lambda: None)  # type: ignore[arg-type, return-value]
 
 
 def test_an_entry_can_be_a_mapping() -> None:

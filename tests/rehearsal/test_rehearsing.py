@@ -232,8 +232,11 @@ def test_a_test_that_fails_is_not_rehearsed(tmp_path: Path) -> None:
     [
         ("--payment-rehearse-only=webhook:2:thrice", "one of late, lost, refused, swapped, together, twice"),
         ("--payment-rehearse-only=webhok:2:twice", "expected webhook:2:twice and the like"),
-        ("--payment-rehearse-budget=soon", "takes 60s or 10m, not 'soon'"),
+        ("--payment-rehearse-budget=soon", "takes a time above zero such as 60s or 10m, not 'soon'"),
         ("--payment-rehearse-report=report.txt", "takes an .html or a .json file"),
+        ("--payment-rehearse-report=nowhere/report.html", "takes a file in a folder that is there"),
+        ("--payment-rehearse-budget=inf", "takes a time above zero"),
+        ("--payment-coverage-fail-under=nan", "takes a number from 0 to 100"),
     ],
 )
 def test_wrong_options_are_told(tmp_path: Path, option: str, words: str) -> None:

@@ -107,7 +107,7 @@ def test_faults_reach_a_client_over_a_socket(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "suite", "words"),
     [
-        (["--budget", "soon"], "", "--budget takes 60s or 10m, not 'soon'"),
+        (["--budget", "soon"], "", "--budget takes a time above zero such as 60s or 10m, not 'soon'"),
         (["--report", "report.txt"], "", "--report takes an .html or a .json file"),
         (["--only", "webhook:2:thrice"], "", "one of late, lost, refused"),
         ([], "raise SystemExit('no luck')", "the suite fails as it is: exit code 1"),

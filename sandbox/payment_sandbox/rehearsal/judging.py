@@ -69,11 +69,19 @@ def rest(
 
 
 def read_books(books: Books | None) -> tuple[list[BookEntry], list[Problem]]:
-    """What the shop believes; an assertion that fails while it tells is a problem."""
+    """What the shop believes; an assertion that fails while it tells is a problem.
+
+    Raises:
+        TypeError: the fixture tells something else than entries.
+        ValueError: one of the entries is none.
+    """
     if books is None:
         return [], []
     try:
-        return [BookEntry.read(entry) for entry in books()], []
+        told = books()
+        if not isinstance(told, Iterable):
+            raise TypeError(f"payment_books tells a list of entries, not {told!r}")
+        return [BookEntry.read(entry) for entry in told], []
     except AssertionError as wrong:
         return [], [Problem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
 

@@ -1,5 +1,7 @@
 """The options of rehearsals and coverage; light, because every run of pytest loads them."""
 
+import math
+
 import pytest
 
 BUDGET_SECONDS = 60.0
@@ -48,7 +50,6 @@ def _add_coverage_options(parser: pytest.Parser, group: pytest.OptionGroup) -> N
     group.addoption(
         "--payment-coverage-fail-under",
         metavar="PERCENT",
-        type=float,
         help="fail the run if fewer ends of the methods were met",
     )
     parser.addini("payment_coverage_fail_under", "as --payment-coverage-fail-under", default="0")
@@ -103,16 +104,18 @@ def coverage_fail_under(config: pytest.Config) -> float:
     """How many percent a run has to meet.
 
     Raises:
-        pytest.UsageError: it is not a number.
+        pytest.UsageError: it is no number from 0 to 100.
     """
-    given: float | None = config.getoption("payment_coverage_fail_under")
-    if given is not None:
-        return given
-    text = config.getini("payment_coverage_fail_under")
+    given: str | None = config.getoption("payment_coverage_fail_under")
+    text = given or config.getini("payment_coverage_fail_under")
     try:
-        return float(text)
+        percent = float(text)
     except ValueError:
-        raise pytest.UsageError(f"payment_coverage_fail_under takes a number, not {text!r}") from None
+        percent = math.nan
+    if not 0 <= percent <= 100:
+        name = "--payment-coverage-fail-under" if given else "payment_coverage_fail_under"
+        raise pytest.UsageError(f"{name} takes a number from 0 to 100, not {text!r}")
+    return percent
 
 
 def is_rehearsed(item: pytest.Item) -> bool:
