@@ -15,7 +15,14 @@ from payment_sandbox.client.triggers import trigger
 from tests.support.commands import run
 
 START = "Example: payment-sandbox "
-NOT_RUN = ("serve", "listen", "watch", "rehearse")  # until Ctrl-C, or a suite: they have tests of their own
+NOT_RUN = (
+    "serve",
+    "listen",
+    "watch",
+    "rehearse",
+    "verify",
+    "import-journal",
+)  # until Ctrl-C, or a suite: they have tests of their own
 
 
 def all_commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:

@@ -59,6 +59,9 @@ def of_field(field: Any, *, is_wild: bool) -> st.SearchStrategy[Any]:
         )
     elif isinstance(field, Part):
         found = of_form(field.schema, is_wild=is_wild)
+    elif isinstance(field, Anything) and isinstance(field.value_field, Part):
+        names = st.sampled_from(["ORD-03", "ValidationError", "NotFound"])
+        found = st.dictionaries(names, of_field(field.value_field, is_wild=is_wild), max_size=2)
     elif isinstance(field, Text) and field.validators:
         found = st.from_regex(field.metadata["pattern"], fullmatch=True).filter(lambda text: len(text) < 30)
     else:

@@ -12,6 +12,7 @@ from payment_sandbox.cli.groups import Group
 from payment_sandbox.cli.rehearse import rehearse
 from payment_sandbox.cli.remote.commands import COMMANDS
 from payment_sandbox.cli.serve import serve
+from payment_sandbox.cli.verify import import_journal, verify
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -73,7 +74,7 @@ def completion(shell: str) -> None:
     print(kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source())
 
 
-for _command in (serve, rehearse, *COMMANDS):
+for _command in (serve, rehearse, verify, import_journal, *COMMANDS):
     commands.add_command(_command)
 
 

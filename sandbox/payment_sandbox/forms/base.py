@@ -130,6 +130,9 @@ def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> Iterator[U
         for index, item in enumerate(value):
             if isinstance(item, Mapping):
                 yield from _unknown_in(field.inner, item, f"{path}[{index}]")
+    elif isinstance(field, fields.Dict) and field.value_field is not None and isinstance(value, dict):
+        for key, item in value.items():
+            yield from _unknown_in(field.value_field, item, f"{path}.{key}")
 
 
 def _form_of(field: fields.Nested) -> Form:

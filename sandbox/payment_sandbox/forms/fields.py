@@ -152,9 +152,23 @@ class Yes(Flag):
 
 
 class Anything(Told, fields.Dict):
-    """An object with any keys."""
+    """An object with any keys; its values can be objects of a form."""
 
     default_error_messages = {**COMMON, "invalid": "must be an object"}
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        try:
+            return super()._deserialize(value, attr, data, **options)  # type: ignore[no-untyped-call]
+        except ValidationError as error:
+            if not isinstance(error.messages, dict):
+                raise
+            plain = {key: _of_value(problems) for key, problems in error.messages.items()}
+            raise ValidationError(plain, valid_data=error.valid_data) from None
+
+
+def _of_value(problems: dict[str, Any]) -> Any:
+    """The problems in an object that is a value; marshmallow puts them below ``value``."""
+    return problems["value"] if isinstance(problems.get("value"), dict) else problems
 
 
 class Items(Told, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3

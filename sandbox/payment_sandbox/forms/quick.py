@@ -161,6 +161,9 @@ def _part(field: Any) -> Reads:
 def _anything(field: Any) -> Reads:
     is_free = field.key_field is None and field.value_field is None
     copied = _typed(dict)(field)
+    if isinstance(field.value_field, Part):
+        key_of, value_of = _value(field.key_field), _value(field.value_field)
+        return lambda value: {key_of(key): value_of(item) for key, item in copied(value).items()}
     return (lambda value: dict(copied(value))) if is_free else _by_field(field)
 
 

@@ -145,7 +145,14 @@ class Epoch:
     def terms(self, now: datetime, settings: Settings | None = None, ids: Ids | None = None) -> Terms:
         """What a payment method may use of the project, at a given time; an edit passes its own copies."""
         settings = settings or self.state.settings
-        return Terms(now, settings.is_test, settings.features, self.store.credential, ids or self.ids)
+        return Terms(
+            now,
+            settings.is_test,
+            settings.features,
+            self.store.credential,
+            ids or self.ids,
+            refund_status=settings.refund_status,
+        )
 
     def etag(self, order: Order) -> str:
         """The ETag of an order: it changes with every edit and with the presentation settings."""

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from marshmallow import ValidationError
 
-from payment_sandbox.forms import Choice, Flag, Form, Items, Text, WebUrl, Whole, checks, read
+from payment_sandbox.forms import Choice, Flag, Form, Items, Part, Text, WebUrl, Whole, checks, read
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.own_errors import OwnErrorForm, unknown_names
 
 LIVE: Final = "live"
 TEST: Final = "test"
@@ -44,6 +45,15 @@ class SettingsForm(Form):
     authorized_status = Choice(
         ("completed", "accepted"), about="The status of an authorized order that is not fully captured."
     )
+    refund_status = Choice(
+        ("completed", "processing"),
+        about="The status of a new refund; processing settles a minute later, unless a scenario decides.",
+    )
+    errors = Anything(
+        keys=Text(),
+        values=Part(OwnErrorForm),
+        about="Refusals as your real account words them, by rule id or error type; verify finds them.",
+    )
     unknown_fields = Choice(("drop", "reject"), about="What happens to unknown request keys.")
     webhook_timing = Choice(
         ("after_response", "before_response"),
@@ -61,6 +71,14 @@ class SettingsForm(Form):
         taken = {alias: ["is the name of a method"] for alias in data.get("aliases", {}) if alias in NAMES}
         if taken:
             raise ValidationError({"aliases": taken})
+
+    @checks(although_invalid=True)
+    def errors_are_of_known_rules(self, data: Mapping[str, Any], **options: Any) -> None:
+        """Each is for a rule of the ledger, or for an error type."""
+        problem = ["is neither a rule id such as ORD-03 nor an error type such as ValidationError"]
+        unknown = {name: problem for name in unknown_names(data.get("errors", {}))}
+        if unknown:
+            raise ValidationError({"errors": unknown})
 
 
 class NewProjectForm(SettingsForm):
@@ -86,6 +104,8 @@ class Settings:
     absolute_urls: bool = False
     reduced_customer: bool = False
     authorized_status: str = "completed"
+    refund_status: str = "completed"
+    errors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     unknown_fields: str = "drop"
     webhook_timing: str = "after_response"
     seed: int = 0
@@ -123,7 +143,12 @@ class Settings:
     def as_mapping(self) -> dict[str, Any]:
         """All settings as plain data."""
         shown = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {**shown, "payment_methods": list(self.payment_methods), "aliases": dict(self.aliases)}
+        return {
+            **shown,
+            "payment_methods": list(self.payment_methods),
+            "aliases": dict(self.aliases),
+            "errors": {name: dict(error) for name, error in self.errors.items()},
+        }
 
 
 FORM: Final = SettingsForm()

@@ -111,6 +111,7 @@ class Terms(NamedTuple):
     features: frozenset[str]
     find_credential: Callable[[str], Credential | None]
     ids: Ids
+    refund_status: str = "completed"  # of a new refund, unless the scenario decides
 
 
 class Move(NamedTuple):

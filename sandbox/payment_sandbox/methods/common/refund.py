@@ -1,6 +1,7 @@
 """Refunds: the processor settles them at once or later, or they fail."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from payment_sandbox.methods.common.base import (
     PROCESSOR_KEYS,
@@ -21,6 +22,8 @@ from payment_sandbox.orders.actions import PROCESSOR, Action
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
+
+SETTLES_AFTER: Final = "PT1M"
 
 
 class Refund:
@@ -49,14 +52,15 @@ class Refund:
         return []
 
     def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
-        """Settle at once, or when the scenario says so (A27)."""
+        """Settle at once, or when the scenario or the setting ``refund_status`` says so (A27)."""
         plan = attempt.plan
         action = Action(
             PROCESSOR, "fail" if plan.get("processor") == "fails" else "settle", reason=plan.get("reason")
         )
-        if "after" not in plan:
+        is_slow = terms.refund_status == TransactionStatus.PROCESSING
+        if "after" not in plan and not is_slow:
             return self.finish(attempt, action, terms)
-        return [Move(Trigger.START), Later(planned_after(attempt), action)]
+        return [Move(Trigger.START), Later(planned_after(attempt, SETTLES_AFTER), action)]
 
     def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
         """A refund has no page."""

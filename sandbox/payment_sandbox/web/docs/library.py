@@ -25,6 +25,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "rehearsal",
         "mistakes",
         "production",
+        "verify",
         "languages",
         "ci",
         "command-line",

@@ -41,6 +41,7 @@ SETTING_EXAMPLES: Final[Mapping[str, Any]] = {
     "webhook_url": "http://localhost:3000/webhook",
     "forward_to": "http://localhost:3000/webhook",
     "aliases": {"my-bank-button": "bank-redirect-nl"},
+    "errors": {"ValidationError": {"status": 422}, "ORD-03": {"value": "Only euros are accepted."}},
     "seed": 7,
 }
 BY_A_FAULT: Final = "only from a configured fault"

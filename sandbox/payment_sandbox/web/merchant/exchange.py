@@ -25,6 +25,7 @@ from payment_sandbox.web.guard import refuse_foreign_host
 from payment_sandbox.web.merchant.explained import explain
 from payment_sandbox.web.merchant.faults import strike_after, strike_before
 from payment_sandbox.web.merchant.reading import name_ignored, note_query
+from payment_sandbox.web.merchant.rewording import reword
 
 REFUSED: Final = 400
 PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
@@ -58,7 +59,7 @@ def finish(response: Response) -> Response:
         response = strike_after(response)
     name_ignored(response, here)
     if response.status_code >= REFUSED:
-        explain(response, here.project)
+        reword(response, here.project, explain(response, here.project))
     if here.project is not None and not here.is_by_test:
         _keep(here.project, response, here)
     return release_webhooks(response)
@@ -77,7 +78,7 @@ def keep_unrouted(response: Response) -> Response:
         explain(response, None)
         return response
     project = known_project()
-    explain(response, project)
+    reword(response, project, explain(response, project))
     if project is not None:
         _keep(project, response, exchange())
     else:

@@ -26,8 +26,8 @@ MALFORMED: Final = "SET-08"
 UNKNOWN_KEY: Final = "SET-13"
 
 
-def explain(response: Response, project: Project | None) -> None:
-    """Add a header that names the rule and what is possible now."""
+def explain(response: Response, project: Project | None) -> list[str]:
+    """Add a header that names the rule and what is possible now; return the rules."""
     here = exchange()
     violations = here.violations
     rules = _rules(response.status_code, violations)
@@ -39,6 +39,7 @@ def explain(response: Response, project: Project | None) -> None:
     line = masking().text(f"{shown}; possible now: {possible}")
     plain = "".join(letter if " " <= letter <= "~" else "?" for letter in line)
     response.headers[EXPLAIN] = plain if len(plain) <= LENGTH_MAX else f"{plain[:LENGTH_MAX]}..."
+    return rules
 
 
 def rule_of(rules: Mapping[str, str], violation: Violation) -> str:

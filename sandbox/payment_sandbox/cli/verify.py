@@ -1,0 +1,184 @@
+"""The commands that hold another server, or its recorded traffic, against the sandbox."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+from urllib.parse import urlsplit
+
+import click
+
+from payment_sandbox.cli.failing import fail
+from payment_sandbox.cli.options import Port, Seconds, is_server_url
+
+if TYPE_CHECKING:
+    from payment_sandbox.verification.comparing import Compared
+    from payment_sandbox.verification.receiving import Receiver
+    from payment_sandbox.verification.service import Service
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+DIFFERENCES: Final = "differences.yaml"
+RATE: Final = 5.0
+a_file = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(
+    epilog=f"Example: payment-sandbox verify --url https://api.provider.example --key test_key "
+    f"--differences {DIFFERENCES}"
+)
+@click.option("--url", required=True, help="The server: the provider's test mode, or another sandbox.")
+@click.option("--key", required=True, envvar="SANDBOX_API_KEY", help="The API key of a test account.")
+@click.option("--against", metavar="URL", help="A running sandbox to compare with, not one of its own.")
+@click.option("--against-key", default="sandbox-key", show_default=True, help="The API key there.")
+@click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
+@click.option("--yes-live", is_flag=True, help="Go on in live mode, without moving money.")
+@click.option(
+    "--rate", type=Seconds(0.1, 1000), help="Calls a second at most: 5, or no limit for this machine."
+)
+@click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser, where a program cannot.")
+@click.option("--webhook-url", help="Where the server reaches this machine with webhooks.")
+@click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free one.")
+@click.option("--ca", type=a_file, help="Certificates to trust for https.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def verify(
+    url: str,
+    key: str,
+    against: str | None,
+    against_key: str,
+    differences: Path | None,
+    yes_live: bool,
+    as_json: bool,
+    **how: Any,
+) -> None:
+    """Ask a server of this API about every rule that a caller can find out, and say where it differs.
+
+    It makes test orders, and cancels or refunds them again; it stops if they are no test orders. The exit
+    code is 1 if a rule differs.
+    """
+    from payment_sandbox.verification.comparing import compare
+    from payment_sandbox.verification.verifying import NotVerified, is_live
+
+    if differences is not None and not differences.absolute().parent.is_dir():
+        fail(f"cannot write {differences}: its folder is not there")
+    with _service(url, key, how) as service, _beside(against, against_key, how) as other:
+        try:
+            live = is_live(service)
+            if live and not yes_live:
+                fail(f"{service.url} makes no test orders; if this may be live mode, add --yes-live")
+            compared = compare(service, live=live, against=other)
+        except NotVerified as why:
+            fail(str(why))
+    _told(compared, differences, as_json=as_json, made_orders=True)
+
+
+@click.command("import-journal", epilog="Example: payment-sandbox import-journal shop.har")
+@click.argument("file", type=a_file)
+@click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def import_journal(file: Path, differences: Path | None, as_json: bool) -> None:
+    """Make the calls of a HAR file in the sandbox, and say where the recorded answers differ.
+
+    The file is what a browser or a proxy recorded between your shop and the real service. The exit code is 1
+    if an answer differs.
+    """
+    from payment_sandbox.verification.comparing import compare_recorded
+    from payment_sandbox.verification.har import HarRefused, read_har
+
+    try:
+        recorded = read_har(file)
+    except OSError as error:
+        fail(f"cannot read {file}: {error.strerror}")
+    except HarRefused as refused:
+        fail(f"{file}: {refused}")
+    _told(compare_recorded(recorded, file.name), differences, as_json=as_json, made_orders=False)
+
+
+def _told(compared: "Compared", file: Path | None, *, as_json: bool, made_orders: bool) -> NoReturn:
+    """Print what was found, write the settings, and exit."""
+    from payment_sandbox.verification.comparing import written
+    from payment_sandbox.verification.telling import as_data
+
+    if file is not None:
+        _write(file, written(compared, file.name))
+    if as_json:
+        print(json.dumps(as_data(compared), indent=2))
+    else:
+        print(_report(compared, file, made_orders=made_orders))
+    sys.exit(1 if compared.differing else 0)
+
+
+def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> str:
+    from payment_sandbox.verification.telling import counts, left_behind, lines
+
+    told = [*lines(compared.theirs.told, compared.ours.told), "", counts(compared.theirs)]
+    told += [left_behind(compared.theirs)] if made_orders else []
+    told += [f"not compared: {skipped}" for skipped in compared.skipped]
+    count = len(compared.differing)
+    if count and file is not None:
+        copied = count - len(compared.not_copied)
+        told.append(f"{file} copies {copied} of {count}: payment-sandbox serve --project {file}")
+    elif count:
+        told.append(f"--differences {DIFFERENCES} writes settings for a sandbox that behaves like it")
+    return "\n".join(told)
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"cannot write {file}: {error.strerror}")
+
+
+@contextmanager
+def _beside(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service | None]":
+    if url is None:
+        yield None
+        return
+    with _service(url, key, {**how, "webhook_url": None}) as service:
+        yield service
+
+
+@contextmanager
+def _service(url: str, key: str, how: dict[str, Any]) -> "Iterator[Service]":
+    """The service at an address, with who pays there and where its webhooks arrive."""
+    import requests
+
+    from payment_sandbox.verification.pacing import UNLIMITED, Pace, pause
+    from payment_sandbox.verification.verifying import service_at
+
+    if "://" not in url:
+        url = f"{'http' if url.partition(':')[0] in LOOPBACK else 'https'}://{url}"
+    if not is_server_url(url):
+        fail(f"--url: {url!r} is not an address such as https://api.provider.example")
+    is_here = urlsplit(url).hostname in LOOPBACK
+    receiver = _receiver(how["webhook_url"], how["webhook_port"], is_here=is_here)
+    pace = Pace(how["rate"] or (UNLIMITED if is_here else RATE))
+    with requests.Session() as session:
+        session.trust_env = not is_here
+        session.verify = str(how["ca"]) if how["ca"] is not None else True
+        ask = _ask if how["by_hand"] else None
+        try:
+            yield service_at(url, key, session, pause=pause, pace=pace, receiver=receiver, ask=ask)
+        finally:
+            if receiver is not None:
+                receiver.close()
+
+
+def _receiver(url: str | None, port: int, *, is_here: bool) -> "Receiver | None":
+    """Where webhooks arrive; a server on this machine reaches it without help."""
+    from payment_sandbox.verification.receiving import Receiver
+
+    if url is None and not is_here:
+        return None
+    try:
+        return Receiver("127.0.0.1" if url is None else "0.0.0.0", port, url)  # noqa: S104 (a tunnel ends here)
+    except OSError as error:
+        fail(f"--webhook-port {port}: {error.strerror}")
+
+
+def _ask(what: str) -> bool:
+    """Ask a person to do something in a browser."""
+    print(f"Please {what}", file=sys.stderr)
+    return click.confirm("Done?", default=True, err=True)

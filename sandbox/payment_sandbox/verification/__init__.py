@@ -1,0 +1,1 @@
+"""Verification: does a server of this API behave as the sandbox says?"""

@@ -1,0 +1,55 @@
+"""An answer of the service under verification."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+
+class _Missing:
+    """What a field that is not there has for a value."""
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING: Final = _Missing()
+SUCCESS: Final = range(200, 300)
+_STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+
+
+class Answer(NamedTuple):
+    """One call and its answer; ``data`` is the parsed body, None if it is no JSON."""
+
+    method: str
+    path: str
+    sent: Any
+    status: int
+    headers: Mapping[str, str]
+    data: Any
+    content: bytes = b""
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the call was answered with 2xx."""
+        return self.status in SUCCESS
+
+    @property
+    def told(self) -> str:
+        """The answer in a few words."""
+        error = self.at("error.type")
+        return f"answered {self.status}{'' if error is MISSING else f' {error}'}"
+
+    @property
+    def call(self) -> str:
+        """The call in a few words."""
+        return f"{self.method} {self.path}"
+
+    def at(self, place: str) -> Any:
+        """The value at a place such as ``transactions[0].status``; ``MISSING`` if there is none."""
+        value = self.data
+        for index, key in _STEP.findall(place):
+            try:
+                value = value[int(index)] if index else value[key]
+            except (KeyError, IndexError, TypeError):
+                return MISSING
+        return value

@@ -1,0 +1,126 @@
+"""What probes tell: a check of one rule, and how to make one from an answer."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.patterns import UUID
+from payment_sandbox.verification.answer import MISSING, Answer
+
+SHOWN_MAX: Final = 120  # characters of a value
+REFUSED: Final = range(400, 500)
+RULE_OF_STATUS: Final = {413: "SET-09", 415: "SET-09", 401: "SET-02", 412: "SET-33", 409: "SET-04"}
+STATUSES_RULE: Final = "SET-08"
+
+
+class CannotTell(Exception):
+    """The service does not let itself be asked; the text says why."""
+
+
+class Check(NamedTuple):
+    """Whether a rule holds, and what was seen; ``refusal`` is the answer that refuses, if it is about one."""
+
+    rule: str
+    holds: bool
+    how: str = ""
+    refusal: Answer | None = None
+
+
+Checks = Iterator[Check]
+
+
+class Kind(NamedTuple):
+    """A kind of value, in words, and what is one."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+def _is_moment(value: Any) -> bool:
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except (TypeError, ValueError):
+        return False
+
+
+TEXT: Final = Kind("a text", lambda value: isinstance(value, str) and bool(value))
+INTEGER: Final = Kind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
+BOOLEAN: Final = Kind("true or false", lambda value: isinstance(value, bool))
+LIST: Final = Kind("a list", lambda value: isinstance(value, list))
+OBJECT: Final = Kind("an object", lambda value: isinstance(value, dict))
+MOMENT: Final = Kind("an ISO 8601 time with offset", _is_moment)
+NUMERAL: Final = Kind("a number as a string", lambda value: isinstance(value, str) and value.isdigit())
+IDENTIFIER: Final = Kind("a UUID", lambda value: isinstance(value, str) and UUID.fullmatch(value) is not None)
+BARE: Final = Kind(
+    "an address without a scheme",
+    lambda value: isinstance(value, str) and "/" in value and "://" not in value,
+)
+
+
+def shown(value: Any) -> str:
+    """A value in a report, not too long of it."""
+    text = "missing" if value is MISSING else repr(value)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
+
+
+def holds(rule: str, is_so: bool, how: str) -> Check:
+    """A check of anything; ``how`` says what was seen instead."""
+    return Check(rule, bool(is_so), "" if is_so else how)
+
+
+def same(rule: str, answer: Answer, place: str, expected: Any) -> Check:
+    """A field has a value."""
+    value = answer.at(place)
+    return holds(rule, value == expected, f"{place} is {shown(value)}, not {shown(expected)}")
+
+
+def one_of(rule: str, answer: Answer, place: str, expected: Sequence[Any]) -> Check:
+    """A field has one of some values."""
+    value = answer.at(place)
+    return holds(rule, value in expected, f"{place} is {shown(value)}, not one of {shown(list(expected))}")
+
+
+def kind(rule: str, answer: Answer, place: str, expected: Kind) -> Check:
+    """A field is there, with a value of a kind."""
+    value = answer.at(place)
+    return holds(rule, expected.fits(value), f"{place} is {shown(value)}, not {expected.words}")
+
+
+def absent(rule: str, answer: Answer, place: str) -> Check:
+    """A field is not there, or null."""
+    value = answer.at(place)
+    return holds(rule, value is MISSING or value is None, f"{place} is there: {shown(value)}")
+
+
+def echoed(rule: str, answer: Answer, sent: Mapping[str, Any], below: str = "") -> Iterator[Check]:
+    """Fields come back as they were sent."""
+    for name, value in sent.items():
+        yield same(rule, answer, f"{below}{name}", value)
+
+
+def accepted(rule: str, answer: Answer, status: int = 201) -> Iterator[Check]:
+    """A call is answered with success, and with this status."""
+    yield holds(rule, answer.is_success, answer.told)
+    if answer.is_success:
+        yield holds("SET-07", answer.status == status, f"{answer.told}, not {status}")
+
+
+def refused(
+    rule: str, answer: Answer, status: int = 400, kind: str | None = None, place: str | None = None
+) -> Iterator[Check]:
+    """A call is refused; that its status, type and place are the usual ones is told of other rules."""
+    is_refused = answer.status in REFUSED
+    yield Check(rule, is_refused, "" if is_refused else f"is not refused: {answer.told}", answer)
+    if not is_refused:
+        return
+    of_status = RULE_OF_STATUS.get(status, STATUSES_RULE)
+    yield holds(of_status, answer.status == status, f"{rule}: {answer.told}, not {status}")
+    type_is = answer.at("error.type")
+    if kind is not None:
+        yield holds("SET-04", type_is == kind, f"{rule}: the error's type is {shown(type_is)}, not {kind!r}")
+    if place is not None:
+        violations = answer.at("error.violations")
+        found = [item.get("path") for item in violations] if LIST.fits(violations) else []
+        yield holds(
+            "SET-05", place in found, f"{rule}: the violations name {found or 'nothing'}, not {place}"
+        )

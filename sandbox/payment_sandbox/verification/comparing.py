@@ -1,0 +1,115 @@
+"""A service and the sandbox side by side, and the settings that make the sandbox like the service."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.fidelity.ledger import rule_texts
+from payment_sandbox.verification.checks import Check
+from payment_sandbox.verification.differences import settings_of
+from payment_sandbox.verification.har import Recorded
+from payment_sandbox.verification.mirror import Mirror, settings_at_start
+from payment_sandbox.verification.passive import passive
+from payment_sandbox.verification.probing import Told, Verdict
+from payment_sandbox.verification.service import Service
+from payment_sandbox.verification.verifying import (
+    MODEL_KEY,
+    Found,
+    found_of,
+    is_live,
+    model,
+    usual,
+    verify,
+)
+
+WIDTH: Final = 100
+NOT_RECORDED: Final = "no recorded call shows it"
+HEAD: Final = """\
+# How {url} differs from the sandbox, found by payment-sandbox verify.
+# Serve a sandbox that behaves like it: payment-sandbox serve --project {file}
+"""
+
+
+class Compared(NamedTuple):
+    """What was found of a service and of the one it is compared with, and the settings to copy it.
+
+    ``copied`` are the ids of the rules that differ with these settings just as they do there.
+    """
+
+    url: str
+    theirs: Found
+    ours: Found
+    settings: Mapping[str, Any]
+    copied: frozenset[str]
+    skipped: Sequence[str] = ()
+
+    @property
+    def differing(self) -> list[Told]:
+        """The rules that differ."""
+        return [told for told in self.theirs.told.values() if told.verdict is Verdict.DIFFERS]
+
+    @property
+    def not_copied(self) -> list[Told]:
+        """The rules that differ, and that no setting can copy."""
+        return [told for told in self.differing if told.rule not in self.copied]
+
+
+def compare(service: Service, *, live: bool, against: Service | None = None) -> Compared:
+    """Verify a service, and the sandbox or another server beside it.
+
+    The settings are tried out at once: the sandbox is verified with them, too.
+    """
+    theirs = verify(service, live=live)
+    ours = usual()
+    settings = settings_of(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
+    copied: frozenset[str] = frozenset()
+    if settings:
+        with model(settings) as own:
+            told = verify(own.service, live=False).told
+        copied = frozenset(rule for rule, each in told.items() if each.verdict is Verdict.DIFFERS)
+    if against is not None:
+        ours = verify(against, live=is_live(against))
+    return Compared(service.url, theirs, ours, settings, copied)
+
+
+def compare_recorded(recorded: Sequence[Recorded], name: str) -> Compared:
+    """Hold recorded traffic against the sandbox, which gets the same calls."""
+    with model(settings_at_start(recorded)) as own:
+        mirror = Mirror(own.service, own.client)
+        checks = [*mirror.play(recorded), *passive([each.answer for each in recorded])]
+    theirs = found_of(checks, mirror.theirs, [], NOT_RECORDED)
+    refusals = [answer for answer in mirror.answers if not answer.is_success]
+    settings = settings_of(mirror.theirs, mirror.answers, theirs.refusals, refusals)
+    copied = _copied_recording(recorded, settings) if settings else frozenset()
+    return Compared(name, theirs, theirs, settings, copied, tuple(mirror.skipped))
+
+
+def _copied_recording(recorded: Sequence[Recorded], settings: Mapping[str, Any]) -> frozenset[str]:
+    """The rules that differ no more, or in the sandbox just as in the recording, once it has the settings."""
+    with model({**settings_at_start(recorded), **settings}) as own:
+        mirror = Mirror(own.service, own.client)
+        still = _differing(mirror.play(recorded))
+    shown_there = _differing(passive([each.answer for each in recorded]))
+    shown_here = _differing(passive(mirror.answers))
+    return frozenset(rule for rule in rule_texts() if rule not in still | (shown_there - shown_here))
+
+
+def _differing(checks: Iterable[Check]) -> set[str]:
+    return {check.rule for check in checks if not check.holds}
+
+
+def written(compared: Compared, file: str) -> str:
+    """The settings file, with what no setting can copy as comments."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.width = WIDTH
+    body = StringIO()
+    yaml.dump({"api_key": MODEL_KEY, **compared.settings}, body)
+    left = [f"#   {told.rule}: {_line(told.how)}\n" for told in compared.not_copied]
+    comments = "".join(["\n# No setting can copy these:\n", *left]) if left else ""
+    return f"{HEAD.format(url=compared.url, file=file)}\n{body.getvalue()}{comments}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,190 @@
+"""Makes the settings of a project that behaves as the verified service does."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from payment_sandbox.kernel.patterns import UUID
+from payment_sandbox.methods import NAMES
+from payment_sandbox.projects.own_errors import TYPES
+from payment_sandbox.verification.answer import Answer
+from payment_sandbox.verification.passive import is_order
+from payment_sandbox.verification.samples import CARD, CUSTOMER
+from payment_sandbox.verification.service import ORDERS
+
+EXPLAIN: Final = "Sandbox-Explain"
+INVALID: Final = "ValidationError"
+assert INVALID in TYPES
+REFUSED: Final = range(400, 500)
+UNAUTHORIZED: Final = 401  # belongs to no project, so no setting of one can change it
+REDUCED: Final = {"country", "ip_address"}
+DETAILS: Final = "transactions[0].payment_method_details."
+
+Observed = Callable[[Sequence[Answer]], Any]
+
+
+def observed(answers: Sequence[Answer]) -> dict[str, Any]:
+    """The settings that answers show; those that nothing shows are left out."""
+    found = {name: observe(answers) for name, observe in OBSERVED.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def settings_of(
+    theirs: Sequence[Answer],
+    ours: Sequence[Answer],
+    refusals: Sequence[Answer],
+    our_refusals: Sequence[Answer],
+) -> dict[str, Any]:
+    """The settings in which a service differs from the sandbox as it is."""
+    usual = observed(ours)
+    found = {name: value for name, value in observed(theirs).items() if usual.get(name) != value}
+    errors = _errors(list(_pairs(refusals, our_refusals)))
+    return {**found, **({"errors": errors} if errors else {})}
+
+
+def _orders(answers: Iterable[Answer]) -> Iterator[Answer]:
+    return (answer for answer in answers if answer.is_success and is_order(answer))
+
+
+def _absolute_urls(answers: Sequence[Answer]) -> bool | None:
+    found = [
+        address
+        for order in _orders(answers)
+        for address in (order.at("order_url"), order.at("transactions[0].payment_url"))
+        if isinstance(address, str)
+    ]
+    return any("://" in address for address in found) if found else None
+
+
+def _reduced_customer(answers: Sequence[Answer]) -> bool | None:
+    found = [
+        set(order.at("customer"))
+        for order in _orders(answers)
+        if isinstance(order.sent, dict)
+        and order.sent.get("customer") == CUSTOMER
+        and isinstance(order.at("customer"), dict)
+    ]
+    return all(names <= REDUCED for names in found) if found else None
+
+
+def _authorized_status(answers: Sequence[Answer]) -> str | None:
+    for order in _orders(answers):
+        is_card = order.at("transactions[0].payment_method") == CARD
+        is_held = order.at("transactions[0].is_capturable") is True
+        if is_card and is_held and order.at("status") in ("completed", "accepted"):
+            return str(order.at("status"))
+    return None
+
+
+def _refund_status(answers: Sequence[Answer]) -> str | None:
+    for answer in answers:
+        if answer.path.endswith("/refunds/") and answer.is_success:
+            return "completed" if answer.at("status") == "completed" else "processing"
+    return None
+
+
+def _unknown_fields(answers: Sequence[Answer]) -> str | None:
+    for answer in answers:
+        if isinstance(answer.sent, dict) and "amuont" in answer.sent:
+            return "reject" if answer.status in REFUSED else "drop"
+    return None
+
+
+def _payment_methods(answers: Sequence[Answer]) -> list[str] | None:
+    for answer in answers:
+        methods = answer.at("payment_methods")
+        if answer.path.endswith("/currencies/") and isinstance(methods, dict):
+            return [name for name in NAMES if name in methods] or None
+    return None
+
+
+def _takes(name: str, value: str) -> Observed:
+    """Whether a card payment with a detail is taken; None if card payments are not taken at all."""
+
+    def look(answers: Sequence[Answer]) -> bool | None:
+        for answer in answers:
+            sent = Answer("", "", None, 0, {}, answer.sent).at(f"{DETAILS}{name}")
+            if answer.path == ORDERS and sent == value:
+                return answer.is_success
+        return None
+
+    return look
+
+
+OBSERVED: Final[Mapping[str, Observed]] = {
+    "payment_methods": _payment_methods,
+    "one_click_enabled": _takes("one_click_type", "first"),
+    "recurring_enabled": _takes("recurring_type", "first"),
+    "dynamic_descriptor_enabled": _takes("dynamic_descriptor", "PROBE"),
+    "absolute_urls": _absolute_urls,
+    "reduced_customer": _reduced_customer,
+    "authorized_status": _authorized_status,
+    "refund_status": _refund_status,
+    "unknown_fields": _unknown_fields,
+}
+
+
+# Refusals
+
+
+def _asked(answer: Answer) -> tuple[str, str, str]:
+    """What was asked, without the identifiers of either service."""
+    return (
+        answer.method,
+        UUID.sub("", answer.path),
+        UUID.sub("", re.sub(r"token-?\w*", "", repr(answer.sent))),
+    )
+
+
+def _pairs(theirs: Sequence[Answer], ours: Sequence[Answer]) -> Iterator[tuple[Answer, Answer]]:
+    """Refusals of the same call by both."""
+    known = {_asked(answer): answer for answer in ours if answer.status in REFUSED}
+    for answer in theirs:
+        if not answer.path.startswith("/v1/"):
+            continue  # where there is nothing, nobody's setting counts
+        found = known.get(_asked(answer))
+        is_usable = answer.status in REFUSED and UNAUTHORIZED not in (answer.status, found and found.status)
+        if found is not None and is_usable:
+            yield answer, found
+
+
+def _errors(pairs: Sequence[tuple[Answer, Answer]]) -> dict[str, dict[str, Any]]:
+    """The setting ``errors``: what all refusals of a type share, and what is special to a rule."""
+    errors: dict[str, dict[str, Any]] = {}
+    for kind, found in _grouped(pairs, lambda ours: str(ours.at("error.type"))).items():
+        shared = _shared(found)
+        errors[kind] = shared
+        if kind == INVALID:
+            rules = _grouped(found, lambda ours: ours.headers.get(EXPLAIN, "").partition(" ")[0])
+            errors |= {rule: _special(of_rule, shared) for rule, of_rule in rules.items() if rule}
+    return {name: error for name, error in errors.items() if error}
+
+
+def _grouped(
+    pairs: Sequence[tuple[Answer, Answer]], name: Callable[[Answer], str]
+) -> dict[str, list[tuple[Answer, Answer]]]:
+    found: dict[str, list[tuple[Answer, Answer]]] = {}
+    for pair in pairs:
+        found.setdefault(name(pair[1]), []).append(pair)
+    return found
+
+
+def _special(pairs: Sequence[tuple[Answer, Answer]], shared: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in _shared(pairs).items() if shared.get(name) != value}
+
+
+def _shared(pairs: Sequence[tuple[Answer, Answer]]) -> dict[str, Any]:
+    """What their refusals have in common that ours have not."""
+    found = {}
+    for name, place in (("status", ""), ("type", "error.type"), ("value", "error.value")):
+        theirs = {repr(_part(answer, place)): _part(answer, place) for answer, _ in pairs}
+        ours = {repr(_part(answer, place)) for _, answer in pairs}
+        value = next(iter(theirs.values()))
+        is_plain = isinstance(value, int) or (isinstance(value, str) and not UUID.search(value))
+        if len(theirs) == 1 and set(theirs) != ours and is_plain:
+            found[name] = value
+    return found
+
+
+def _part(answer: Answer, place: str) -> Any:
+    return answer.at(place) if place else answer.status

@@ -1,0 +1,88 @@
+"""Runs probes, and sums up per rule what they told."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from payment_sandbox.verification.checks import CannotTell, Check, Checks
+from payment_sandbox.verification.service import Service
+
+Probing = Callable[[Service], Checks]
+
+
+class Verdict(Enum):
+    """What is known of a rule."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNKNOWN = "could not tell"
+
+
+class Probe(NamedTuple):
+    """A probe, and the rules that it is about; ``spends`` if it makes invoices or moves money."""
+
+    run: Probing
+    rules: Sequence[str]
+    spends: bool
+
+
+class Told(NamedTuple):
+    """The verdict on a rule, and how it differs or why nobody can tell."""
+
+    rule: str
+    verdict: Verdict
+    how: str = ""
+
+
+PROBES: Final[list[Probe]] = []
+NOT_LIVE: Final = "it would make invoices or move money, so it is not asked in live mode"
+HOWS_MAX: Final = 3  # ways in which a rule differs
+
+
+def probe(*rules: str, spends: bool = False) -> Callable[[Probing], Probing]:
+    """Declare a probe and its rules."""
+
+    def declare(function: Probing) -> Probing:
+        PROBES.append(Probe(function, rules, spends))
+        return function
+
+    return declare
+
+
+def run(probes: Iterable[Probe], service: Service, *, is_live: bool) -> Iterator[Check | Told]:
+    """Run probes: the checks, and for rules that a probe did not get to, why."""
+    for each in probes:
+        if is_live and each.spends:
+            yield from (Told(rule, Verdict.UNKNOWN, NOT_LIVE) for rule in each.rules)
+            continue
+        reached: set[str] = set()
+        why = "the probe did not get that far"
+        try:
+            for check in each.run(service):
+                reached.add(check.rule)
+                yield check
+        except CannotTell as reason:
+            why = str(reason)
+        for rule in each.rules:
+            if rule not in reached:
+                yield Told(rule, Verdict.UNKNOWN, why)
+
+
+def sum_up(found: Iterable[Check | Told]) -> dict[str, Told]:
+    """The verdict on each rule: it differs if any check of it failed, and agrees if one held."""
+    checks: dict[str, list[Check]] = {}
+    unknown: dict[str, Told] = {}
+    for each in found:
+        if isinstance(each, Check):
+            checks.setdefault(each.rule, []).append(each)
+        else:
+            unknown.setdefault(each.rule, each)
+    return {**unknown, **{rule: _of(rule, each) for rule, each in checks.items()}}
+
+
+def _of(rule: str, checks: Sequence[Check]) -> Told:
+    hows = list(dict.fromkeys(check.how for check in checks if not check.holds))
+    if not hows:
+        return Told(rule, Verdict.AGREES)
+    more = [f"and {len(hows) - HOWS_MAX} more"] if len(hows) > HOWS_MAX else []
+    return Told(rule, Verdict.DIFFERS, "; ".join([*hows[:HOWS_MAX], *more]))

@@ -1,0 +1,82 @@
+"""What probes send: a customer who does not exist, lines that add up, and a transaction per method."""
+
+from typing import Any, Final
+
+LINES: Final[list[dict[str, Any]]] = [
+    {
+        "type": "physical",
+        "amount": 250,
+        "currency": "EUR",
+        "merchant_order_line_id": "socks",
+        "name": "Socks",
+        "quantity": 3,
+        "vat_percentage": 2100,
+    },
+    {
+        "type": "shipping_fee",
+        "amount": 250,
+        "currency": "EUR",
+        "merchant_order_line_id": "post",
+        "name": "Postage",
+        "quantity": 1,
+        "vat_percentage": 2100,
+    },
+]
+LINES_TOTAL: Final = 1000
+CUSTOMER: Final = {
+    "first_name": "Test",
+    "last_name": "Order",
+    "gender": "female",
+    "birthdate": "1990-01-31",
+    "email_address": "test-order@example.com",
+    "phone_numbers": ["+31000000000"],
+    "address": "Teststraat 1\n1000 AA Amsterdam",
+    "address_type": "customer",
+    "additional_addresses": [
+        {"address": "Teststraat 2\n1000 AA Amsterdam", "address_type": "billing", "country": "NL"}
+    ],
+    "country": "NL",
+    "ip_address": "192.0.2.1",
+    "locale": "nl",
+}
+RETURN_URL: Final = "https://shop.invalid/thanks?basket=7"
+WEBHOOK_URL: Final = "https://shop.invalid/webhook"  # no such host can exist
+NOBODY: Final = "00000000-0000-4000-8000-000000000000"
+
+CARD: Final = "credit-card"
+TRANSFER: Final = "bank-transfer"
+REDIRECT_NL: Final = "bank-redirect-nl"
+REDIRECT_BE: Final = "bank-redirect-be"
+REDIRECT_DE: Final = "bank-redirect-de"
+WALLET_QR: Final = "wallet-qr"
+WALLET_WEB: Final = "wallet-web"
+WALLET_APPLE: Final = "wallet-apple"
+WALLET_GOOGLE: Final = "wallet-google"
+PAY_LATER: Final = "pay-later-a"
+INVOICE: Final = "invoice-later-b"
+
+
+def by(method: str, **more: Any) -> dict[str, Any]:
+    """A transaction."""
+    return {"payment_method": method, **more}
+
+
+def card(**details: Any) -> dict[str, Any]:
+    """A card transaction with details."""
+    return by(CARD, payment_method_details=details)
+
+
+def some(count: int, line: str = "socks") -> list[dict[str, Any]]:
+    """A quantity of a line."""
+    return [{"merchant_order_line_id": line, "quantity": count}]
+
+
+def lines_worth(amount: int) -> list[dict[str, Any]]:
+    """Quantities of the sample lines that make an amount, as far as they can."""
+    found, left = [], amount
+    for line in LINES:
+        count = min(line["quantity"], left // line["amount"])
+        if count:
+            found += some(count, line["merchant_order_line_id"])
+            left -= count * line["amount"]
+    return found

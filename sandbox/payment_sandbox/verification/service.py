@@ -1,0 +1,228 @@
+"""The service under verification: calls it at a bounded rate, and takes back what it made."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from payment_sandbox.serving.troubles import trouble
+from payment_sandbox.verification.answer import MISSING, Answer
+from payment_sandbox.verification.checks import CannotTell
+from payment_sandbox.verification.receiving import Receiver
+from payment_sandbox.verification.samples import CUSTOMER, LINES, LINES_TOTAL, by, lines_worth
+
+if TYPE_CHECKING:
+    import requests
+
+ORDERS: Final = "/v1/orders/"
+ENDED: Final = ("cancelled", "expired", "error")
+TIMEOUT_SECONDS: Final = 30.0
+JSON: Final = "application/json"
+MARK: Final = "payment-sandbox verify"
+"""The description of the orders that it makes, so that somebody who finds one knows why."""
+
+
+class Payer(Protocol):
+    """Who pays: a program that reads the pages' forms, or a person."""
+
+    def visit(self, url: str) -> Any:
+        """Open a payment page.
+
+        Raises:
+            CannotTell: it cannot be opened.
+        """
+        ...
+
+    def pay(self, url: str, what: str) -> str | None:
+        """Pay at a page; return where the customer went afterwards, if that can be told.
+
+        Raises:
+            CannotTell: nobody can.
+        """
+        ...
+
+    def cancel(self, url: str, what: str) -> str | None:
+        """Cancel at a page; the same."""
+        ...
+
+
+class Service:
+    """A server of this API, of which only its address and a key are known."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        session: "requests.Session",
+        payer: Payer,
+        wait: Callable[[], None],
+        pause: Callable[[float], None],
+        receiver: Receiver | None = None,
+    ) -> None:
+        """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there."""
+        self.url = url.rstrip("/")
+        self.key = key
+        self.payer = payer
+        self.answers: list[Answer] = []
+        self._session = session
+        self.pause = pause
+        self.receiver = receiver
+        self._wait = wait
+        self._open: list[str] = []
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        key: str | None = None,
+        content: bytes | None = None,
+    ) -> Answer:
+        """Make a call; ``content`` is sent as it is, ``key`` replaces the merchant's ("" sends none).
+
+        Raises:
+            CannotTell: no answer came.
+        """
+        import requests
+
+        data = content if content is not None or body is None else json.dumps(body).encode()
+        given = {**({"Content-Type": JSON} if data is not None else {}), **(headers or {})}
+        auth: Any = _no_auth if key == "" else (key or self.key, "")
+        self._wait()
+        try:
+            found = self._session.request(
+                method,
+                f"{self.url}{path}",
+                data=data,
+                headers=given,
+                auth=auth,
+                allow_redirects=False,
+                timeout=TIMEOUT_SECONDS,
+            )
+        except requests.RequestException as error:
+            raise CannotTell(f"{method} {path} was not answered: {trouble(error, self.url)}") from None
+        answer = Answer(
+            method, path, body, found.status_code, found.headers, _parsed(found.content), found.content
+        )
+        self.answers.append(answer)
+        if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
+            self._open.append(str(answer.at("id")))
+        return answer
+
+    # Orders
+
+    def create(self, *transactions: Any, **fields: Any) -> Answer:
+        """Try to create an order; a field that is ``...`` is left out."""
+        body: dict[str, Any] = {"currency": "EUR", "amount": 1000, "description": MARK, **fields}
+        if transactions:
+            body["transactions"] = list(transactions)
+        return self.call("POST", ORDERS, {key: value for key, value in body.items() if value is not ...})
+
+    def order(self, *transactions: Any, **fields: Any) -> Answer:
+        """Create an order that a probe needs.
+
+        Raises:
+            CannotTell: the service refuses it.
+        """
+        answer = self.create(*transactions, **fields)
+        if not answer.is_success or answer.at("id") is MISSING:
+            method = transactions[0]["payment_method"] if transactions else "no transaction"
+            raise CannotTell(f"an order with {method} is refused: {answer.told}: {answer.at('error.value')}")
+        return answer
+
+    def with_lines(self, method: str, **transaction: Any) -> Answer:
+        """Create an order with lines and a customer, as methods with a screening need."""
+        return self.order(by(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
+
+    def read(self, order: Answer, *blocks: str) -> Answer:
+        """Read an order again."""
+        query = "&".join(f"fields[]={block}" for block in blocks)
+        return self.call("GET", f"{ORDERS}{order.at('id')}/" + (f"?{query}" if query else ""))
+
+    def take(self, order: Answer, what: str, body: Any = None, **options: Any) -> Answer:
+        """Capture or void: ``what`` is the end of the path, such as ``captures/amount/``."""
+        place = f"{ORDERS}{order.at('id')}/transactions/{order.at('transactions[0].id')}/{what}"
+        return self.call("POST", place, body, **options)
+
+    def refund(self, order: Answer, body: Any) -> Answer:
+        """Refund an order."""
+        return self.call("POST", f"{ORDERS}{order.at('id')}/refunds/", body)
+
+    @cached_property
+    def issuer(self) -> str:
+        """The first bank of the issuers list.
+
+        Raises:
+            CannotTell: there is none.
+        """
+        found = self.call("GET", "/v1/bank-redirect-nl/issuers/").at("[0].id")
+        if not isinstance(found, str):
+            raise CannotTell("the issuers list names no bank")
+        return found
+
+    # The customer
+
+    def page_of(self, order: Answer) -> str:
+        """The address where the customer pays, with the service's scheme if it has none.
+
+        Raises:
+            CannotTell: there is none.
+        """
+        address = order.at("transactions[0].payment_url")
+        address = order.at("order_url") if address in (MISSING, None) else address
+        if not isinstance(address, str):
+            raise CannotTell("the order has no address where the customer could pay")
+        return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
+
+    def visit(self, order: Answer) -> Any:
+        """Open the payment page, as the customer's browser does."""
+        return self.payer.visit(self.page_of(order))
+
+    def paid(self, *transactions: Any, **fields: Any) -> tuple[Answer, str | None]:
+        """Create an order and let the customer pay it: the order afterwards, and where the customer went."""
+        order = self.order(*transactions, **fields)
+        method = order.at("transactions[0].payment_method")
+        amount = fields.get("amount", 1000)
+        went = self.payer.pay(self.page_of(order), f"{amount / 100:.2f} EUR with {method}")
+        return self.read(order), went
+
+    def tidy(self) -> list[str]:
+        """Cancel the orders that can be cancelled and refund the others; the ids of those that stay."""
+        left = [order_id for order_id in self._open if not self._is_undone(order_id)]
+        self._open.clear()
+        return left
+
+    def _is_undone(self, order_id: str) -> bool:
+        place = f"{ORDERS}{order_id}/"
+        try:
+            if self.call("DELETE", place).is_success or self.call("GET", place).at("status") in ENDED:
+                return True
+            self._give_back(place)
+        except CannotTell:
+            pass
+        return False
+
+    def _give_back(self, place: str) -> None:
+        """Void what is left of an authorization, and refund what was captured."""
+        order = self.call("GET", f"{place}?fields[]=amount_details")
+        remaining, captured = order.at("amount_details.remaining"), order.at("amount_details.captured")
+        if isinstance(remaining, int) and remaining > 0:
+            self.take(order, "voids/amount/", {"description": MARK, "amount": remaining})
+        if isinstance(captured, int) and captured > 0:
+            given = self.refund(order, {"description": MARK, "amount": captured})
+            if not given.is_success:
+                self.refund(order, {"description": MARK, "order_lines": lines_worth(captured)})
+
+
+def _no_auth(request: Any) -> Any:
+    """Keep ``requests`` from adding credentials of its own."""
+    return request
+
+
+def _parsed(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None

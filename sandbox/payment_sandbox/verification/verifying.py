@@ -1,0 +1,154 @@
+"""A verification: probes against a service and against the sandbox itself, side by side."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from payment_sandbox.fidelity.ledger import Rule, rules
+from payment_sandbox.verification.answer import Answer
+from payment_sandbox.verification.checks import CannotTell, Check
+from payment_sandbox.verification.pacing import UNLIMITED, Pace
+from payment_sandbox.verification.passive import passive
+from payment_sandbox.verification.payers import FormPayer, HandPayer
+from payment_sandbox.verification.probes import all_probes
+from payment_sandbox.verification.probing import Told, Verdict, run, sum_up
+from payment_sandbox.verification.receiving import Receiver
+from payment_sandbox.verification.service import Service
+from payment_sandbox.verification.untold import untold
+
+if TYPE_CHECKING:
+    import requests
+
+    from payment_sandbox.client.client import SandboxClient
+
+TEST_FLAG: Final = "is-test"
+UNAUTHORIZED: Final = 401
+MODEL_KEY: Final = "sandbox-key"
+
+
+class NotVerified(Exception):
+    """The service cannot be verified at all; the text says why."""
+
+
+class Found(NamedTuple):
+    """What is known of every rule of the ledger, the orders left behind, all answers, and the refusals."""
+
+    told: Mapping[str, Told]
+    left: list[str]
+    answers: list[Answer]
+    refusals: list[Answer]
+
+    def count(self, verdict: Verdict) -> int:
+        """How many rules have a verdict."""
+        return sum(each.verdict is verdict for each in self.told.values())
+
+
+def is_live(service: Service) -> bool:
+    """Whether the service takes real money: asks with an order that nobody pays, and cancels it.
+
+    Raises:
+        NotVerified: it does not answer, or not with an order.
+    """
+    try:
+        order = service.create(amount=1)
+    except CannotTell as why:
+        raise NotVerified(str(why)) from None
+    if order.status == UNAUTHORIZED:
+        raise NotVerified(f"{service.url} refuses the key: {order.told}: {order.at('error.value')}")
+    if not order.is_success:
+        raise NotVerified(f"POST /v1/orders/ is {order.told}, so this seems to be no server of this API")
+    service.tidy()
+    flags = order.at("flags")
+    return not (isinstance(flags, list) and TEST_FLAG in flags)
+
+
+@cache
+def usual() -> Found:
+    """What is found of the sandbox itself; it is asked once."""
+    with model() as own:
+        return verify(own.service, live=False)
+
+
+def verify(service: Service, *, live: bool) -> Found:
+    """Ask about every rule."""
+    service.answers.clear()
+    try:
+        found: list[Check | Told] = list(run(all_probes(), service, is_live=live))
+        answers = list(service.answers)
+    finally:
+        left = service.tidy()
+    found += passive(answers)
+    return found_of(found, answers, left)
+
+
+def found_of(
+    checks: Sequence[Check | Told], answers: list[Answer], left: list[str], otherwise: str | None = None
+) -> Found:
+    """Sum up checks; ``otherwise`` is why nothing is known of a rule that nobody checked."""
+    told = sum_up(checks)
+    known = rules()
+    for rule, why in untold(known):
+        told.setdefault(rule, Told(rule, Verdict.UNKNOWN, why))
+    if otherwise is not None:
+        for each in known:
+            told.setdefault(each.id, Told(each.id, Verdict.UNKNOWN, otherwise))
+    refusals = [each.refusal for each in checks if isinstance(each, Check) and each.refusal is not None]
+    return Found(_in_order(told, known), left, answers, refusals)
+
+
+def _in_order(told: Mapping[str, Told], known: list[Rule]) -> dict[str, Told]:
+    return {rule.id: told[rule.id] for rule in known if rule.id in told}
+
+
+class Model(NamedTuple):
+    """The sandbox itself as a service to compare with, and the client that moves its clock."""
+
+    service: Service
+    client: "SandboxClient"
+
+
+@contextmanager
+def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
+    """A server of its own, with a project of its own.
+
+    Raises:
+        SandboxError: it has no such ``settings``.
+    """
+    from payment_sandbox.client.client import SandboxClient
+    from payment_sandbox.serving.server import Server
+    from payment_sandbox.serving.sessions import direct_session
+
+    with Server() as server, direct_session() as session:
+        first = SandboxClient(server.url, MODEL_KEY, session=session)
+        client = first.create_project(**(settings or {}))
+        receiver = Receiver("127.0.0.1", 0)
+        try:
+            service = service_at(
+                server.url,
+                client.api_key,
+                session,
+                pause=lambda seconds: client.clock.advance(timedelta(seconds=seconds)),
+                receiver=receiver,
+            )
+            yield Model(service, client)
+        finally:
+            receiver.close()
+
+
+def service_at(
+    url: str,
+    key: str,
+    session: "requests.Session",
+    *,
+    pause: Callable[[float], Any],
+    pace: Pace | None = None,
+    receiver: Receiver | None = None,
+    ask: Callable[[str], bool] | None = None,
+) -> Service:
+    """A service where a program pays, which reads the forms of pages; or a person, whom ``ask`` asks."""
+    wait = pace or Pace(UNLIMITED)
+    forms = FormPayer(session, wait)
+    payer = forms if ask is None else HandPayer(forms, ask)
+    return Service(url, key, session, payer, wait, pause, receiver)

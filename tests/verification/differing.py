@@ -1,0 +1,278 @@
+"""Servers that differ on purpose: the sandbox behind a session that changes calls and answers."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import requests
+
+from payment_sandbox.methods import NAMES
+
+
+class Exchange:
+    """A call and its answer, which a way changes in place."""
+
+    def __init__(self, method: str, url: str, sent: Any, answer: requests.Response | None = None) -> None:
+        self.method = method
+        self.path = "/" + url.split("/", 3)[3]
+        self.sent = sent
+        self.answer = answer
+        self.data: Any = None
+
+    @property
+    def is_order(self) -> bool:
+        return isinstance(self.data, dict) and "transactions" in self.data
+
+    @property
+    def error(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.data.get("error", {}) if isinstance(self.data, dict) else {}
+        return found
+
+    def reply(self, status: int, **error: Any) -> None:
+        """Refuse, or answer with another status."""
+        assert self.answer is not None
+        self.answer.status_code = status
+        if error:
+            self.data = {"error": {"status": status, "violations": [], **error}}
+        elif self.error:
+            self.error["status"] = status
+
+
+Way = Callable[[Exchange], None]
+
+
+class DifferingSession(requests.Session):
+    """Changes what goes out and what comes back."""
+
+    def __init__(self, before: Way | None, after: Way | None) -> None:
+        super().__init__()
+        self.trust_env = False
+        self.before, self.after = before, after
+
+    def request(self, method: str, url: str, **options: Any) -> requests.Response:  # type: ignore[override]
+        if "/v1/" not in url:
+            return super().request(method, url, **options)
+        data = options.get("data")
+        try:
+            sent = json.loads(data) if data else None
+        except ValueError:
+            sent = None
+        exchange = Exchange(method, url, sent)
+        if self.before is not None and isinstance(sent, dict):
+            self.before(exchange)
+            options["data"] = json.dumps(sent).encode()
+        answer = super().request(method, url, **options)
+        if self.after is not None:
+            exchange.answer, exchange.data = answer, _parsed(answer)
+            self.after(exchange)
+            answer._content = json.dumps(exchange.data).encode()
+        return answer
+
+
+def _parsed(answer: requests.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError:
+        return None
+
+
+class Different(NamedTuple):
+    """A way in which a server differs: the rules that must be found, and the settings that copy it."""
+
+    rules: str
+    settings: dict[str, Any] = {}
+    before: Way | None = None
+    after: Way | None = None
+
+
+def _accepted(x: Exchange) -> None:
+    for attempt in x.data["transactions"] if x.is_order else ():
+        if attempt.get("is_capturable") and attempt["payment_method"] == "credit-card":
+            x.data["status"] = attempt["status"] = "accepted"
+
+
+def _schemes(x: Exchange) -> None:
+    text = json.dumps(x.data)
+    x.data = json.loads(re.sub(r'"(order_url|payment_url)": "', r'"\1": "http://', text))
+
+
+def _slow_refunds(x: Exchange) -> None:
+    if isinstance(x.data, dict) and "refund_of_order_id" in x.data:
+        x.data["status"] = "processing"
+
+
+def _unprocessable(x: Exchange) -> None:
+    if x.error.get("type") == "ValidationError":
+        x.reply(422)
+        x.error["type"] = "InvalidRequest"
+
+
+def _own_words(x: Exchange) -> None:
+    if x.error.get("value", "").startswith("currency"):
+        x.error["value"] = "Only euros, please"
+
+
+def _hidden(x: Exchange) -> None:
+    if x.error.get("type") == "NotFound":
+        x.reply(403, type="Forbidden", value="This is not yours")
+
+
+def _strict(x: Exchange) -> None:
+    if isinstance(x.sent, dict) and "amuont" in x.sent:
+        x.reply(400, type="ValidationError", value="amuont is not a known key")
+
+
+def _reduced(x: Exchange) -> None:
+    if x.is_order and "customer" in x.data:
+        x.data["customer"] = {name: x.data["customer"].get(name) for name in ("country", "ip_address")}
+
+
+def _plain_success(x: Exchange) -> None:
+    assert x.answer is not None
+    x.answer.status_code = 200 if x.answer.status_code == 201 else x.answer.status_code
+
+
+def _too_much(x: Exchange) -> None:
+    if x.error.get("type") == "CaptureExceedsRemainder":
+        x.reply(400, type="AmountTooHigh", value="The amount is too high")
+
+
+def _quarter(x: Exchange) -> None:
+    for attempt in x.data["transactions"] if x.is_order else ():
+        if attempt["payment_method"] == "credit-card" and attempt["expiration_period"] == "PT30M":
+            attempt["expiration_period"] = "PT15M"
+
+
+def _numbers(x: Exchange) -> None:
+    for line in x.data.get("order_line_details", ()) if x.is_order else ():
+        line.update(amount=int(line["amount"]), quantity=int(line["quantity"]))
+
+
+def _no_tags(x: Exchange) -> None:
+    assert x.answer is not None
+    x.answer.headers.pop("ETag", None)
+
+
+def _lenient(x: Exchange) -> None:
+    if isinstance(x.sent.get("amount"), str):
+        x.sent["amount"] = int(x.sent["amount"])
+
+
+def _new_transfers(x: Exchange) -> None:
+    for attempt in x.data["transactions"] if x.is_order and x.method == "POST" else ():
+        if attempt["payment_method"] == "bank-transfer":
+            x.data["status"] = attempt["status"] = "new"
+
+
+def _qr_cents(x: Exchange) -> None:
+    if isinstance(x.data, dict) and "qr_url" in x.data:
+        x.data["amount"] = round(float(x.data["amount"]) * 100)
+
+
+def _clamped(x: Exchange) -> None:
+    if isinstance(x.sent.get("size"), int):
+        x.sent["size"] = min(max(x.sent["size"], 100), 2000)
+
+
+def _no_cancelling(x: Exchange) -> None:
+    if x.method == "DELETE":
+        x.reply(405, type="MethodNotAllowed", value="no")
+
+
+def _no_challenge(x: Exchange) -> None:
+    assert x.answer is not None
+    x.answer.headers.pop("WWW-Authenticate", None)
+
+
+def _zulu(x: Exchange) -> None:
+    x.data = json.loads(json.dumps(x.data).replace("+00:00", "Z"))
+
+
+def _no_list(x: Exchange) -> None:
+    if x.error:
+        del x.error["violations"]
+
+
+def _no_one_click(x: Exchange) -> None:
+    details = str((x.sent or {}).get("transactions")) if isinstance(x.sent, dict) else ""
+    if "one_click_type" in details and not x.error:
+        x.reply(400, type="ValidationError", value="not enabled")
+
+
+def _slashes(x: Exchange) -> None:
+    if not x.path.partition("?")[0].endswith("/"):
+        x.reply(301)
+        x.data = None
+
+
+def _few_methods(x: Exchange) -> None:
+    wallet = "wallet-qr"
+    if isinstance(x.data, dict) and wallet in x.data.get("payment_methods", ()) and "currencies" in x.path:
+        del x.data["payment_methods"][wallet]
+    if isinstance(x.sent, dict) and wallet in str(x.sent.get("transactions")) and not x.error:
+        x.reply(400, type="ValidationError", value="not enabled")
+
+
+def _nothing_capturable(x: Exchange) -> None:
+    for attempt in x.data["transactions"] if x.is_order else ():
+        del attempt["is_capturable"]
+
+
+DIFFERENT: dict[str, Different] = {
+    "an authorized card is accepted": Different("SET-38", {"authorized_status": "accepted"}, after=_accepted),
+    "addresses have a scheme": Different("ORD-24 TX-12", {"absolute_urls": True}, after=_schemes),
+    "a refund is processing": Different("SET-48", {"refund_status": "processing"}, after=_slow_refunds),
+    "invalid requests are 422": Different(
+        "SET-04 SET-08",
+        {"errors": {"ValidationError": {"status": 422, "type": "InvalidRequest"}}},
+        after=_unprocessable,
+    ),
+    "the currency is refused in own words": Different(
+        "",
+        {"errors": {"ORD-03": {"value": "Only euros, please"}, "QR-10": {"value": "Only euros, please"}}},
+        after=_own_words,
+    ),
+    "unknown orders are forbidden": Different(
+        "SET-04 SET-08",
+        {"errors": {"NotFound": {"status": 403, "type": "Forbidden", "value": "This is not yours"}}},
+        after=_hidden,
+    ),
+    "unknown keys are refused": Different("SET-12", {"unknown_fields": "reject"}, after=_strict),
+    "customers are reduced": Different("ORD-15 SET-25", {"reduced_customer": True}, after=_reduced),
+    "creations are 200": Different("END-02 SET-07", {}, after=_plain_success),
+    "a capture of too much is 400": Different(
+        "SET-04",
+        {
+            "errors": {
+                "CaptureExceedsRemainder": {
+                    "status": 400,
+                    "type": "AmountTooHigh",
+                    "value": "The amount is too high",
+                }
+            }
+        },
+        after=_too_much,
+    ),
+    "cards expire after a quarter": Different("LIM-12 SET-65", {}, after=_quarter),
+    "line details have numbers": Different("LDET-04", {}, after=_numbers),
+    "orders have no ETag": Different("IFM-01 IFM-02 SET-32 SET-34", {}, after=_no_tags),
+    "amounts may be strings": Different("ORD-05", {}, before=_lenient),
+    "transfers begin new": Different("STA-10", {}, after=_new_transfers),
+    "QR amounts are cents": Different("QR-01", {}, after=_qr_cents),
+    "QR sizes are clamped": Different("LIM-03 QR-20", {}, before=_clamped),
+    "orders cannot be cancelled": Different(
+        "END-07 INV-05 REF-02 SET-04 SET-33",
+        {"errors": {"OrderNotCancellable": {"status": 405, "type": "MethodNotAllowed", "value": "no"}}},
+        after=_no_cancelling,
+    ),
+    "a 401 has no challenge": Different("SET-02", {}, after=_no_challenge),
+    "times end in Z": Different("SET-19", {}, after=_zulu),
+    "errors have no violations": Different("SET-05", {}, after=_no_list),
+    "one-click is not enabled": Different("CARD-04", {"one_click_enabled": False}, after=_no_one_click),
+    "paths need their slash": Different("SET-01", {}, after=_slashes),
+    "a method is not enabled": Different(
+        "WQR-02", {"payment_methods": [name for name in NAMES if name != "wallet-qr"]}, after=_few_methods
+    ),
+    "nothing says what is capturable": Different("SET-27 SET-38", {}, after=_nothing_capturable),
+}

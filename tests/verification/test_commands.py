@@ -1,0 +1,109 @@
+"""The commands verify and import-journal, as users run them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.serving.server import Server
+from tests.verification.recording import recorded
+
+
+def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run payment-sandbox."""
+    run = [sys.executable, "-m", "payment_sandbox", *arguments]
+    return subprocess.run(run, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that behaves otherwise."""
+    file = tmp_path_factory.mktemp("other") / "other.yaml"
+    own = {"ORD-03": {"status": 422, "value": "Only euros, please"}}
+    project = {"api_key": "sandbox-key", "authorized_status": "accepted", "errors": own}
+    live = {"api_key": "live-key", "mode": "live"}
+    file.write_text(json.dumps({"projects": [project, live]}), encoding="utf-8")
+    with Server(project_files=[file]) as server:
+        yield server
+
+
+def test_verify_tells_each_rule_and_writes_the_settings(other: Server, tmp_path: Path) -> None:
+    """The exit code is 1 if one differs."""
+    ran = command(
+        *("verify", "--url", other.url, "--key", "sandbox-key", "--differences", "differences.yaml"),
+        cwd=tmp_path,
+    )
+    assert ran.returncode == 1, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert "agrees          ORD-02   currency: required" in lines
+    assert "differs         SET-38   authorized card or pay-later-a: completed, is_capturable" in lines
+    assert lines[
+        lines.index("differs         SET-38   authorized card or pay-later-a: completed, is_capturable") + 1
+    ] == (f"{'':25}status is 'accepted', not 'completed'")
+    assert any(line.startswith("could not tell  GPAY-01") for line in lines)
+    assert "differences.yaml copies 2 of 2: payment-sandbox serve --project differences.yaml" in lines
+    assert "rules agree, 2 differ," in ran.stdout
+    written = (tmp_path / "differences.yaml").read_text(encoding="utf-8")
+    assert "authorized_status: accepted" in written
+    assert "value: Only euros, please" in written
+    with Server(project_files=[tmp_path / "differences.yaml"]) as copy:
+        beside = command(
+            *("verify", "--url", other.url, "--key", "sandbox-key", "--against", copy.url, "--json"),
+            cwd=tmp_path,
+        )
+    told = {rule["rule"]: rule for rule in json.loads(beside.stdout)["rules"]}
+    assert told["SET-38"]["verdict"] == "differs"
+    assert told["SET-38"]["beside"] == {"verdict": "differs", "how": "status is 'accepted', not 'completed'"}
+
+
+def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:
+    """Unless one says that it may be asked."""
+    ran = command("verify", "--url", other.url, "--key", "live-key", cwd=tmp_path)
+    assert ran.returncode == 2
+    assert "makes no test orders; if this may be live mode, add --yes-live" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["--url", "http://127.0.0.1:9"],
+            "was not answered: connection refused: nothing listens on 127.0.0.1:9",
+        ),
+        (["--url", "ftp://x"], "--url: 'ftp://x' is not an address such as https://api.provider.example"),
+        (["--url", "http://127.0.0.1:9", "--rate", "0"], "'0' is not a number from 0.1 to 1000"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path: Path, options: list[str], words: str) -> None:
+    """In one line."""
+    ran = command("verify", "--key", "x", *options, cwd=tmp_path)
+    assert (ran.returncode, words in ran.stderr, ran.stderr.count("\n")) == (2, True, 1), ran.stderr
+
+
+def test_a_key_that_is_refused_is_told(other: Server, tmp_path: Path) -> None:
+    """So is a file that cannot be written, before anything is asked."""
+    ran = command("verify", "--url", other.url, "--key", "wrong", cwd=tmp_path)
+    assert (ran.returncode, "refuses the key: answered 401" in ran.stderr) == (2, True), ran.stderr
+    ran = command(
+        *("verify", "--url", other.url, "--key", "sandbox-key", "--differences", "nowhere/x.yaml"),
+        cwd=tmp_path,
+    )
+    assert (ran.returncode, "cannot write nowhere/x.yaml" in ran.stderr) == (2, True), ran.stderr
+
+
+def test_recorded_traffic_is_held_against_the_sandbox(tmp_path: Path) -> None:
+    """The same report; without differences the exit code is 0."""
+    recorded(tmp_path / "shop.har")
+    ran = command("import-journal", "shop.har", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "agrees          END-02   order creation answers 201" in ran.stdout
+    assert " 0 differ, " in ran.stdout
+    for file, words in (("no.har", "cannot read no.har: No such file"), ("differences.py", "cannot read")):
+        ran = command("import-journal", file, cwd=tmp_path)
+        assert (ran.returncode, words in ran.stderr) == (2, True), ran.stderr
+    (tmp_path / "bad.har").write_text("{", encoding="utf-8")
+    ran = command("import-journal", "bad.har", cwd=tmp_path)
+    assert "bad.har: line 1, column 2: this is not JSON" in ran.stderr

@@ -1,0 +1,113 @@
+"""The settings file that verify writes makes a sandbox that behaves like the service."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from payment_sandbox.serving.server import Server
+from payment_sandbox.verification.comparing import compare, written
+from payment_sandbox.verification.pacing import pause
+from payment_sandbox.verification.verifying import model, service_at
+from tests.support.driver import NOBODY, Sandbox, card
+from tests.verification.differing import DIFFERENT, DifferingSession, Exchange
+
+COPIED = (
+    "an authorized card is accepted",
+    "addresses have a scheme",
+    "a refund is processing",
+    "invalid requests are 422",
+    "the currency is refused in own words",
+    "unknown orders are forbidden",
+    "a capture of too much is 400",
+)
+
+
+def _all_of_them(exchange: Exchange) -> None:
+    for name in COPIED:
+        after = DIFFERENT[name].after
+        assert after is not None
+        after(exchange)
+
+
+def test_a_sandbox_with_the_file_is_found_to_differ_in_the_same_way(tmp_path: Path) -> None:
+    """Served with --project, it answers as the service did."""
+    with model() as own:
+        own.service._session = DifferingSession(None, _all_of_them)
+        found = compare(own.service, live=False)
+    assert found.not_copied == []
+    file = tmp_path / "differences.yaml"
+    file.write_text(written(found, file.name), encoding="utf-8")
+    with Server(project_files=[file]) as server, requests.Session() as session:
+        session.trust_env = False
+        copy = compare(service_at(server.url, "sandbox-key", session, pause=pause), live=False)
+    assert {each.rule for each in copy.differing} == {each.rule for each in found.differing}
+    assert copy.settings == found.settings
+
+
+def refused(sandbox: Sandbox, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+    """The status and the error of a call, which no description knows."""
+    answer = sandbox.http.request(method, f"{sandbox.url}{path}", json=body, auth=(sandbox.key, ""))
+    error: dict[str, Any] = answer.json()["error"]
+    assert error["status"] == answer.status_code
+    return answer.status_code, error
+
+
+def test_own_errors_replace_status_type_and_sentence(project: Callable[..., Sandbox]) -> None:
+    """By type, and over it by the rule; what is not set stays, and so do the violations."""
+    sandbox = project(
+        errors={
+            "ValidationError": {"status": 422, "type": "Invalid"},
+            "ORD-03": {"value": "Only euros, please"},
+            "CAP-02": {"status": 400, "value": "Too early"},
+            "NotFound": {"status": 403, "type": "Forbidden"},
+        }
+    )
+    status, error = refused(sandbox, "POST", "/v1/orders/", {"amount": 5, "currency": "USD"})
+    assert (status, error["type"], error["value"]) == (422, "Invalid", "Only euros, please")
+    assert [each["path"] for each in error["violations"]] == ["currency"]
+    status, error = refused(sandbox, "POST", "/v1/orders/", {"amount": -1, "currency": "EUR"})
+    assert (status, error["type"], "amount" in error["value"]) == (422, "Invalid", True)
+    order = sandbox.place(card(capture_mode="manual"))
+    place = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/"
+    status, error = refused(sandbox, "POST", place, {})
+    assert (status, error["type"], error["value"]) == (400, "AuthorizationMissing", "Too early")
+    status, error = refused(sandbox, "GET", f"/v1/orders/{NOBODY}/")
+    assert (status, error["type"]) == (403, "Forbidden")
+    status, error = refused(sandbox, "GET", "/v1/nothing/")
+    assert (status, error["type"]) == (403, "Forbidden")
+    journal = sandbox.get("/control/journal/").json()["items"]
+    assert [entry["status"] for entry in journal if entry["status"] >= 400] == [422, 422, 400, 403, 403]
+
+
+@pytest.mark.parametrize(
+    ("errors", "path"),
+    [
+        ({"ORD-99": {"value": "x"}}, "errors.ORD-99"),
+        ({"Wrong": {"value": "x"}}, "errors.Wrong"),
+        ({"ORD-03": {"status": 200}}, "errors.ORD-03.status"),
+        ({"ORD-03": {"text": "x"}}, "errors.ORD-03.text"),
+        ({"ORD-03": 5}, "errors.ORD-03"),
+    ],
+)
+def test_errors_of_unknown_rules_are_refused(
+    project: Callable[..., Sandbox], errors: dict[str, object], path: str
+) -> None:
+    """Nothing changes, and the place is told."""
+    sandbox = project()
+    answer = sandbox.patch("/control/project/", {"errors": errors})
+    assert answer.status_code == 400
+    assert [each["path"] for each in answer.json()["error"]["violations"]] == [path]
+
+
+def test_refunds_can_be_slow_by_a_setting(project: Callable[..., Sandbox]) -> None:
+    """They settle a minute later."""
+    sandbox = project(refund_status="processing")
+    order = sandbox.place(card())
+    sandbox.pay(order)
+    refund = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
+    assert refund["status"] == "processing"
+    sandbox.advance("PT1M")
+    assert sandbox.read(refund)["status"] == "completed"

@@ -1,0 +1,146 @@
+"""Recorded traffic of a service, held against the sandbox."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payment_sandbox.verification.comparing import Compared, compare_recorded
+from payment_sandbox.verification.har import HarRefused, read_har
+from payment_sandbox.verification.probing import Verdict
+from tests.verification.recording import Change, Recorder, recorded
+
+
+def held(tmp_path: Path, change: Change | None = None) -> Compared:
+    """What is found in a recorded day of a shop."""
+    return compare_recorded(read_har(recorded(tmp_path / "shop.har", change)), "shop.har")
+
+
+def test_the_sandbox_answers_as_it_was_recorded(tmp_path: Path) -> None:
+    """Customers pay, cancel and stay away in the sandbox as the recording lets one conclude."""
+    found = held(tmp_path)
+    assert {each.rule: each.how for each in found.differing} == {}
+    assert found.skipped == ()
+    agreed = {rule for rule, each in found.theirs.told.items() if each.verdict is Verdict.AGREES}
+    assert {
+        "END-02",
+        "END-03",
+        "END-07",
+        "END-10",
+        "END-13",
+        "END-18",
+        "ORD-03",
+        "SET-49",
+        "STA-17",
+    } <= agreed
+    assert len(agreed) >= 40
+    assert found.theirs.told["CARD-21"].how == "no recorded call shows it"
+
+
+def _absolute(entry: Any) -> None:
+    for attempt in entry["data"].get("transactions", ()):
+        if "payment_url" in attempt:
+            attempt["payment_url"] = f"https://{attempt['payment_url']}"
+
+
+def _accepting(entry: Any) -> None:
+    if "USD" in str(entry["request"].get("postData")):
+        entry["response"]["status"] = 201
+        entry["data"].clear()
+        entry["data"].update(id="x", status="new", currency="USD")
+
+
+def _other_words(entry: Any) -> None:
+    if "error" in entry["data"]:
+        entry["response"]["status"] = 422
+        entry["data"]["error"].update(status=422, type="Refused")
+
+
+def _pending(entry: Any) -> None:
+    if entry["data"].get("status") == "new" and entry["request"]["method"] == "POST":
+        entry["data"]["status"] = "open"
+
+
+def _without(entry: Any) -> None:
+    entry["data"].pop("flags", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "rules", "settings"),
+    [
+        (_absolute, {"TX-12"}, {"absolute_urls": True}),
+        (_accepting, {"ORD-03", "ORD-05", "ORD-19", "SET-32"}, {}),  # and what it answers is no order
+        (_pending, {"STA-02", "STA-03", "SET-35"}, {}),
+        (_without, {"SET-26"}, {}),
+        (
+            _other_words,
+            {"SET-08"},
+            {
+                "errors": {
+                    "RefundExceedsCaptured": {"status": 422, "type": "Refused"},
+                    "ValidationError": {"status": 422, "type": "Refused"},
+                }
+            },
+        ),
+    ],
+)
+def test_a_service_that_differs(
+    tmp_path: Path, change: Change, rules: set[str], settings: dict[str, Any]
+) -> None:
+    """Its differences are told, with the calls that show them, and copied where a setting can."""
+    found = held(tmp_path, change)
+    assert {each.rule for each in found.differing} == rules
+    assert all(" /v1/" in each.how for each in found.differing), [each.how for each in found.differing]
+    assert found.settings == settings
+    assert (found.not_copied == []) is bool(settings)
+
+
+def test_orders_of_before_the_recording_are_left_out(tmp_path: Path) -> None:
+    """And named."""
+
+    def do(recorder: Recorder) -> None:
+        order = recorder.call("POST", "/v1/orders/", {"currency": "EUR", "amount": 1000})
+        recorder.entries.clear()
+        recorder.call("GET", f"/v1/orders/{order['id']}/")
+        recorder.call("POST", "/v1/orders/", {"currency": "EUR", "amount": 1000})
+
+    found = compare_recorded(read_har(recorded(tmp_path / "shop.har", do=do)), "shop.har")
+    assert len(found.skipped) == 1
+    assert found.skipped[0].endswith("was made before the recording")
+    assert found.differing == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "line 1, column 2: this is not JSON"),
+        ("[]", "it has no log.entries, so it is no HAR file"),
+        ('{"log": {"entries": []}}', "none of its 0 entries is a call of a path that begins with /v1/"),
+        ('{"log": {"entries": [{"request": {}}]}}', r"log.entries\[0\] is malformed: KeyError 'response'"),
+        ('{"log": {"entries": [7]}}', r"log.entries\[0\] is malformed"),
+        ('{"log": 7}', "it has no log.entries"),
+    ],
+)
+def test_what_is_no_recording_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    """With the place in the file."""
+    file = tmp_path / "shop.har"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(HarRefused, match=words):
+        read_har(file)
+
+
+def test_entries_without_answer_or_of_other_hosts_pages_are_left_out(tmp_path: Path) -> None:
+    """And the address may have a prefix before /v1/."""
+    file = recorded(tmp_path / "shop.har")
+    document = json.loads(file.read_text(encoding="utf-8"))
+    entries = document["log"]["entries"]
+    count = len(entries)
+    for entry in entries:
+        entry["request"]["url"] = entry["request"]["url"].replace("/v1/", "/gateway/v1/")
+    entries.append({**entries[0], "response": {"status": 0}})
+    entries.append({**entries[0], "request": {"method": "GET", "url": "https://shop.example/basket"}})
+    file.write_text(json.dumps(document), encoding="utf-8")
+    found = read_har(file)
+    assert len(found) == count
+    assert found[0].answer.path == "/v1/orders/"

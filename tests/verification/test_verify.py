@@ -1,0 +1,117 @@
+"""What verify finds of servers: of the sandbox itself, and of servers that differ on purpose."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+
+from payment_sandbox.fidelity.ledger import rules
+from payment_sandbox.verification.comparing import Compared, compare, written
+from payment_sandbox.verification.probing import NOT_LIVE, Verdict
+from payment_sandbox.verification.verifying import NotVerified, is_live, model, usual, verify
+from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange
+
+ASKED_MIN = 295
+
+
+def told(verdict: Verdict) -> set[str]:
+    """The rules with a verdict on the sandbox itself."""
+    return {rule for rule, each in usual().told.items() if each.verdict is verdict}
+
+
+def compared(different: Different) -> Compared:
+    """What verify says about a server that differs."""
+    with model() as own:
+        own.service._session = DifferingSession(different.before, different.after)
+        return compare(own.service, live=is_live(own.service))
+
+
+def test_the_sandbox_agrees_with_itself() -> None:
+    """In every rule that a caller can show; all the others have a reason."""
+    assert {rule: each.how for rule, each in usual().told.items() if rule in told(Verdict.DIFFERS)} == {}
+    assert len(told(Verdict.AGREES)) >= ASKED_MIN
+    assert set(usual().told) == {rule.id for rule in rules()}
+    unknown = [usual().told[rule].how for rule in told(Verdict.UNKNOWN)]
+    assert all(unknown)
+    assert "the probe did not get that far" not in unknown
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_a_server_that_differs(name: str) -> None:
+    """Exactly its differences are found, and settings copy those that settings can copy."""
+    different = DIFFERENT[name]
+    found = compared(different)
+    assert sorted(each.rule for each in found.differing) == sorted(different.rules.split())
+    assert found.settings == different.settings
+    assert all(each.how for each in found.differing)
+    is_copied = bool(different.settings) and name != "orders cannot be cancelled"
+    assert (found.not_copied == []) is (is_copied or not found.differing)
+    text = written(found, "differences.yaml")
+    assert all(f"#   {each.rule}: " in text for each in found.not_copied)
+
+
+def _live(exchange: Exchange) -> None:
+    """Answer like an account in live mode."""
+    if exchange.is_order:
+        exchange.data["flags"].remove("is-test")
+
+
+def test_live_mode_is_noticed_and_costs_nothing() -> None:
+    """With --yes-live, what makes invoices or moves money is left out."""
+    with model() as own:
+        own.service._session = DifferingSession(None, _live)
+        assert is_live(own.service)
+        found = verify(own.service, live=True)
+        orders = own.client.orders()
+    assert found.told["INV-03"].how == NOT_LIVE
+    assert found.told["ORD-03"].verdict is Verdict.AGREES
+    assert {order["status"] for order in orders} == {"cancelled"}
+    assert found.left == []
+
+
+def test_what_is_made_is_taken_back() -> None:
+    """Orders are cancelled; where money has moved, it is refunded, and the order is named."""
+    with model() as own:
+        found = verify(own.service, live=False)
+        orders = {order["id"]: order for order in own.client.orders(limit=1000)}
+    assert found.left
+    for order_id, order in orders.items():
+        is_over = order["status"] in ("cancelled", "expired", "error")
+        assert is_over or order_id in found.left or "is-refund" in order["flags"], order
+    assert all("has-refunds" in orders[order_id]["flags"] for order_id in found.left)
+
+
+def _failing(error: Exception) -> Callable[..., Any]:
+    def request(*arguments: Any, **options: Any) -> Any:
+        raise error
+
+    return request
+
+
+def test_a_server_that_does_not_answer_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one that refuses the key, or one that is something else."""
+    with model() as own:
+        own.service.key = "wrong"
+        with pytest.raises(NotVerified, match="refuses the key: answered 401 Unauthorized"):
+            is_live(own.service)
+        monkeypatch.setattr(own.service._session, "request", _failing(requests.ConnectionError("gone")))
+        with pytest.raises(NotVerified, match="was not answered"):
+            is_live(own.service)
+
+
+def test_an_answer_that_fails_in_between_is_no_difference() -> None:
+    """A probe whose call gets no answer could not tell."""
+    with model() as own:
+        request = own.service._session.request
+
+        def sometimes(method: str, url: str, **options: Any) -> Any:
+            if "/bankqr/" in url:
+                raise requests.ConnectionError("gone")
+            return request(method, url, **options)
+
+        own.service._session.request = sometimes  # type: ignore[method-assign, assignment]
+        found = verify(own.service, live=False)
+    assert found.told["QR-01"].verdict is Verdict.UNKNOWN
+    assert "was not answered" in found.told["QR-01"].how
+    assert found.count(Verdict.DIFFERS) == 0
