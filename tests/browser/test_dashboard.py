@@ -17,6 +17,7 @@ VIEWS = (
     "journal",
     "request",
     "review",
+    "coverage",
     "scenario",
     "vault",
     "settings",
@@ -65,9 +66,10 @@ def test_every_view_is_accessible_everywhere(
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(at(sandbox, paths[view]))
-        for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
-            assert violations(page) == [], (width, scheme)
+        page.emulate_media(color_scheme="light")
+        assert violations(page) == [], width
+        page.emulate_media(color_scheme="dark")
+        assert violations(page, only_colours=True) == [], width
         wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
         assert not wide, width
 

@@ -141,9 +141,9 @@ def test_every_page_is_accessible_light_and_dark(live: Sandbox, new_context: New
     """Nothing for axe-core to find; nothing refused by the page's own policy, nothing asked of another host."""
     page = new_context(viewport={"width": 390, "height": 844}, bypass_csp=True).new_page()
     PAGES[name](live, page)
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        assert violations(page) == []
+    assert violations(page) == []
+    page.emulate_media(color_scheme="dark")
+    assert violations(page, only_colours=True) == []
     wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
     assert not wide, "the page scrolls sideways on a phone"
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from payment_sandbox.methods import NAMES
-from payment_sandbox.rehearsal import coverage
-from payment_sandbox.rehearsal.coverage import Met, met_by, possible_ends, refusal_rules
+from payment_sandbox.operations.coverage import met as coverage
+from payment_sandbox.operations.coverage.met import Met, met_by, possible_ends, refusal_rules
+from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.suites import suite
 
@@ -164,6 +165,18 @@ def test_what_the_shop_offers_counts(tmp_path: Path) -> None:
     assert "test_shop.py::test_paid" in page
     again = suite(tmp_path, TESTS, "--payment-coverage", "--payment-coverage-fail-under=5")
     assert again.returncode == 0, again.stdout
+
+
+def test_a_server_in_another_process_is_asked(tmp_path: Path, server: Server) -> None:
+    """Its projects are told in the same way."""
+    tests = TESTS.replace("def test_declined(payment_sandbox, shop)", "def test_declined(payment_sandbox)")
+    tests = tests.replace("def test_paid(payment_sandbox, shop)", "def test_paid(payment_sandbox)")
+    ran = suite(tmp_path, tests, "--payment-coverage-report=out.json", SANDBOX_URL=server.url)
+    assert ran.returncode == 0, ran.stdout
+    rows = {row["row"]: row["cells"] for row in json.loads((tmp_path / "out.json").read_text())["rows"]}
+    assert rows["wallet-web"]["paid"] == ["test_shop.py::test_paid"]
+    assert rows["refusals"]["SET-49"] == ["test_shop.py::test_refused"]
+    assert list(rows["scenario rules"]) == ["webhook-lost, rule 1"]
 
 
 def test_it_is_told_only_if_asked_for(tmp_path: Path) -> None:

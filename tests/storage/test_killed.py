@@ -12,7 +12,7 @@ import requests
 from tests.support.nursery import Nursery
 from tests.support.shop import Shop
 
-RUNS = int(os.environ.get("SANDBOX_KILL_RUNS", "8"))
+RUNS = int(os.environ.get("SANDBOX_KILL_RUNS", "4"))
 KILLS_PER_RUN = 26  # 208 in all, by default
 CLIENTS = 4
 KEY = "sandbox-key"

@@ -64,6 +64,7 @@ CONTROL: Final = (
     "/control/faults/",
     "/control/timeline/",
     "/control/deeds/",
+    "/control/coverage/",
     "/control/review/",
 )
 VIEWS: Final = ("webhooks", "journal", "review", "scenario", "vault")

@@ -1,77 +1,15 @@
 """How much of what can happen a suite has met, as a table for the terminal, JSON, or one HTML file."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from payment_sandbox.methods import NAMES
-from payment_sandbox.rehearsal.coverage import (
-    METHOD,
-    REFUSAL,
-    RULE,
-    WEBHOOK,
-    WEBHOOK_WAYS,
-    Met,
-    possible_ends,
-    refusal_rules,
-)
+from payment_sandbox.operations.coverage.matrix import Covered, Row
 from payment_sandbox.rehearsal.report import JSON, page, save
 
 TESTS_SHOWN: Final = 3
-Tests = Mapping[Met, Sequence[str]]
-"""What was met, and by which tests."""
-
-
-class Row(NamedTuple):
-    """One line of the matrix: what can happen, and by which tests it was met."""
-
-    title: str
-    cells: Mapping[str, Sequence[str]]  # tests, by what can happen; empty: never met
-
-    @property
-    def met(self) -> int:
-        """How many cells were met."""
-        return sum(bool(tests) for tests in self.cells.values())
-
-    @property
-    def missing(self) -> list[str]:
-        """What was never met."""
-        return [name for name, tests in self.cells.items() if not tests]
-
-
-class Covered(NamedTuple):
-    """The matrix of a suite."""
-
-    methods: list[Row]
-    others: list[Row]
-    is_chosen: bool  # the methods are those that the shop has enabled
-
-    @property
-    def percent(self) -> float:
-        """How much of the ends of the methods was met."""
-        cells = sum(len(row.cells) for row in self.methods)
-        return 100 * sum(row.met for row in self.methods) / cells if cells else 0.0
-
-
-def covered(met: Tests, enabled: Iterable[str]) -> Covered:
-    """The matrix of the methods that the shop has enabled, or of those that the suite has used."""
-    used = {one.subject for one in met if one.group == METHOD}
-    chosen = set(enabled)
-    methods = [_method(name, met) for name in NAMES if name in (chosen or used)]
-    return Covered(methods, [row for row in _others(met) if row.cells], bool(chosen))
-
-
-def _method(name: str, met: Tests) -> Row:
-    return Row(name, {end: met.get(Met(METHOD, name, end), ()) for end in possible_ends(name)})
-
-
-def _others(met: Tests) -> list[Row]:
-    webhooks = {way: met.get(Met(WEBHOOK, way, ""), ()) for way in WEBHOOK_WAYS}
-    refusals = {rule: met.get(Met(REFUSAL, rule, ""), ()) for rule in refusal_rules()}
-    rules = {f"{one.subject}, {one.what}": met[one] for one in sorted(met) if one.group == RULE}
-    return [Row("webhooks", webhooks), Row("refusals", refusals), Row("scenario rules", rules)]
 
 
 def lines(found: Covered) -> list[str]:

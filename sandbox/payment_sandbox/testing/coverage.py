@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from payment_sandbox.rehearsal.coverage import Met, enabled_methods, met_by
-from payment_sandbox.rehearsal.covered import Covered, covered, lines, write
+from payment_sandbox.operations.coverage.matrix import Covered, covered, met_of
+from payment_sandbox.operations.coverage.met import METHOD, Met, enabled_methods, met_by
+from payment_sandbox.rehearsal.covered import lines, write
 
 if TYPE_CHECKING:
+    from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.testing.project import PaymentSandbox
 
 PROPERTY: Final = "payment_coverage"
@@ -17,11 +19,26 @@ TOO_LITTLE: Final = 1
 
 
 def note(report: pytest.TestReport, project: "PaymentSandbox") -> None:
-    """Note what happened in the project of a test; a server in another process is not asked."""
+    """Note what happened in the project of a test, also on a server in another process."""
     found = project.server.project_of(project.api_key)
     if found is not None:
-        told = {"met": sorted(map(list, met_by(found))), "methods": enabled_methods(found)}
-        report.user_properties.append((PROPERTY, told))
+        met, methods = set(met_by(found)), enabled_methods(found)
+    else:
+        met, methods = _asked(project.client)
+    report.user_properties.append((PROPERTY, {"met": sorted(map(list, met)), "methods": methods}))
+
+
+def _asked(client: "SandboxClient") -> tuple[set[Met], list[str]]:
+    """What a server tells of a project."""
+    told = client.call("GET", "/control/coverage/")
+    met = {
+        met_of(row["group"], row["name"], cell["what"])
+        for row in told["items"]
+        for cell in row["cells"]
+        if cell["count"]
+    }
+    methods = [row["name"] for row in told["items"] if row["group"] == METHOD]
+    return met, methods if told["is_chosen"] else []
 
 
 class CoverageOfSuite:

@@ -45,6 +45,7 @@ LISTS: Final = (
     "agenda",
     "bankqr",
     "cards",
+    "coverage",
     "deeds",
     "fidelity",
     "journal",

@@ -11,7 +11,7 @@ from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, by, card
 from tests.support.shop import Shop
 
-VIEWS = ("orders/", "webhooks/", "journal/", "review/", "scenario/", "vault/", "settings/")
+VIEWS = ("orders/", "webhooks/", "journal/", "review/", "coverage/", "scenario/", "vault/", "settings/")
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -8,6 +8,7 @@ from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.operations.cancel import why_not_cancellable
+from payment_sandbox.operations.coverage.matrix import Row
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.commands import Command
@@ -23,6 +24,7 @@ from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.order import order_record
 
 MERCHANT: Final = "merchant"
+PLACES_SHOWN_MAX: Final = 100
 
 
 def order_row(project: Project, order: Order) -> dict[str, Any]:
@@ -154,3 +156,12 @@ def scenario_record(project: Project, scenario: Scenario) -> dict[str, Any]:
         "webhooks": list(document.get("webhooks", ())),
         "faults": list(document.get("faults", ())),
     }
+
+
+def row_record(row: Row) -> dict[str, Any]:
+    """A row of the coverage."""
+    cells = [
+        {"what": what, "met_by": list(places[:PLACES_SHOWN_MAX]), "count": len(places)}
+        for what, places in row.cells.items()
+    ]
+    return {"group": row.group, "name": row.title, "cells": cells}

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from marshmallow import Schema, fields
 
+from payment_sandbox.operations.coverage.met import METHOD, REFUSAL, RULE, WEBHOOK
 from payment_sandbox.operations.happenings import KINDS, PARTIES
 from payment_sandbox.operations.review import KINDS as FINDING_KINDS
 from payment_sandbox.orders.actions import ACTIONS
@@ -188,9 +189,39 @@ class QrRowShape(Schema):
     page = always(text("The address that the code contains."))
 
 
+class CoverageCellShape(Schema):
+    """One thing that can happen, and where it did."""
+
+    what = always(text("Such as paid, retried, CAP-08, or rule 1 of a scenario."))
+    met_by = always(
+        fields.List(
+            text(), metadata={"description": "Ids of orders, or of refused requests; the first hundred."}
+        )
+    )
+    count = always(number("How many there are; 0 if it never happened."))
+
+
+class CoverageRowShape(Schema):
+    """What can happen with a payment method, to webhooks, in refusals, or by scenario rules."""
+
+    group = always(text(enum=[METHOD, WEBHOOK, REFUSAL, RULE]))
+    name = always(text("The payment method, or the name of the group."))
+    cells = always(fields.List(fields.Nested(CoverageCellShape)))
+
+
 OrdersShape: Final = listed("Orders", OrderRowShape)
 DeedsShape: Final = listed("Deeds", DeedShape)
 TimelineShape: Final = listed("Timeline", HappeningShape)
 ReviewShape: Final = listed("Review", FindingShape)
+CoverageShape: Final = listed(
+    "Coverage",
+    CoverageRowShape,
+    percent=always(fields.Float(metadata={"description": "How much of the ends of the methods was met."})),
+    is_chosen=always(
+        fields.Boolean(
+            metadata={"description": "Whether payment_methods is set; if not, the methods are those used."}
+        )
+    ),
+)
 StoredCardsShape: Final = listed("StoredCards", StoredCardShape)
 QrRequestsShape: Final = listed("QrRequests", QrRowShape)

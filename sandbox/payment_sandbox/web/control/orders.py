@@ -5,6 +5,7 @@ from itertools import islice
 from flask import Response, request
 
 from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.operations.coverage.matrix import coverage
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.happenings import as_mapping
 from payment_sandbox.operations.history import history
@@ -16,7 +17,7 @@ from payment_sandbox.projects.records import as_plain
 from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.answers.history import newest_page
 from payment_sandbox.web.answers.later import OVERVIEW, Later
-from payment_sandbox.web.answers.overview import order_overview, order_row
+from payment_sandbox.web.answers.overview import order_overview, order_row, row_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.control.blueprint import control
@@ -94,6 +95,14 @@ def get_deeds() -> Response:
 def get_review() -> Response:
     """List mistakes of the integration, found in its requests and webhooks; a correct one has none."""
     return list_answer([finding._asdict() for finding in review(project().epoch)])
+
+
+@route(control, "GET", "/coverage/", answers=Later("CoverageShape", OVERVIEW), slow=True)
+def get_coverage() -> Response:
+    """Tell what the project has met of all that can happen: ends of payments, webhooks, refusals, rules."""
+    found = coverage(project())
+    rows = (row_record(row) for row in (*found.methods, *found.others))
+    return list_answer(rows, percent=round(found.percent, 1), is_chosen=found.is_chosen)
 
 
 @route(control, "GET", "/cards/", answers=Later("StoredCardsShape", OVERVIEW), slow=True)

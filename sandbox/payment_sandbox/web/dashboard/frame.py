@@ -63,6 +63,7 @@ VIEWS: Final = {
     "webhooks": "Webhooks",
     "journal": "Journal",
     "review": "Review",
+    "coverage": "Coverage",
     "scenario": "Scenario and faults",
     "vault": "Cards and QR codes",
     "settings": "Settings",

@@ -4,6 +4,7 @@ from typing import Final
 
 from flask import Response, request
 
+from payment_sandbox.operations.coverage.matrix import coverage
 from payment_sandbox.operations.redeliver_webhook import redeliver
 from payment_sandbox.operations.review import review
 from payment_sandbox.orders.refusals import Unknown
@@ -92,6 +93,13 @@ def get_review_view(project_id: str) -> Response:
     """Show mistakes of the integration."""
     project = enter(project_id)
     return show("review", project, "review", findings=review(project.epoch))
+
+
+@route(dashboard, "GET", f"{PROJECT}/coverage/", **VIEW)
+def get_coverage_view(project_id: str) -> Response:
+    """Show what the shop has met of all that can happen."""
+    project = enter(project_id)
+    return show("coverage", project, "coverage", found=coverage(project))
 
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)

@@ -1,6 +1,7 @@
-"""What a suite has met: for each method, how payments ended; webhooks, refusals and scenario rules."""
+"""What a project has met: for each method, how payments ended; webhooks, refusals and scenario rules."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.periods import Period
@@ -37,7 +38,7 @@ CONTROL_RULES: Final = ("CTL-",)
 
 
 class Met(NamedTuple):
-    """One thing that a suite has met."""
+    """One thing that a project has met."""
 
     group: str
     subject: str
@@ -67,31 +68,40 @@ def refusal_rules() -> list[str]:
     return sorted(rule for rule in found if rule and not rule.startswith(CONTROL_RULES))
 
 
-def met_by(project: Project) -> set[Met]:
-    """What happened in a project."""
+def met_by(project: Project) -> dict[Met, list[str]]:
+    """What happened in a project, and where: in which orders, or in which refused requests."""
     state = project.epoch.state
-    rules = {Met(RULE, state.scenario.name, f"rule {index + 1}") for index in state.rule_uses}
-    return {*_met_ends(project), *_met_webhooks(project), *_met_refusals(project), *rules}
+    name = state.scenario.name
+    found: dict[Met, dict[str, None]] = {
+        Met(RULE, name, f"rule {index + 1}"): {name: None} for index in state.rule_uses
+    }
+    for met, where in chain(_met_ends(project), _met_webhooks(project), _met_refusals(project)):
+        found.setdefault(met, {})[where] = None
+    return {met: list(places) for met, places in found.items()}
 
 
-def _met_ends(project: Project) -> Iterator[Met]:
+MetAt = Iterator[tuple[Met, str]]
+"""What was met, and the id of the order or of the request."""
+
+
+def _met_ends(project: Project) -> MetAt:
     for order in project.epoch.store.orders_newest_first():
         for attempt in order.transactions if not order.is_refund else ():
-            yield from (Met(METHOD, attempt.method, end) for end in _ends(order, attempt))
+            yield from ((Met(METHOD, attempt.method, end), order.id) for end in _ends(order, attempt))
 
 
-def _met_webhooks(project: Project) -> Iterator[Met]:
-    deliveries = project.epoch.store.deliveries()
-    for delivery in deliveries:
-        yield from (Met(WEBHOOK, way, "") for way in _ways(delivery))
-    if deliveries and project.settings.webhook_timing == "before_response":
-        yield Met(WEBHOOK, "before the response", "")
+def _met_webhooks(project: Project) -> MetAt:
+    is_early = project.settings.webhook_timing == "before_response"
+    for delivery in project.epoch.store.deliveries():
+        yield from ((Met(WEBHOOK, way, ""), delivery.order_id) for way in _ways(delivery))
+        if is_early:
+            yield Met(WEBHOOK, "before the response", ""), delivery.order_id
 
 
-def _met_refusals(project: Project) -> Iterator[Met]:
+def _met_refusals(project: Project) -> MetAt:
     for entry in project.epoch.journal.entries(with_bodies=False):
         if entry.rule is not None:
-            yield Met(REFUSAL, entry.rule, "")
+            yield Met(REFUSAL, entry.rule, ""), entry.id
 
 
 def _ends(order: Order, attempt: Transaction) -> Iterator[str]:

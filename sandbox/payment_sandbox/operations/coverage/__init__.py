@@ -1,0 +1,1 @@
+"""Coverage: what a project has met of all that can happen."""
