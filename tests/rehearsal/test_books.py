@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.rehearsal.books import BookEntry, Truth, compare, missed, unpaid
+from payment_sandbox.rehearsal.books import BookEntry, Truth, compare, missed, unpaid, went_back
 from payment_sandbox.rehearsal.judging import read_books
 
 
@@ -89,6 +89,29 @@ def test_an_entry_has_known_fields(wrong: Any) -> None:
     """Others are refused, with those that there are."""
     with pytest.raises(ValueError, match="payment_books tells entries with purchase, orders, amount, paid"):
         BookEntry.read(wrong)
+
+
+def went(before: dict[str, Any], now: dict[str, Any], **known: Any) -> list[str]:
+    """What is wrong with what a shop has believed first and then."""
+    problems = went_back([[entry(**before)], [], [entry(**now)]], {"a": truth(**known)})
+    assert problems == []  # nothing was told in between
+    return [
+        problem.sentence for problem in went_back([[entry(**before)], [entry(**now)]], {"a": truth(**known)})
+    ]
+
+
+def test_what_was_believed_stays_true() -> None:
+    """Unless the money was given back."""
+    assert went({}, {"paid": 0}) == [
+        "S-1: the shop called it paid, and later did not, although it has 10.00 EUR"
+    ]
+    assert went({"shipped": 1000}, {"shipped": 400}) == [
+        "S-1: goods for 10.00 EUR were shipped, and later only for 4.00 EUR"
+    ]
+    assert went({}, {"paid": 0}, refunded=1000) == []
+    assert went({}, {"paid": 0}, received=0, authorized=1000) == []
+    assert went({}, {"paid": 0, "cancelled": True}) == []
+    assert went({"paid": 0}, {"shipped": 1000}) == []
 
 
 def test_books_that_return_nothing_are_told() -> None:

@@ -22,6 +22,10 @@ class Stage(Protocol):
         """A call of the shop: its fault; with ``early``, its webhooks come before its response."""
         ...
 
+    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+        """An order is answered; if ``is_stale``, as the shop has seen it before."""
+        ...
+
     def webhook(self, delivery: Delivery) -> Mapping[str, Any]:
         """An attempt to deliver a webhook: what happens to it."""
         ...
@@ -47,6 +51,10 @@ class AsItIs:
     def call(self, method: str, path: str) -> Mapping[str, Any]:
         """No fault."""
         return {}
+
+    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+        """As it is."""
+        return body
 
     def webhook(self, delivery: Delivery) -> Mapping[str, Any]:
         """It arrives."""

@@ -1,7 +1,8 @@
 """What the shop believes, and what the service knows: the two must agree once all is at rest."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.amounts import CURRENCY, decimal_text
@@ -104,7 +105,7 @@ def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[P
 
 
 def _problems(entry: BookEntry, truths: Mapping[str, Truth]) -> Iterable[Problem]:
-    account = Account(entry, [truths[order_id] for order_id in entry.orders if order_id in truths])
+    account = _account(entry, truths)
     for kind, check in CHECKS.items():
         sentence = check(account)
         if sentence is not None:
@@ -131,6 +132,10 @@ class Account(NamedTuple):
     def kept(self) -> int:
         """What the shop has of it, in cents."""
         return self.received - self.refunded
+
+
+def _account(entry: BookEntry, truths: Mapping[str, Truth]) -> Account:
+    return Account(entry, [truths[order_id] for order_id in entry.orders if order_id in truths])
 
 
 def _shipped_unpaid(account: Account) -> str | None:
@@ -193,6 +198,30 @@ CHECKS: Final[Mapping[str, Callable[[Account], str | None]]] = {
     "refunds-differ": _refunds_differ,
     "cancelled-but-kept": _cancelled_but_kept,
 }
+
+
+def went_back(readings: Sequence[Sequence[BookEntry]], truths: Mapping[str, Truth]) -> list[Problem]:
+    """What the shop has believed, and believes no more, although the customer's money is still there."""
+    return [
+        Problem("went-back", f"{now.purchase}: {sentence}")
+        for earlier, later in pairwise(readings)
+        for before, now in _same_purchases(earlier, later)
+        for sentence in _lost_beliefs(before, _account(now, truths))
+    ]
+
+
+def _same_purchases(
+    earlier: Sequence[BookEntry], later: Sequence[BookEntry]
+) -> Iterator[tuple[BookEntry, BookEntry]]:
+    known = {entry.purchase: entry for entry in earlier}
+    yield from ((known[entry.purchase], entry) for entry in later if entry.purchase in known)
+
+
+def _lost_beliefs(before: BookEntry, now: Account) -> Iterator[str]:
+    if before.paid and not now.entry.paid and not now.entry.cancelled and now.kept > 0:
+        yield f"the shop called it paid, and later did not, although it has {euros(now.kept)}"
+    if now.entry.shipped < before.shipped:
+        yield f"goods for {euros(before.shipped)} were shipped, and later only for {euros(now.entry.shipped)}"
 
 
 def unpaid(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Problem]:

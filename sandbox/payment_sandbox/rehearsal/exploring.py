@@ -167,12 +167,29 @@ class Explorer:
             if len(variation) == 1 and not ran.judged.problems and ran.judged[1:] != baseline.judged[1:]
         ]
         pairs: list[Variation] = [pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step]
-        return sorted(pairs, key=self._suspicion)[:PAIRS_MAX]
+        pairs += self._follow_ups(baseline, harmless)
+        known = {step.name for step in baseline.steps}
+        return sorted(dict.fromkeys(pairs), key=lambda pair: self._suspicion(pair, known))[:PAIRS_MAX]
 
-    def _suspicion(self, pair: Variation) -> tuple[int, int]:
-        """The fewer of the usual suspects, the later; else in an order that only the seed decides."""
+    def _follow_ups(self, baseline: Ran, harmless: Sequence[Change]) -> list[Variation]:
+        """Pairs whose second change is in what the shop does only after the first, such as trying again."""
+        known = {step.name for step in baseline.steps}
+        return [
+            (first, Change(step.name, way))
+            for first in harmless
+            for step in self._tried[(first,)].steps
+            if step.name not in known
+            for way in ways_of(step)
+            if _is_possible(step, way, baseline) and not way.needs_threads
+        ]
+
+    def _suspicion(self, pair: Variation, known: Collection[str]) -> tuple[int, bool, int]:
+        """The fewer of the usual suspects, the later; what is tried again fails first.
+
+        Among equals, only the seed decides.
+        """
         unsuspected = sum(change.way.name not in SUSPECTS for change in pair)
-        return unsuspected, crc32(f"{self._seed} {name_of(pair)}".encode())
+        return unsuspected, pair[1].step in known, crc32(f"{self._seed} {name_of(pair)}".encode())
 
 
 def _why_not_together(baseline: Ran) -> list[str]:

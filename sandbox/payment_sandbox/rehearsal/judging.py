@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.masking import MASK
@@ -17,6 +18,7 @@ from payment_sandbox.rehearsal.books import (
     missed,
     truths_of,
     unpaid,
+    went_back,
 )
 from payment_sandbox.rehearsal.stage import RehearsedStage
 from payment_sandbox.rehearsal.steps import CALLS, PRESS, Step
@@ -28,12 +30,16 @@ MOMENT: Final = timedelta(seconds=1)
 KINDS_MOVED: Final = ("charged-again", "refunded-again", "shipped-again")
 WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipped")
 A_FEW_DAYS: Final = "three-days"
+A_FEW_DAYS_LONG: Final = timedelta(days=4)  # with what the test itself lets pass
 UNANSWERED: Final = "HOOK-09"
 EARLY: Final = "early"
 LESS_TELLING: Final = ("invariant", "review", "test")
 CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED: Final = frozenset({"CAP-03", "CAP-04", "SET-31", "SET-12", "HOOK-03", "SCN-02"})
 """Findings of the review that say nothing about the variation."""
+
+Traces = Callable[[], Iterable[Any]]
+"""The fixture ``payment_traces``: tells where the shop stores what it knows."""
 
 Advance = Callable[[datetime], Any]
 """Advances the project's clock to a time, webhooks and jobs included."""
@@ -50,8 +56,11 @@ class Judged(NamedTuple):
 
 def rest(
     project: Project, stage: RehearsedStage, advance: Advance, tell: Callable[[], list[BookEntry]]
-) -> list[Problem]:
-    """Let everything happen that is still due; return the payments that the shop missed on the way."""
+) -> tuple[list[Problem], list[BookEntry]]:
+    """Let everything happen that is still due; return the payments that the shop missed on the way.
+
+    Also returns what the shop believed in between.
+    """
     epoch = project.epoch
     epoch.jobs.skips_quiet_times = True
     ends = [
@@ -63,9 +72,10 @@ def rest(
     now = project.now()
     advance(max(now, min([now + SOON, *ends])))
     stage.end()
-    found = missed(tell(), truths_of(project))
+    believed = tell()
+    found = missed(believed, truths_of(project))
     advance(project.now() + HORIZON)
-    return found
+    return found, believed
 
 
 def read_books(books: Books | None) -> tuple[list[BookEntry], list[Problem]]:
@@ -95,21 +105,26 @@ def judge(
     changes: Sequence[Change] = (),
     failure: str | None = None,
     baseline: Judged | None = None,
+    believed: Sequence[list[BookEntry]] = (),
 ) -> Judged:
     """Judge a run.
 
-    ``failure`` is that of the test, ``baseline`` is the run of the test as it is.
+    ``failure`` is that of the test, ``baseline`` is the run of the test as it is, ``believed`` is what the
+    shop told while the test ran.
     """
     problems = _failed("test", failure, changes)
     stage.rest()
     problems += _reviewed(project, changes)  # of two orders, one may have expired later
     problems += _lapsed_early(project, changes)
-    problems += unpaid(read_books(books)[0], truths_of(project))
-    problems += rest(project, stage, advance, lambda: read_books(books)[0])
+    at_end = read_books(books)[0]
+    problems += unpaid(at_end, truths_of(project))
+    missing, in_between = rest(project, stage, advance, lambda: read_books(books)[0])
+    problems += missing
     entries, invariants = read_books(books)
     problems += invariants
     if books is not None and not invariants:
         problems += compare(entries, truths_of(project))
+        problems += went_back([*believed, at_end, in_between, entries], truths_of(project))
     problems += _reviewed(project, changes)
     problems += _seen(project, stage)
     moved = _moved(project, entries)
@@ -174,11 +189,42 @@ def told_secrets(project: Project, texts: Iterable[str]) -> list[Problem]:
     return [Problem("secret", "the shop's log or output contains a key, a card number or a CVC")]
 
 
+def stored_secrets(project: Project, traces: Traces | None) -> list[Problem]:
+    """Secrets in what the shop has stored: the texts and files that it names."""
+    if traces is None:
+        return []
+    texts = (_text_of(trace) for trace in traces())
+    if all(project.masking.text(text) == text for text in texts):
+        return []
+    return [Problem("secret", "what the shop has stored contains a key, a card number or a CVC")]
+
+
+def _text_of(trace: Any) -> str:
+    """A text, or the printable parts of a file, such as a database.
+
+    Raises:
+        TypeError: it is neither.
+        OSError: the file cannot be read.
+    """
+    if isinstance(trace, str):
+        return trace
+    if not isinstance(trace, Path):
+        raise TypeError(f"payment_traces tells texts and paths of files, not {trace!r}")
+    return trace.read_bytes().decode("utf-8", errors="replace")
+
+
 def _lapsed_early(project: Project, changes: Sequence[Change]) -> list[Problem]:
-    """An authorization that ran out while the test still went on, though only a few days passed."""
-    orders = {order.id: str(order.status) for order in project.epoch.store.orders_newest_first()}
-    is_lapsed = bool(lapsed_authorizations(project.epoch, orders))
-    if not is_lapsed or [change.way.name for change in changes] != [A_FEW_DAYS]:
+    """An authorization that ran out while the test still went on, though only a few days passed.
+
+    A test that lets days pass by itself knows what it does.
+    """
+    if [change.way.name for change in changes] != [A_FEW_DAYS]:
+        return []
+    orders = list(project.epoch.store.orders_newest_first())
+    statuses = {order.id: str(order.status) for order in orders}
+    lapsed = lapsed_authorizations(project.epoch, statuses)
+    begun = [order.created for order in orders if order.id in lapsed]
+    if not begun or project.now() - min(begun) > A_FEW_DAYS_LONG:
         return []
     return [
         Problem("lapsed", "the authorization ran out before the shop shipped, so nothing can be captured")

@@ -1,5 +1,6 @@
 """One run of a test on stage: its steps are recorded, and those that are to go otherwise do."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from threading import Barrier, BrokenBarrierError
 from typing import TYPE_CHECKING, Any, Final
@@ -54,6 +55,7 @@ class RehearsedStage:
         self._recorder = recorder or Recorder()
         self._ways = {change.step: change for change in changes}
         self.is_elsewhere = elsewhere
+        self._answers: dict[str, dict[str, bytes]] = {}  # of each order by status, as the shop has seen it
         self._is_on = True
         self._is_resting = False
         self._meeting: Barrier | None = None
@@ -80,6 +82,14 @@ class RehearsedStage:
         label = f"the shop's {method} {short_path(path)}"
         way = self._way(kind_of_call(method, path), label, method=method, path=path)
         return way.effect if way is not None else {}
+
+    def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
+        """What the shop sees of an order: what it has seen in the status before, if that is overtaken."""
+        seen, status = self._answers.setdefault(order_id, {}), json.loads(body)["status"]
+        if is_stale:
+            return next((seen[other] for other in reversed(seen) if other != status), body)
+        seen[status] = body
+        return body
 
     def webhook(self, delivery: Delivery) -> Mapping[str, Any]:
         """What happens to an attempt; only first attempts are steps."""

@@ -78,6 +78,10 @@ def _is_recurring(step: Step) -> bool:
     return not step.about["refund"] and "processor" in step.about["outcome_keys"]
 
 
+def _reads_order(step: Step) -> bool:
+    return "/orders/" in step.about["path"]
+
+
 def _can_need_time(step: Step) -> bool:
     return "needs-time" in step.about["screenings"]
 
@@ -107,6 +111,14 @@ WAYS: Final[tuple[Way, ...]] = (
         AT_REST,
         "{step} failed once with 503",
         {"status": 503},
+    ),
+    Way(
+        "overtaken",
+        (READ,),
+        AT_REST,
+        "{step} got an answer that was overtaken",
+        {"stale": True},
+        _reads_order,
     ),
     Way(
         "unavailable",

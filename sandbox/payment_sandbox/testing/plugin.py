@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
 PROJECT: "pytest.StashKey[PaymentSandbox]" = pytest.StashKey()
+OF_REHEARSALS = ("payment_books", "payment_traces", "payment_shop_restart")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,9 +43,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.fixturenames.append("payment_sandbox")
     sequences.parametrize(metafunc)
     if exploring_options.is_rehearsed(metafunc.definition) and "payment_sandbox" in metafunc.fixturenames:
-        metafunc.fixturenames += [
-            name for name in ("payment_books", "payment_shop_restart") if name not in metafunc.fixturenames
-        ]
+        metafunc.fixturenames += [name for name in OF_REHEARSALS if name not in metafunc.fixturenames]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -96,6 +95,11 @@ def payment_sandbox(
 @pytest.fixture
 def payment_books() -> None:
     """What the shop believes: a suite that rehearses overrides it with a function that tells the entries."""
+
+
+@pytest.fixture
+def payment_traces() -> None:
+    """What the shop stores: a suite that rehearses overrides it with a function that tells it."""
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """The ``payment_sandbox`` fixture: a project per test, with shortcuts for common steps."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import cached_property
@@ -37,6 +37,7 @@ class PaymentSandbox(ShopInProcess):
         """A ``SandboxClient``: the whole control API."""
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
+        self._on_deed: Callable[[], None] = lambda: None  # a rehearsal looks at the books then
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -99,14 +100,20 @@ class PaymentSandbox(ShopInProcess):
         Raises:
             SandboxError: the state refuses it; ``allowed`` lists what is possible now.
         """
-        return self.client.act(order_id, actor, action, **how)
+        try:
+            return self.client.act(order_id, actor, action, **how)
+        finally:
+            self._on_deed()
 
     def play(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
         """Let the scenario's customer or bank act on an order; act like this only if it leaves that to you.
 
         A test that plays orders has another outcome under each scenario; one that acts always has the same.
         """
-        return self.client.play(order_id, actor, action, **how)
+        try:
+            return self.client.play(order_id, actor, action, **how)
+        finally:
+            self._on_deed()
 
     @property
     def webhooks(self) -> list[answers.Webhook]:

@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from contextlib import suppress
 from datetime import datetime
+from threading import get_ident
 from typing import Any, Final
 from zlib import crc32
 
@@ -10,8 +11,9 @@ import pytest
 from _pytest import runner  # as plugins that run tests again do
 
 from payment_sandbox.operations.history import history
+from payment_sandbox.rehearsal.books import BookEntry
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation, parse_variation
-from payment_sandbox.rehearsal.judging import Judged, judge, told_secrets
+from payment_sandbox.rehearsal.judging import Judged, judge, read_books, stored_secrets, told_secrets
 from payment_sandbox.rehearsal.stage import RehearsedStage
 from payment_sandbox.rehearsal.steps import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
@@ -23,6 +25,7 @@ from payment_sandbox.web.pictures.sequence import sequence
 from payment_sandbox.web.pictures.svg import svg
 
 BOOKS: Final = "payment_books"
+TRACES: Final = "payment_traces"
 RESTART: Final = "payment_shop_restart"
 NOT_JUDGED: Final = Judged([], (), ())
 
@@ -47,6 +50,8 @@ class OneRun:
         self._project: PaymentSandbox | None = None
         self._stage: RehearsedStage | None = None
         self._has_restart = self._has_return = False
+        self._thread_id = get_ident()
+        self._believed: list[list[BookEntry]] = []
 
     def attach(self, project: PaymentSandbox) -> None:
         """Put the test's project on stage; further ones of the same test stay off."""
@@ -55,8 +60,13 @@ class OneRun:
             return
         self._project = project
         self._stage = RehearsedStage(
-            found, self.variation, elsewhere=self._elsewhere, visit=self._visit, restart=self._restarted
+            found,
+            self.variation,
+            elsewhere=self._elsewhere,
+            visit=self._visit,
+            restart=self._restarted,
         )
+        project._on_deed = self._observe
         found.epoch.stage = self._stage
         set_pressed(self._pressed)
 
@@ -76,7 +86,9 @@ class OneRun:
             changes=self.variation,
             failure=None if failure is None else f"{type(failure).__name__}: {failure}",
             baseline=self._baseline,
+            believed=self._believed,
         )
+        self.judged.problems.extend(stored_secrets(stage.project, self._fixture(TRACES)))
         if self.judged.problems:
             self.timeline = project.timeline()
             self.picture = svg(sequence(history(stage.project.epoch)), is_file=True)
@@ -111,6 +123,12 @@ class OneRun:
         if self._project is not None and self._project.application is not None:
             with suppress(Exception):  # what the page makes of it is in the books
                 self._project.browser(self._project.application).returns(order.id, tabs)
+
+    def _observe(self) -> None:
+        """Note what the shop believes now; its database may belong to the test's thread."""
+        if get_ident() == self._thread_id:
+            with suppress(Exception):  # in the middle of a test a book may have no answer
+                self._believed.append(read_books(self._fixture(BOOKS))[0])
 
     def _restarted(self) -> None:
         restart = self._fixture(RESTART)

@@ -29,6 +29,7 @@ class Sale:
     returned: dict[str, int] = field(default_factory=dict)
     slips: list[str] = field(default_factory=list)  # of parcels that came back
     refunds: dict[str, int] = field(default_factory=dict)  # cents by refund, as the service tells them
+    asked: dict[str, tuple[Payment, int]] = field(default_factory=dict)  # refunds without response, by slip
     mails: list[str] = field(default_factory=list)
 
     @property
@@ -87,10 +88,9 @@ class Shop:
         self.sales = Sales()
         self._payments = payments
         self._url = shop_url
-        self._news = (
-            Lock()
-        )  # webhooks come twice at the same moment; with a database, lock the row of the sale
+        self._news = Lock()  # webhooks come twice at the same moment; a database locks the row of the sale
         self._warehouse = Lock()  # impatient people click twice
+        self._returns = Lock()  # one refund settles one return
 
     def checkout(self) -> Response:
         """The customer checks out with a full basket."""
@@ -153,6 +153,18 @@ class Shop:
             if sale.status in ("open", "paid") or (sale.status == "lost" and sale.method == TRANSFER):
                 for payment_id in sale.payments:
                     self._look(payment_id)
+            self._ask_again(sale)
+
+    def _ask_again(self, sale: Sale) -> None:
+        """Make refunds that may not have been made: only if the order is as it was before the first try."""
+        for slip, (payment, cents) in list(sale.asked.items()):
+            if slip in sale.refunds:
+                continue
+            try:
+                made = self._payments.refund(payment, cents, f"Return of {sale.number}")
+                self._note_refund(made)
+            except PaymentRefused:  # the order has changed: it was made, and its webhook has not come yet
+                sale.refunds.setdefault(slip, cents)
 
     def _look(self, payment_id: str) -> Payment | None:
         """Read an order and record its status; a repeated webhook changes nothing."""
@@ -181,7 +193,16 @@ class Shop:
     def _note_refund(self, refund: Payment) -> None:
         sale = self.sales.of_payment(refund.data["refund_of_order_id"])
         if sale is not None:
+            self._settle(sale, refund)
             sale.refunds[refund.order_id] = refund.data["amount"] if refund.is_paid else 0
+
+    def _settle(self, sale: Sale, refund: Payment) -> None:
+        """The response that never came: now it is known which refund was made."""
+        with self._returns:
+            waiting = [slip for slip, (_, cents) in sale.asked.items() if cents == refund.data["amount"]]
+            if waiting and refund.order_id not in sale.refunds:
+                del sale.asked[waiting[0]]
+                sale.refunds.pop(waiting[0], None)
 
     def ship(self, number: str) -> tuple[Response, int]:
         """A parcel is packed; only now is the money captured."""
@@ -225,12 +246,14 @@ class Shop:
         sale.slips.append(slip)
         try:
             payment = self._payments.read(sale.payment_id)
+            sale.asked[slip] = (payment, price_of(goods))
             refund = self._payments.refund(payment, price_of(goods), f"Return of {number}")
         except PaymentRefused as refused:
             sale.returned |= {name: sale.returned[name] - goods[name] for name in goods}
             sale.slips.remove(slip)
+            sale.asked.pop(slip, None)
             return jsonify(problem=str(refused)), 409
-        except PaymentServiceDown:  # it may have been made: its webhook tells
+        except PaymentServiceDown:  # it may have been made: its webhook tells, or the job asks again
             return jsonify(problem="the payment service does not answer; look before you try again"), 503
         self._note_refund(refund)
         sale.mails.append("Your money is on its way back.")

@@ -55,6 +55,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "shipped-twice": ONCE,
     "refunds-differ": REFUNDS,
     "cancelled-but-kept": REFUNDS,
+    "went-back": Lesson("a message that comes late takes a payment back", "go-forward-only"),
     "lapsed": CAPTURE,
     "waits": Lesson("one silent call stops the shop for everybody", "set-time-limits"),
     "secret": Lesson("whoever reads the log can charge and refund in the shop's name", "keep-secrets"),

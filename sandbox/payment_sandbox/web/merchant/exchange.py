@@ -57,12 +57,22 @@ def finish(response: Response) -> Response:
     here = exchange()
     if here.fault:
         response = strike_after(response)
+    if here.project is not None and here.project.epoch.stage is not AS_IT_IS:
+        _show_staged(response, here, here.project)
     name_ignored(response, here)
     if response.status_code >= REFUSED:
         reword(response, here.project, explain(response, here.project))
     if here.project is not None and not here.is_by_test:
         _keep(here.project, response, here)
     return release_webhooks(response)
+
+
+def _show_staged(response: Response, here: Exchange, project: Project) -> None:
+    """An order as a rehearsal lets the shop see it."""
+    if here.order_id is not None and not here.is_by_test and not response.is_streamed:
+        body = response.get_data()
+        is_stale = bool(here.fault.get("stale"))
+        response.set_data(project.epoch.stage.answer(here.order_id, body, is_stale=is_stale))
 
 
 def keep_unrouted(response: Response) -> Response:
