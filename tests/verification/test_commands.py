@@ -4,11 +4,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import requests
 
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
+from payment_sandbox.verification.comparing import compare
+from payment_sandbox.verification.telling import as_data, lines
+from payment_sandbox.verification.verifying import model, service_at
 from tests.verification.recording import recorded
 
 
@@ -49,14 +55,27 @@ def test_verify_tells_each_rule_and_writes_the_settings(other: Server, tmp_path:
     written = (tmp_path / "differences.yaml").read_text(encoding="utf-8")
     assert "authorized_status: accepted" in written
     assert "value: Only euros, please" in written
-    with Server(project_files=[tmp_path / "differences.yaml"]) as copy:
-        beside = command(
-            *("verify", "--url", other.url, "--key", "sandbox-key", "--against", copy.url, "--json"),
-            cwd=tmp_path,
+
+
+def test_two_servers_are_compared(other: Server) -> None:
+    """With --against, the verdict on the other one stands beside."""
+    with requests.Session() as session, model({"authorized_status": "accepted"}) as beside:
+        session.trust_env = False
+        clock = SandboxClient(other.url, "sandbox-key").clock
+        service = service_at(
+            other.url,
+            "sandbox-key",
+            session,
+            pause=lambda seconds: clock.advance(timedelta(seconds=seconds)),
         )
-    told = {rule["rule"]: rule for rule in json.loads(beside.stdout)["rules"]}
+        compared = compare(service, live=False, against=beside.service)
+    told = {rule["rule"]: rule for rule in as_data(compared)["rules"]}
     assert told["SET-38"]["verdict"] == "differs"
     assert told["SET-38"]["beside"] == {"verdict": "differs", "how": "status is 'accepted', not 'completed'"}
+    assert told["SET-08"]["verdict"] == "differs"
+    assert told["SET-08"]["beside"] == {"verdict": "agrees", "how": ""}
+    shown = list(lines(compared.theirs.told, compared.ours.told))
+    assert any(line.strip() == "the other server agrees" for line in shown)
 
 
 def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:

@@ -1,15 +1,16 @@
 """The settings file that verify writes makes a sandbox that behaves like the service."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
 
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
 from payment_sandbox.verification.comparing import compare, written
-from payment_sandbox.verification.pacing import pause
 from payment_sandbox.verification.verifying import model, service_at
 from tests.support.driver import NOBODY, Sandbox, card
 from tests.verification.differing import DIFFERENT, DifferingSession, Exchange
@@ -42,6 +43,8 @@ def test_a_sandbox_with_the_file_is_found_to_differ_in_the_same_way(tmp_path: Pa
     file.write_text(written(found, file.name), encoding="utf-8")
     with Server(project_files=[file]) as server, requests.Session() as session:
         session.trust_env = False
+        clock = SandboxClient(server.url, "sandbox-key").clock
+        pause = lambda seconds: clock.advance(timedelta(seconds=seconds))  # noqa: E731
         copy = compare(service_at(server.url, "sandbox-key", session, pause=pause), live=False)
     assert {each.rule for each in copy.differing} == {each.rule for each in found.differing}
     assert copy.settings == found.settings
