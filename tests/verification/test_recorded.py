@@ -1,6 +1,7 @@
 """Recorded traffic of a service, held against the sandbox."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from payment_sandbox.verification.comparing import Compared, compare_recorded
 from payment_sandbox.verification.har import HarRefused, read_har
 from payment_sandbox.verification.probing import Verdict
+from payment_sandbox.verification.receiving import Receiver
 from tests.verification.recording import Change, Recorder, recorded
 
 
@@ -94,6 +96,37 @@ def test_a_service_that_differs(
     assert all(" /v1/" in each.how for each in found.differing), [each.how for each in found.differing]
     assert found.settings == settings
     assert (found.not_copied == []) is bool(settings)
+
+
+def test_names_banks_and_addresses_of_the_real_service(tmp_path: Path) -> None:
+    """The account's names of methods are translated, banks are chosen anew, and no webhook is sent."""
+    receiver = Receiver("127.0.0.1", 0)
+
+    def do(recorder: Recorder) -> None:
+        details = {"issuer_id": recorder.call("GET", "/v1/bank-redirect-nl/issuers/")[0]["id"]}
+        bank = {"payment_method": "bank-redirect-nl", "payment_method_details": details}
+        order = {"currency": "EUR", "amount": 1000, "webhook_url": receiver.url, "transactions": [bank]}
+        made = recorder.call("POST", "/v1/orders/", order)
+        recorder.act(made, "customer", "pay")
+        recorder.call("GET", f"/v1/orders/{made['id']}/")
+
+    file = recorded(tmp_path / "shop.har", do=do)
+    first = receiver.count
+    text = file.read_text(encoding="utf-8").replace("bank-redirect-nl", "my-bank-button")
+    issuer = re.search(r"SBX[A-Z0-9]+", text)
+    assert issuer is not None
+    entries = json.loads(text.replace(issuer[0], "REALNL2A"))
+    entries["log"]["entries"] = [
+        entry for entry in entries["log"]["entries"] if "issuers" not in entry["request"]["url"]
+    ]
+    file.write_text(json.dumps(entries), encoding="utf-8")
+    names = {"bank-redirect-nl": "my-bank-button"}
+    found = compare_recorded(read_har(file, names), "shop.har", names)
+    assert {each.rule: each.how for each in found.differing} == {}
+    assert found.settings == {"aliases": {"my-bank-button": "bank-redirect-nl"}}
+    assert compare_recorded(read_har(file), "shop.har").differing
+    assert receiver.count == first, "the real shop hears nothing of it"
+    receiver.close()
 
 
 def test_orders_of_before_the_recording_are_left_out(tmp_path: Path) -> None:

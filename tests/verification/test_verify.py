@@ -51,6 +51,20 @@ def test_a_server_that_differs(name: str) -> None:
     assert all(f"#   {each.rule}: " in text for each in found.not_copied)
 
 
+def test_an_account_may_have_its_own_names_of_methods() -> None:
+    """They are sent, and the file has them as aliases."""
+    names = {"bank-redirect-nl": "my-bank-button", "wallet-qr": "my-app"}
+    with model({"aliases": {theirs: name for name, theirs in names.items()}}) as own:
+        own.service.names = names
+        found = compare(own.service, live=False)
+        sent = str(list(own.client.journal()))
+    assert found.differing == []
+    assert found.settings == {"aliases": {"my-bank-button": "bank-redirect-nl", "my-app": "wallet-qr"}}
+    assert "'my-bank-button'" in sent
+    assert "/v1/my-bank-button/issuers/" in sent
+    assert "'payment_method': 'bank-redirect-nl'" not in sent
+
+
 def _live(exchange: Exchange) -> None:
     """Answer like an account in live mode."""
     if exchange.is_order:

@@ -24,6 +24,31 @@ RATE: Final = 5.0
 a_file = click.Path(path_type=Path, dir_okay=False)
 
 
+def _names(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Read ``bank-redirect-nl=my-bank-button``."""
+    from payment_sandbox.methods import NAMES
+
+    found = {}
+    for text in given:
+        name, _, theirs = text.partition("=")
+        if name not in NAMES or not theirs:
+            raise click.BadParameter(
+                f"{text!r} is not such as bank-redirect-nl=my-bank-button; methods are {', '.join(NAMES)}"
+            )
+        found[name] = theirs
+    return found
+
+
+method_names = click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    callback=_names,
+    metavar="NAME=THEIRS",
+    help="The account's own name of a payment method; may be given several times.",
+)
+
+
 @click.command(
     epilog=f"Example: payment-sandbox verify --url https://api.provider.example --key test_key "
     f"--differences {DIFFERENCES}"
@@ -41,6 +66,7 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--webhook-url", help="Where the server reaches this machine with webhooks.")
 @click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free one.")
 @click.option("--ca", type=a_file, help="Certificates to trust for https.")
+@method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def verify(
     url: str,
@@ -58,6 +84,7 @@ def verify(
     code is 1 if a rule differs.
     """
     from payment_sandbox.verification.comparing import compare
+    from payment_sandbox.verification.telling import printable
     from payment_sandbox.verification.verifying import NotVerified, is_live
 
     if differences is not None and not differences.absolute().parent.is_dir():
@@ -69,15 +96,16 @@ def verify(
                 fail(f"{service.url} makes no test orders; if this may be live mode, add --yes-live")
             compared = compare(service, live=live, against=other)
         except NotVerified as why:
-            fail(str(why))
+            fail(printable(str(why)))
     _told(compared, differences, as_json=as_json, made_orders=True)
 
 
 @click.command("import-journal", epilog="Example: payment-sandbox import-journal shop.har")
 @click.argument("file", type=a_file)
 @click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
+@method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def import_journal(file: Path, differences: Path | None, as_json: bool) -> None:
+def import_journal(file: Path, differences: Path | None, methods: dict[str, str], as_json: bool) -> None:
     """Make the calls of a HAR file in the sandbox, and say where the recorded answers differ.
 
     The file is what a browser or a proxy recorded between your shop and the real service. The exit code is 1
@@ -87,12 +115,12 @@ def import_journal(file: Path, differences: Path | None, as_json: bool) -> None:
     from payment_sandbox.verification.har import HarRefused, read_har
 
     try:
-        recorded = read_har(file)
+        recorded = read_har(file, methods)
     except OSError as error:
         fail(f"cannot read {file}: {error.strerror}")
     except HarRefused as refused:
         fail(f"{file}: {refused}")
-    _told(compare_recorded(recorded, file.name), differences, as_json=as_json, made_orders=False)
+    _told(compare_recorded(recorded, file.name, methods), differences, as_json=as_json, made_orders=False)
 
 
 def _told(compared: "Compared", file: Path | None, *, as_json: bool, made_orders: bool) -> NoReturn:
@@ -136,7 +164,7 @@ def _beside(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service
     if url is None:
         yield None
         return
-    with _service(url, key, {**how, "webhook_url": None}) as service:
+    with _service(url, key, {**how, "webhook_url": None, "methods": {}}) as service:
         yield service
 
 
@@ -160,7 +188,9 @@ def _service(url: str, key: str, how: dict[str, Any]) -> "Iterator[Service]":
         session.verify = str(how["ca"]) if how["ca"] is not None else True
         ask = _ask if how["by_hand"] else None
         try:
-            yield service_at(url, key, session, pause=pause, pace=pace, receiver=receiver, ask=ask)
+            yield service_at(
+                url, key, session, pause=pause, pace=pace, receiver=receiver, ask=ask, names=how["methods"]
+            )
         finally:
             if receiver is not None:
                 receiver.close()

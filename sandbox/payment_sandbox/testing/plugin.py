@@ -149,7 +149,9 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Rehearse a test, if it is asked for."""
-    if not exploring_options.is_rehearsed(item) or "payment_sandbox" not in getattr(item, "fixturenames", ()):
+    is_mixed_in = hasattr(getattr(item, "cls", None), "_close_payment_sandbox")
+    has_project = is_mixed_in or "payment_sandbox" in getattr(item, "fixturenames", ())
+    if not exploring_options.is_rehearsed(item) or not has_project:
         return None
     rehearsal_of(item.session).run(item, nextitem)
     return True

@@ -21,6 +21,7 @@ from payment_sandbox.testing import exploring_options
 from payment_sandbox.testing.findings import tell
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.shops.pressing import set_pressed
+from payment_sandbox.testing.staged import Told, set_staged
 from payment_sandbox.web.pictures.sequence import sequence
 from payment_sandbox.web.pictures.svg import svg
 
@@ -48,17 +49,21 @@ class OneRun:
         self.timeline = self.picture = ""
         self._elsewhere = elsewhere
         self._project: PaymentSandbox | None = None
+        self._told: Told | None = None
         self._stage: RehearsedStage | None = None
         self._has_restart = self._has_return = False
         self._thread_id = get_ident()
         self._believed: list[list[BookEntry]] = []
 
-    def attach(self, project: PaymentSandbox) -> None:
-        """Put the test's project on stage; further ones of the same test stay off."""
+    def attach(self, project: PaymentSandbox, told: Told | None = None) -> None:
+        """Put the test's project on stage; further ones of the same test stay off.
+
+        ``told`` has what a test case says instead of fixtures.
+        """
         found = project.server.project_of(project.api_key)
         if found is None or self._stage is not None:
             return
-        self._project = project
+        self._project, self._told = project, told
         self._stage = RehearsedStage(
             found,
             self.variation,
@@ -75,7 +80,7 @@ class OneRun:
         set_pressed(None)
         self._has_restart = self._fixture(RESTART) is not None
         project, stage = self._project, self._stage
-        if project is None or stage is None:
+        if project is None or stage is None or self.judged is not None:
             return
         self._has_return = project.application is not None
         self.judged = judge(
@@ -136,6 +141,8 @@ class OneRun:
             restart()
 
     def _fixture(self, name: str) -> Any:
+        if self._told is not None:
+            return self._told(name)
         return getattr(self._item, "funcargs", {}).get(name)
 
 
@@ -250,7 +257,9 @@ def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]
         initialize()
     reports = [runner.call_and_report(item, "setup", log=False)]
     if reports[0].passed:
+        set_staged(run)
         reports.append(runner.call_and_report(item, "call", log=False))
+        set_staged(None)
         run.read(reports[-1])
     parent: Any = item.parent
     reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))

@@ -12,6 +12,7 @@ from unittest import TestCase
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.reviews import review, told
 from payment_sandbox.testing.servers import PaymentSandboxServer
+from payment_sandbox.testing.staged import staged
 
 if TYPE_CHECKING:
     Base = TestCase
@@ -72,6 +73,9 @@ class PaymentSandboxMixin(Base):
                 made.scenario(self.payment_scenario)
             urls = self.payment_intercept
             made.intercept(*([urls] if isinstance(urls, str) else urls))
+            run = staged()
+            if run is not None:
+                run.attach(made, lambda name: getattr(self, name, None))
         return self._payment_sandbox
 
     def _callSetUp(self) -> None:  # noqa: N802 (unittest's name; there is no public hook for failures)
@@ -80,7 +84,13 @@ class PaymentSandboxMixin(Base):
 
     def _callTestMethod(self, method: Any) -> Any:  # noqa: N802 (unittest's name)
         with self._noting():
-            return super()._callTestMethod(method)  # type: ignore[misc]
+            try:
+                found = super()._callTestMethod(method)  # type: ignore[misc]
+            except BaseException as failure:
+                _judge(failure)
+                raise
+            _judge(None)
+            return found
 
     @contextmanager
     def subTest(self, msg: Any = None, **params: Any) -> Iterator[None]:  # noqa: N802 (unittest's name)
@@ -108,3 +118,10 @@ class PaymentSandboxMixin(Base):
                 review(project, self.payment_review, self.id())
         finally:
             project.close()
+
+
+def _judge(failure: BaseException | None) -> None:
+    """Judge the run of a rehearsal before the test case is torn down."""
+    run = staged()
+    if run is not None and not isinstance(failure, KeyboardInterrupt):
+        run.ended(failure)

@@ -9,6 +9,7 @@ from payment_sandbox.verification.checks import Check
 from payment_sandbox.verification.differences import settings_of
 from payment_sandbox.verification.har import Recorded
 from payment_sandbox.verification.mirror import Mirror, settings_at_start
+from payment_sandbox.verification.names import Names, reverse
 from payment_sandbox.verification.passive import passive
 from payment_sandbox.verification.probing import Told, Verdict
 from payment_sandbox.verification.service import Service
@@ -62,6 +63,7 @@ def compare(service: Service, *, live: bool, against: Service | None = None) -> 
     theirs = verify(service, live=live)
     ours = usual()
     settings = settings_of(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
+    settings |= aliases_of(service.names)
     copied: frozenset[str] = frozenset()
     if settings:
         with model(settings) as own:
@@ -72,8 +74,14 @@ def compare(service: Service, *, live: bool, against: Service | None = None) -> 
     return Compared(service.url, theirs, ours, settings, copied)
 
 
-def compare_recorded(recorded: Sequence[Recorded], name: str) -> Compared:
-    """Hold recorded traffic against the sandbox, which gets the same calls."""
+def aliases_of(names: Names) -> dict[str, Any]:
+    """The setting that lets the account's own names of methods be used in the sandbox."""
+    found = {theirs: name for theirs, name in reverse(names).items() if theirs != name}
+    return {"aliases": found} if found else {}
+
+
+def compare_recorded(recorded: Sequence[Recorded], name: str, names: Names | None = None) -> Compared:
+    """Hold recorded traffic against the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
     with model(settings_at_start(recorded)) as own:
         mirror = Mirror(own.service, own.client)
         checks = [*mirror.play(recorded), *passive([each.answer for each in recorded])]
@@ -81,6 +89,7 @@ def compare_recorded(recorded: Sequence[Recorded], name: str) -> Compared:
     refusals = [answer for answer in mirror.answers if not answer.is_success]
     settings = settings_of(mirror.theirs, mirror.answers, theirs.refusals, refusals)
     copied = _copied_recording(recorded, settings) if settings else frozenset()
+    settings |= aliases_of(names or {})
     return Compared(name, theirs, theirs, settings, copied, tuple(mirror.skipped))
 
 

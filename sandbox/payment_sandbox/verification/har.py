@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox.verification.answer import Answer
+from payment_sandbox.verification.names import Names, renamed, renamed_path, reverse
 
 API: Final = "/v1/"
 
@@ -26,8 +27,8 @@ class Recorded(NamedTuple):
     answer: Answer
 
 
-def read_har(file: Path) -> list[Recorded]:
-    """The calls of this API in a file, oldest first.
+def read_har(file: Path, names: Names | None = None) -> list[Recorded]:
+    """The calls of this API in a file, oldest first; ``names`` are the account's names of methods.
 
     Raises:
         HarRefused: it is no HAR file, or has none; with the place in it.
@@ -45,10 +46,22 @@ def read_har(file: Path) -> list[Recorded]:
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
         raise HarRefused("it has no log.entries, so it is no HAR file")
-    found = sorted(_calls(entries), key=lambda recorded: recorded.at)
+    ours = reverse(names or {})
+    found = sorted((_renamed(call, ours) for call in _calls(entries)), key=lambda recorded: recorded.at)
     if not found:
         raise HarRefused(f"none of its {len(entries)} entries is a call of a path that begins with {API}")
     return found
+
+
+def _renamed(recorded: Recorded, names: Names) -> Recorded:
+    answer = recorded.answer
+    return recorded._replace(
+        answer=answer._replace(
+            path=renamed_path(answer.path, names),
+            sent=renamed(answer.sent, names),
+            data=renamed(answer.data, names),
+        )
+    )
 
 
 def _calls(entries: list[Any]) -> Iterator[Recorded]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.verification.service import Service
 
-IDENTIFIERS: Final = ("id", "vault_token", "issuer_id")
+IDENTIFIERS: Final = ("id", "vault_token")
+NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}  # the addresses are those of the real shop
 WAYS: Final = {  # what somebody did, if a status was reached
     "processing": ("customer visit",),
     "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
@@ -44,6 +45,7 @@ class Mirror:
         self._client = client
         self._ids: dict[str, str] = {}  # of the recording -> of the sandbox
         self._now: datetime | None = None
+        client.call("PUT", "/control/faults/", NO_WEBHOOKS)
 
     def play(self, recorded: Sequence[Recorded]) -> Iterator[Check]:
         """Make every call, and compare."""
@@ -57,7 +59,10 @@ class Mirror:
             return
         self._pass_time(at)
         self._follow(theirs)
-        ours = self._service.call(theirs.method, self._translated(theirs.path), self._translated(theirs.sent))
+        sent = self._translated(theirs.sent)
+        if theirs.is_success:
+            self._choose_bank(sent)
+        ours = self._service.call(theirs.method, self._translated(theirs.path), sent)
         ours = ours._replace(path=theirs.path, sent=theirs.sent)
         self.answers.append(ours)
         self.theirs.append(theirs)
@@ -65,6 +70,9 @@ class Mirror:
 
     def _unknown(self, answer: Answer) -> str | None:
         """An identifier in the path that no recorded answer has made known."""
+        token = _details(answer.sent).get("vault_token")
+        if answer.is_success and token is not None and token not in self._ids:
+            return "a stored card"
         parts = answer.path.partition("?")[0].strip("/").split("/")
         if parts[1:2] != ["orders"]:
             return None
@@ -78,6 +86,12 @@ class Mirror:
             gap: timedelta = at - self._now
             self._client.clock.advance(gap)
         self._now = at if self._now is None else max(at, self._now)
+
+    def _choose_bank(self, sent: Any) -> None:
+        """Take a bank of the sandbox, whose list is another one."""
+        details = _details(sent)
+        if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
+            details["issuer_id"] = self._service.issuer
 
     def _follow(self, theirs: Answer) -> None:
         """Let happen what has happened in the recording since the last call."""
@@ -139,6 +153,12 @@ class Mirror:
     def _learn(self, key: str, there: Any, here: Any) -> None:
         if key in IDENTIFIERS and isinstance(there, str) and isinstance(here, str):
             self._ids.setdefault(there, here)
+
+
+def _details(sent: Any) -> dict[str, Any]:
+    """The details of a new order's transaction, if there are any."""
+    found = Answer("", "", None, 0, {}, sent).at("transactions[0].payment_method_details")
+    return found if isinstance(found, dict) else {}
 
 
 def _compared_value(theirs: Answer, there: Any, here: Any, place: str) -> Check:

@@ -58,6 +58,11 @@ class Receiver:
             self._came.wait_for(lambda: len(found()) >= nth, WAIT_SECONDS)
             return found()[nth - 1] if len(found()) >= nth else None
 
+    @property
+    def count(self) -> int:
+        """How many webhooks have arrived."""
+        return len(self._arrived)
+
     def close(self) -> None:
         """Stop listening."""
         self._server.shutdown()

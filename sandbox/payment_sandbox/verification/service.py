@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from payment_sandbox.serving.troubles import trouble
 from payment_sandbox.verification.answer import MISSING, Answer
 from payment_sandbox.verification.checks import CannotTell
+from payment_sandbox.verification.names import Names, renamed, renamed_path, reverse
 from payment_sandbox.verification.receiving import Receiver
 from payment_sandbox.verification.samples import CUSTOMER, LINES, LINES_TOTAL, by, lines_worth
 
@@ -58,8 +59,12 @@ class Service:
         wait: Callable[[], None],
         pause: Callable[[float], None],
         receiver: Receiver | None = None,
+        names: Names | None = None,
     ) -> None:
-        """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there."""
+        """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there.
+
+        ``names`` are the account's own names of payment methods, by those of the ledger.
+        """
         self.url = url.rstrip("/")
         self.key = key
         self.payer = payer
@@ -67,6 +72,7 @@ class Service:
         self._session = session
         self.pause = pause
         self.receiver = receiver
+        self.names = names or {}
         self._wait = wait
         self._open: list[str] = []
 
@@ -87,14 +93,15 @@ class Service:
         """
         import requests
 
-        data = content if content is not None or body is None else json.dumps(body).encode()
+        sent = renamed(body, self.names)
+        data = content if content is not None or body is None else json.dumps(sent).encode()
         given = {**({"Content-Type": JSON} if data is not None else {}), **(headers or {})}
         auth: Any = _no_auth if key == "" else (key or self.key, "")
         self._wait()
         try:
             found = self._session.request(
                 method,
-                f"{self.url}{path}",
+                f"{self.url}{renamed_path(path, self.names)}",
                 data=data,
                 headers=given,
                 auth=auth,
@@ -103,9 +110,8 @@ class Service:
             )
         except requests.RequestException as error:
             raise CannotTell(f"{method} {path} was not answered: {trouble(error, self.url)}") from None
-        answer = Answer(
-            method, path, body, found.status_code, found.headers, _parsed(found.content), found.content
-        )
+        parsed = renamed(_parsed(found.content), reverse(self.names))
+        answer = Answer(method, path, body, found.status_code, found.headers, parsed, found.content)
         self.answers.append(answer)
         if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
             self._open.append(str(answer.at("id")))

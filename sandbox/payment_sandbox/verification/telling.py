@@ -21,14 +21,19 @@ def lines(told: Mapping[str, Told], beside: Mapping[str, Told] | None = None) ->
             if each.verdict is verdict:
                 yield f"{verdict.value:{WIDTH}}  {each.rule:7}  {texts[each.rule]}"
                 if each.how and verdict is not Verdict.AGREES:
-                    yield f"{'':{WIDTH}}           {each.how}"
+                    yield f"{'':{WIDTH}}           {printable(each.how)}"
                 other = beside.get(each.rule) if beside is not None else None
                 if other is not None and (other.verdict, other.how) != (verdict, each.how):
                     yield f"{'':{WIDTH}}           the other server {_other(other)}"
 
 
 def _other(told: Told) -> str:
-    return f"{told.verdict.value}: {told.how}" if told.how else told.verdict.value
+    return f"{told.verdict.value}: {printable(told.how)}" if told.how else told.verdict.value
+
+
+def printable(text: str) -> str:
+    """A text of a server without what would steer the terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def counts(found: Found) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from payment_sandbox.fidelity.ledger import Rule, rules
 from payment_sandbox.verification.answer import Answer
 from payment_sandbox.verification.checks import CannotTell, Check
+from payment_sandbox.verification.names import Names
 from payment_sandbox.verification.pacing import UNLIMITED, Pace
 from payment_sandbox.verification.passive import passive
 from payment_sandbox.verification.payers import FormPayer, HandPayer
@@ -146,9 +147,10 @@ def service_at(
     pace: Pace | None = None,
     receiver: Receiver | None = None,
     ask: Callable[[str], bool] | None = None,
+    names: Names | None = None,
 ) -> Service:
     """A service where a program pays, which reads the forms of pages; or a person, whom ``ask`` asks."""
     wait = pace or Pace(UNLIMITED)
     forms = FormPayer(session, wait)
     payer = forms if ask is None else HandPayer(forms, ask)
-    return Service(url, key, session, payer, wait, pause, receiver)
+    return Service(url, key, session, payer, wait, pause, receiver, names)
