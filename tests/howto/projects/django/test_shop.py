@@ -37,9 +37,11 @@ def test_it_is_paid_however_its_webhooks_come(sandbox, client):
 class TestSales(PaymentSandboxMixin, TestCase):
     payment_intercept = ["https://api.provider.example"]
 
-    def test_a_sale_that_nobody_pays(self):
+    def setUp(self):
         self.payment_sandbox.deliver_to(get_wsgi_application())
-        with override_settings(PAYMENTS_KEY=self.payment_sandbox.api_key):
-            self.client.post("/checkout/")
-            self.payment_sandbox.clock.advance("PT30M")
+        self.enterContext(override_settings(PAYMENTS_KEY=self.payment_sandbox.api_key))
+
+    def test_a_sale_that_nobody_pays(self):
+        self.client.post("/checkout/")
+        self.payment_sandbox.clock.advance("PT30M")
         self.assertEqual(Sale.objects.get().status, "open")
