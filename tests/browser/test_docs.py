@@ -8,6 +8,8 @@ from payment_sandbox.web.docs.library import NAMES
 from tests.support.browser import NewContext, violations
 from tests.support.driver import Sandbox
 
+WITH_ALL_COLOURS = ("quick-start", "languages", "mistakes", "fidelity")  # text, every language, every table
+
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_is_readable(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
@@ -15,8 +17,9 @@ def test_every_page_is_readable(sandbox: Sandbox, new_context: NewContext, name:
     page = new_context(viewport={"width": 390, "height": 844}, bypass_csp=True).new_page()
     page.goto(f"{sandbox.url}/docs/{name}/")
     assert violations(page) == []
-    page.emulate_media(color_scheme="dark")
-    assert violations(page, only_colours=True) == []
+    if name in WITH_ALL_COLOURS:
+        page.emulate_media(color_scheme="dark")
+        assert violations(page, only_colours=True) == []
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 

@@ -45,5 +45,5 @@ def test_every_mistake_can_be_planted(tmp_path: Path) -> None:
 
 def test_the_sock_shop_survives(tmp_path: Path) -> None:
     """Its happy tests, in what six seconds let through; ``make rehearse`` says the rest."""
-    done = rehearse(planted(tmp_path, None), "--payment-rehearse", "--payment-rehearse-budget=6s")
+    done = rehearse(planted(tmp_path, None), "--payment-rehearse", "--payment-rehearse-budget=4s")
     assert (done.code, done.findings) == (0, []), done.text[-3000:]

@@ -85,7 +85,7 @@ def rehearsed(tmp_path: Path, tests: str, *options: str) -> tuple[int, dict[str,
 
 def test_a_right_shop_passes(tmp_path: Path) -> None:
     """Whatever is tried, and more than a little is."""
-    code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, "--payment-rehearse-budget=4s")
+    code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, "--payment-rehearse-budget=2s")
     assert (code, told["findings"]) == (0, []), printed[-3000:]
     assert told["variations"] > 10
     assert f"1 test rehearsed in {told['variations']} variations" in printed

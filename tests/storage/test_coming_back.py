@@ -30,10 +30,7 @@ def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
     """What hundreds of tests leave behind in memory is in the file, to the last counter."""
     root = Path(__file__).parent.parent
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    places = [
-        root / name
-        for name in ("journeys", "scenarios", "web/control/test_state.py", "web/control/test_faults.py")
-    ]
+    places = [root / name for name in ("journeys", "web/control/test_state.py", "web/control/test_faults.py")]
     ran = subprocess.run(
         [*command, *places],
         env={**os.environ, "SANDBOX_TEST_STATE": str(tmp_path / "state.db")},

@@ -12,7 +12,7 @@ import requests
 from tests.support.nursery import Nursery
 from tests.support.shop import Shop
 
-RUNS = int(os.environ.get("SANDBOX_KILL_RUNS", "4"))
+RUNS = int(os.environ.get("SANDBOX_KILL_RUNS", "3"))
 KILLS_PER_RUN = 26  # 208 in all, by default
 CLIENTS = 4
 KEY = "sandbox-key"
