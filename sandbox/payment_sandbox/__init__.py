@@ -8,10 +8,10 @@ from payment_sandbox.version import __version__
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.client.errors import SandboxError
+    from payment_sandbox.client.receiver import WebhookReceiver
     from payment_sandbox.rehearsal.books import BookEntry
     from payment_sandbox.testing.jobs import PaymentJobWarning
     from payment_sandbox.testing.project import PaymentSandbox
-    from payment_sandbox.testing.receiver import WebhookReceiver
     from payment_sandbox.testing.reviews import PaymentReviewWarning
     from payment_sandbox.testing.servers import PaymentSandboxServer
     from payment_sandbox.testing.unittesting import PaymentSandboxMixin
@@ -38,7 +38,7 @@ _HOME_OF: Final = {
     "PaymentSandboxServer": "payment_sandbox.testing.servers",
     "SandboxClient": "payment_sandbox.client.client",
     "SandboxError": "payment_sandbox.client.errors",
-    "WebhookReceiver": "payment_sandbox.testing.receiver",
+    "WebhookReceiver": "payment_sandbox.client.receiver",
 }
 
 

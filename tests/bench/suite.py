@@ -15,9 +15,9 @@ import pytest
 from flask import Flask, request
 from flask.testing import FlaskClient
 
+from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project import PaymentSandbox
-from payment_sandbox.testing.receiver import WebhookReceiver
 from tests.bench.bodies import ORDER
 
 WARM_UP: Final = 0  # the first of each kind makes what all others share; it does not count

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient, SandboxError
-from payment_sandbox.testing.receiver import WebhookReceiver
+from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.commands import hearing
 from tests.support.suites import passed, suite

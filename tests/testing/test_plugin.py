@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import requests
 
+from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.serving.server import Server
-from payment_sandbox.testing.receiver import WebhookReceiver
 from tests.support.suites import passed, suite
 
 USING_ALL = """

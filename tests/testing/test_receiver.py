@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.client.plain import period, plain
+from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.testing.project import PaymentSandbox
-from payment_sandbox.testing.receiver import WebhookReceiver
 from tests.support.in_process import place
 
 

@@ -93,6 +93,12 @@ def test_live_mode_is_left_alone(other: Server, tmp_path: Path) -> None:
             "was not answered: connection refused: nothing listens on 127.0.0.1:9",
         ),
         (["--url", "ftp://x"], "--url: 'ftp://x' is not an address such as https://api.provider.example"),
+        (
+            ["--url", "http://127.0.0.1:9", "--method", "wallet-qr=a", "--method", "wallet-web=a"],
+            "'a' is the name of one method only",
+        ),
+        (["--url", "https://127.0.0.1:9", "--ca", "no.pem"], "--ca: "),
+        (["--url", "http://127.0.0.1:9", "--against", "ftp://x"], "--against: 'ftp://x' is not an address"),
         (["--url", "http://127.0.0.1:9", "--rate", "0"], "'0' is not a number from 0.1 to 1000"),
     ],
 )

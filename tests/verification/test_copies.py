@@ -93,6 +93,7 @@ def test_own_errors_replace_status_type_and_sentence(project: Callable[..., Sand
         ({"ORD-03": {"status": 200}}, "errors.ORD-03.status"),
         ({"ORD-03": {"text": "x"}}, "errors.ORD-03.text"),
         ({"ORD-03": 5}, "errors.ORD-03"),
+        ({"ORD-03": {"value": 5}}, "errors.ORD-03.value"),
     ],
 )
 def test_errors_of_unknown_rules_are_refused(

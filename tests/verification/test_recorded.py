@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.verification.comparing import Compared, compare_recorded
 from payment_sandbox.verification.har import HarRefused, read_har
 from payment_sandbox.verification.probing import Verdict
-from payment_sandbox.verification.receiving import Receiver
 from tests.verification.recording import Change, Recorder, recorded
 
 
@@ -100,7 +100,7 @@ def test_a_service_that_differs(
 
 def test_names_banks_and_addresses_of_the_real_service(tmp_path: Path) -> None:
     """The account's names of methods are translated, banks are chosen anew, and no webhook is sent."""
-    receiver = Receiver("127.0.0.1", 0)
+    receiver = WebhookReceiver()
 
     def do(recorder: Recorder) -> None:
         details = {"issuer_id": recorder.call("GET", "/v1/bank-redirect-nl/issuers/")[0]["id"]}
@@ -109,9 +109,10 @@ def test_names_banks_and_addresses_of_the_real_service(tmp_path: Path) -> None:
         made = recorder.call("POST", "/v1/orders/", order)
         recorder.act(made, "customer", "pay")
         recorder.call("GET", f"/v1/orders/{made['id']}/")
+        receiver.wait_for(made["id"], nth=2)  # processing and completed; nothing of it comes later
 
     file = recorded(tmp_path / "shop.har", do=do)
-    first = receiver.count
+    first = len(receiver.received)
     text = file.read_text(encoding="utf-8").replace("bank-redirect-nl", "my-bank-button")
     issuer = re.search(r"SBX[A-Z0-9]+", text)
     assert issuer is not None
@@ -125,7 +126,7 @@ def test_names_banks_and_addresses_of_the_real_service(tmp_path: Path) -> None:
     assert {each.rule: each.how for each in found.differing} == {}
     assert found.settings == {"aliases": {"my-bank-button": "bank-redirect-nl"}}
     assert compare_recorded(read_har(file), "shop.har").differing
-    assert receiver.count == first, "the real shop hears nothing of it"
+    assert len(receiver.received) == first, "the real shop hears nothing of it"
     receiver.close()
 
 

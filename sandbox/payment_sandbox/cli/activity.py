@@ -12,6 +12,7 @@ import click
 from payment_sandbox.cli.printing import Write, put, to_standard_output
 from payment_sandbox.cli.sentences import KINDS, Line, Refused, Sentences, refused_line
 from payment_sandbox.kernel.masking import Masking, mask
+from payment_sandbox.kernel.printing import printable
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.threads import start
 
@@ -132,7 +133,7 @@ def as_text(*, is_coloured: bool) -> Show:
     """Lines for people, in colour on a terminal."""
 
     def show(line: Line) -> str:
-        text = _printable(mask(line.text) if line.is_raw else line.text)
+        text = printable(mask(line.text) if line.is_raw else line.text)
         return click.style(text, fg=line.colour) if is_coloured and line.colour else text
 
     return show
@@ -142,12 +143,3 @@ def as_json(line: Line) -> str:
     """A line as one JSON object."""
     shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind, **line.data}
     return json.dumps(MASKING.record(shown) if line.is_raw else shown)
-
-
-def _printable(text: str) -> str:
-    """The text with escapes for what would break the line or control a terminal."""
-    if text.isprintable():
-        return text
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
-    )

@@ -12,6 +12,7 @@ from payment_sandbox.orders.refusals import Invalid
 
 EXAMPLES: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
 PORT_DEFAULT: Final = 8080
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 HOST_NAME: Final = Pattern(r"[A-Za-z0-9_.-]+|[0-9A-Fa-f:.]+")  # or an IPv6 address
 
 

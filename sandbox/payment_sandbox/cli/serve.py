@@ -14,7 +14,7 @@ from payment_sandbox.cli.announcing import Announced, announce, forget_ready, wr
 from payment_sandbox.cli.completions import scenario_names
 from payment_sandbox.cli.failing import fail
 from payment_sandbox.cli.logs import set_up as set_up_logs
-from payment_sandbox.cli.options import PORT_DEFAULT, Number, Port, check_options
+from payment_sandbox.cli.options import LOOPBACK, PORT_DEFAULT, Number, Port, check_options
 from payment_sandbox.orders.refusals import Invalid
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from payment_sandbox.serving.server import Security, Server
 
 WARM_UP_AFTER_SECONDS: Final = 0.5  # first requests go first
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 a_file = click.Path(path_type=Path, dir_okay=False)
 

@@ -11,14 +11,15 @@ from urllib.parse import urlsplit
 import click
 
 from payment_sandbox.cli.failing import fail
-from payment_sandbox.cli.options import Port, Seconds, is_server_url
+from payment_sandbox.cli.options import LOOPBACK, Port, Seconds, is_server_url
+from payment_sandbox.cli.remote.calling import trust_authority
+from payment_sandbox.kernel.printing import printable
 
 if TYPE_CHECKING:
+    from payment_sandbox.client.receiver import WebhookReceiver
     from payment_sandbox.verification.comparing import Compared
-    from payment_sandbox.verification.receiving import Receiver
     from payment_sandbox.verification.service import Service
 
-LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 DIFFERENCES: Final = "differences.yaml"
 RATE: Final = 5.0
 a_file = click.Path(path_type=Path, dir_okay=False)
@@ -28,13 +29,15 @@ def _names(context: click.Context, parameter: click.Parameter, given: tuple[str,
     """Read ``bank-redirect-nl=my-bank-button``."""
     from payment_sandbox.methods import NAMES
 
-    found = {}
+    found: dict[str, str] = {}
     for text in given:
         name, _, theirs = text.partition("=")
         if name not in NAMES or not theirs:
             raise click.BadParameter(
                 f"{text!r} is not such as bank-redirect-nl=my-bank-button; methods are {', '.join(NAMES)}"
             )
+        if theirs in found.values():
+            raise click.BadParameter(f"{theirs!r} is the name of one method only")
         found[name] = theirs
     return found
 
@@ -84,12 +87,11 @@ def verify(
     code is 1 if a rule differs.
     """
     from payment_sandbox.verification.comparing import compare
-    from payment_sandbox.verification.telling import printable
     from payment_sandbox.verification.verifying import NotVerified, is_live
 
     if differences is not None and not differences.absolute().parent.is_dir():
         fail(f"cannot write {differences}: its folder is not there")
-    with _service(url, key, how) as service, _beside(against, against_key, how) as other:
+    with _service("--url", url, key, how) as service, _beside(against, against_key, how) as other:
         try:
             live = is_live(service)
             if live and not yes_live:
@@ -164,12 +166,12 @@ def _beside(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service
     if url is None:
         yield None
         return
-    with _service(url, key, {**how, "webhook_url": None, "methods": {}}) as service:
+    with _service("--against", url, key, {**how, "webhook_url": None, "methods": {}}) as service:
         yield service
 
 
 @contextmanager
-def _service(url: str, key: str, how: dict[str, Any]) -> "Iterator[Service]":
+def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[Service]":
     """The service at an address, with who pays there and where its webhooks arrive."""
     import requests
 
@@ -179,13 +181,13 @@ def _service(url: str, key: str, how: dict[str, Any]) -> "Iterator[Service]":
     if "://" not in url:
         url = f"{'http' if url.partition(':')[0] in LOOPBACK else 'https'}://{url}"
     if not is_server_url(url):
-        fail(f"--url: {url!r} is not an address such as https://api.provider.example")
+        fail(f"{option}: {url!r} is not an address such as https://api.provider.example")
     is_here = urlsplit(url).hostname in LOOPBACK
     receiver = _receiver(how["webhook_url"], how["webhook_port"], is_here=is_here)
     pace = Pace(how["rate"] or (UNLIMITED if is_here else RATE))
     with requests.Session() as session:
         session.trust_env = not is_here
-        session.verify = str(how["ca"]) if how["ca"] is not None else True
+        trust_authority(session, url, how["ca"])
         ask = _ask if how["by_hand"] else None
         try:
             yield service_at(
@@ -196,14 +198,15 @@ def _service(url: str, key: str, how: dict[str, Any]) -> "Iterator[Service]":
                 receiver.close()
 
 
-def _receiver(url: str | None, port: int, *, is_here: bool) -> "Receiver | None":
+def _receiver(url: str | None, port: int, *, is_here: bool) -> "WebhookReceiver | None":
     """Where webhooks arrive; a server on this machine reaches it without help."""
-    from payment_sandbox.verification.receiving import Receiver
+    from payment_sandbox.client.receiver import WebhookReceiver
 
     if url is None and not is_here:
         return None
     try:
-        return Receiver("127.0.0.1" if url is None else "0.0.0.0", port, url)  # noqa: S104 (a tunnel ends here)
+        host = "127.0.0.1" if url is None else "0.0.0.0"  # noqa: S104 (a tunnel ends here)
+        return WebhookReceiver(host, port, url)
     except OSError as error:
         fail(f"--webhook-port {port}: {error.strerror}")
 

@@ -144,18 +144,19 @@ def _form_of(field: fields.Nested) -> Form:
 def _violations(messages: Any, path: str) -> Iterator[Violation]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
-            if key in ("key", "value") and isinstance(
-                inner, list
-            ):  # of a free-form object, not one of our keys
-                yield from _violations(inner, path)
-            else:
-                yield from _violations(inner, _joined(path, key))
+            yield from _violations(inner, _joined(path, key))
     elif isinstance(messages, list):
         for inner in messages:
             yield from _violations(inner, path)
     else:
         nearest = getattr(messages, "nearest", None)
         yield Violation(path, str(messages), getattr(messages, "allowed", None), nearest)
+
+
+def of_entry(problems: dict[str, Any]) -> Any:
+    """The problems of one key; marshmallow puts them below ``key`` and ``value``."""
+    of_key, of_value = problems.get("key", []), problems.get("value", [])
+    return of_value if isinstance(of_value, dict) else [*of_key, *of_value]
 
 
 def _joined(path: str, key: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from marshmallow import ValidationError, fields, validate
 
 from payment_sandbox.forms.addresses import url_problem
-from payment_sandbox.forms.base import Problem, did_you_mean, nearest_word
+from payment_sandbox.forms.base import Problem, did_you_mean, nearest_word, of_entry
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.kernel.periods import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
@@ -162,13 +162,8 @@ class Anything(Told, fields.Dict):
         except ValidationError as error:
             if not isinstance(error.messages, dict):
                 raise
-            plain = {key: _of_value(problems) for key, problems in error.messages.items()}
+            plain = {key: of_entry(problems) for key, problems in error.messages.items()}
             raise ValidationError(plain, valid_data=error.valid_data) from None
-
-
-def _of_value(problems: dict[str, Any]) -> Any:
-    """The problems in an object that is a value; marshmallow puts them below ``value``."""
-    return problems["value"] if isinstance(problems.get("value"), dict) else problems
 
 
 class Items(Told, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3

@@ -167,13 +167,14 @@ class Explorer:
             if len(variation) == 1 and not ran.judged.problems and ran.judged[1:] != baseline.judged[1:]
         ]
         pairs: list[Variation] = [pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step]
-        pairs += self._follow_ups(baseline, harmless)
         known = {step.name for step in baseline.steps}
+        pairs += self._follow_ups(baseline, harmless, known)
         return sorted(dict.fromkeys(pairs), key=lambda pair: self._suspicion(pair, known))[:PAIRS_MAX]
 
-    def _follow_ups(self, baseline: Ran, harmless: Sequence[Change]) -> list[Variation]:
+    def _follow_ups(
+        self, baseline: Ran, harmless: Sequence[Change], known: Collection[str]
+    ) -> list[Variation]:
         """Pairs whose second change is in what the shop does only after the first, such as trying again."""
-        known = {step.name for step in baseline.steps}
         return [
             (first, Change(step.name, way))
             for first in harmless

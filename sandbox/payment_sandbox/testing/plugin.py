@@ -11,8 +11,8 @@ import pytest
 from payment_sandbox.testing import exploring_options, options, sequences
 
 if TYPE_CHECKING:
+    from payment_sandbox.client.receiver import WebhookReceiver
     from payment_sandbox.testing.project import PaymentSandbox
-    from payment_sandbox.testing.receiver import WebhookReceiver
     from payment_sandbox.testing.servers import PaymentSandboxServer
 
 REHEARSAL: "pytest.StashKey[Any]" = pytest.StashKey()
@@ -128,7 +128,7 @@ session_payment_sandbox = _shared("session")
 @pytest.fixture
 def webhook_receiver() -> "Iterator[WebhookReceiver]":
     """A real HTTP server that records the webhooks it receives."""
-    from payment_sandbox.testing.receiver import WebhookReceiver
+    from payment_sandbox.client.receiver import WebhookReceiver
 
     receiver = WebhookReceiver()
     yield receiver

@@ -1,5 +1,6 @@
 """An answer of the service under verification."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -46,10 +47,23 @@ class Answer(NamedTuple):
 
     def at(self, place: str) -> Any:
         """The value at a place such as ``transactions[0].status``; ``MISSING`` if there is none."""
-        value = self.data
-        for index, key in _STEP.findall(place):
-            try:
-                value = value[int(index)] if index else value[key]
-            except (KeyError, IndexError, TypeError):
-                return MISSING
-        return value
+        return value_at(self.data, place)
+
+
+def value_at(data: Any, place: str) -> Any:
+    """The value at a place in a JSON document; ``MISSING`` if there is none."""
+    value = data
+    for index, key in _STEP.findall(place):
+        try:
+            value = value[int(index)] if index else value[key]
+        except (KeyError, IndexError, TypeError):
+            return MISSING
+    return value
+
+
+def parsed(content: bytes) -> Any:
+    """The JSON in a body; None if it is none."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
-from payment_sandbox.verification.answer import Answer
+from payment_sandbox.verification.answer import Answer, parsed
 from payment_sandbox.verification.names import Names, renamed, renamed_path, reverse
 
 API: Final = "/v1/"
@@ -83,21 +83,14 @@ def _call(entry: Mapping[str, Any]) -> Recorded | None:
     path = parts.path[begin:] + (f"?{parts.query}" if parts.query else "")
     content = _content(response.get("content", {}))
     headers = CaseInsensitiveDict((each["name"], each["value"]) for each in response.get("headers", ()))
-    sent = _parsed((request.get("postData") or {}).get("text", "").encode())
+    sent = parsed((request.get("postData") or {}).get("text", "").encode())
     at = datetime.fromisoformat(entry["startedDateTime"])
     if at.tzinfo is None:
         raise ValueError(f"startedDateTime {entry['startedDateTime']!r} has no offset")
     status = int(response["status"])
-    return Recorded(at, Answer(request["method"], path, sent, status, headers, _parsed(content), content))
+    return Recorded(at, Answer(request["method"], path, sent, status, headers, parsed(content), content))
 
 
 def _content(content: Mapping[str, Any]) -> bytes:
     text = content.get("text", "")
     return base64.b64decode(text) if content.get("encoding") == "base64" else text.encode()
-
-
-def _parsed(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        return None

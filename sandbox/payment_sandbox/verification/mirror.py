@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.verification.answer import MISSING, Answer
+from payment_sandbox.client.replaying import NO_WEBHOOKS
+from payment_sandbox.verification.answer import MISSING, Answer, value_at
 from payment_sandbox.verification.checks import REFUSED, Check, holds, shown
 from payment_sandbox.verification.differences import EXPLAIN
 from payment_sandbox.verification.har import Recorded
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from payment_sandbox.verification.service import Service
 
 IDENTIFIERS: Final = ("id", "vault_token")
-NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}  # the addresses are those of the real shop
 WAYS: Final = {  # what somebody did, if a status was reached
     "processing": ("customer visit",),
     "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
@@ -45,7 +45,7 @@ class Mirror:
         self._client = client
         self._ids: dict[str, str] = {}  # of the recording -> of the sandbox
         self._now: datetime | None = None
-        client.call("PUT", "/control/faults/", NO_WEBHOOKS)
+        client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their addresses are those of the real shop
 
     def play(self, recorded: Sequence[Recorded]) -> Iterator[Check]:
         """Make every call, and compare."""
@@ -157,7 +157,7 @@ class Mirror:
 
 def _details(sent: Any) -> dict[str, Any]:
     """The details of a new order's transaction, if there are any."""
-    found = Answer("", "", None, 0, {}, sent).at("transactions[0].payment_method_details")
+    found = value_at(sent, "transactions[0].payment_method_details")
     return found if isinstance(found, dict) else {}
 
 

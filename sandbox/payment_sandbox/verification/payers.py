@@ -8,6 +8,7 @@ from urllib.parse import urljoin, urlsplit
 from payment_sandbox.serving.troubles import trouble
 from payment_sandbox.verification.checks import CannotTell
 from payment_sandbox.verification.samples import CARD
+from payment_sandbox.verification.service import TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     import requests
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 HTML: Final = {"Accept": "text/html"}
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 PAGES_MAX: Final = 8
-TIMEOUT_SECONDS: Final = 30.0
 PAY: Final = "pay"
 CANCEL: Final = "cancel"
 

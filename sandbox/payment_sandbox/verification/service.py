@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
 from payment_sandbox.serving.troubles import trouble
-from payment_sandbox.verification.answer import MISSING, Answer
+from payment_sandbox.verification.answer import MISSING, Answer, parsed
 from payment_sandbox.verification.checks import CannotTell
 from payment_sandbox.verification.names import Names, renamed, renamed_path, reverse
-from payment_sandbox.verification.receiving import Receiver
 from payment_sandbox.verification.samples import CUSTOMER, LINES, LINES_TOTAL, by, lines_worth
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Service:
         payer: Payer,
         wait: Callable[[], None],
         pause: Callable[[float], None],
-        receiver: Receiver | None = None,
+        receiver: WebhookReceiver | None = None,
         names: Names | None = None,
     ) -> None:
         """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there.
@@ -110,8 +110,8 @@ class Service:
             )
         except requests.RequestException as error:
             raise CannotTell(f"{method} {path} was not answered: {trouble(error, self.url)}") from None
-        parsed = renamed(_parsed(found.content), reverse(self.names))
-        answer = Answer(method, path, body, found.status_code, found.headers, parsed, found.content)
+        shown = renamed(parsed(found.content), reverse(self.names))
+        answer = Answer(method, path, body, found.status_code, found.headers, shown, found.content)
         self.answers.append(answer)
         if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
             self._open.append(str(answer.at("id")))
@@ -168,6 +168,28 @@ class Service:
             raise CannotTell("the issuers list names no bank")
         return found
 
+    @property
+    def _reached(self) -> WebhookReceiver:
+        if self.receiver is None:
+            raise CannotTell("needs an address where the service's webhooks arrive: try --webhook-url")
+        return self.receiver
+
+    @property
+    def webhook_url(self) -> str:
+        """Where its webhooks reach this machine.
+
+        Raises:
+            CannotTell: nowhere.
+        """
+        return self._reached.url
+
+    def webhook_of(self, order: Answer) -> ReceivedWebhook | None:
+        """The first webhook of an order, as soon as it is there; None if it does not come in time."""
+        try:
+            return self._reached.wait_for(str(order.at("id")))
+        except TimeoutError:
+            return None
+
     # The customer
 
     def page_of(self, order: Answer) -> str:
@@ -180,6 +202,10 @@ class Service:
         address = order.at("order_url") if address in (MISSING, None) else address
         if not isinstance(address, str):
             raise CannotTell("the order has no address where the customer could pay")
+        return self.absolute(address)
+
+    def absolute(self, address: str) -> str:
+        """An address with a scheme: its own, or that of the service."""
         return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
 
     def visit(self, order: Answer) -> Any:
@@ -225,10 +251,3 @@ class Service:
 def _no_auth(request: Any) -> Any:
     """Keep ``requests`` from adding credentials of its own."""
     return request
-
-
-def _parsed(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        return None

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from payment_sandbox.fidelity.ledger import rule_texts
+from payment_sandbox.kernel.printing import printable
 from payment_sandbox.verification.comparing import Compared
 from payment_sandbox.verification.probing import Told, Verdict
 from payment_sandbox.verification.verifying import Found
@@ -29,11 +30,6 @@ def lines(told: Mapping[str, Told], beside: Mapping[str, Told] | None = None) ->
 
 def _other(told: Told) -> str:
     return f"{told.verdict.value}: {printable(told.how)}" if told.how else told.verdict.value
-
-
-def printable(text: str) -> str:
-    """A text of a server without what would steer the terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def counts(found: Found) -> str:

@@ -8,7 +8,7 @@ from payment_sandbox.fidelity.ledger import Rule
 OWN: Final = "it is about the control API of the sandbox, not about the service"
 WHY: Final[Mapping[str, str]] = {
     "needs a shop that is out of order for minutes, or the address in the project's settings": (
-        "HOOK-03 HOOK-09 HOOK-10 HOOK-11 HOOK-12 LIM-06 SET-56 SET-57 SET-58 SET-59 SET-60"
+        "HOOK-03 HOOK-09 HOOK-10 HOOK-11 HOOK-12 LIM-06 SET-56 SET-57 SET-58 SET-59"
     ),
     "needs a bank that sends money, or does not": "HOOK-13 SEPA-02 SEPA-04 SET-62",
     "needs a customer whom the screening declines, or who has to wait": (

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.fidelity.ledger import Rule, rules
 from payment_sandbox.verification.answer import Answer
 from payment_sandbox.verification.checks import CannotTell, Check
@@ -15,7 +16,6 @@ from payment_sandbox.verification.passive import passive
 from payment_sandbox.verification.payers import FormPayer, HandPayer
 from payment_sandbox.verification.probes import all_probes
 from payment_sandbox.verification.probing import Told, Verdict, run, sum_up
-from payment_sandbox.verification.receiving import Receiver
 from payment_sandbox.verification.service import Service
 from payment_sandbox.verification.untold import untold
 
@@ -124,7 +124,7 @@ def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
     with Server() as server, direct_session() as session:
         first = SandboxClient(server.url, MODEL_KEY, session=session)
         client = first.create_project(**(settings or {}))
-        receiver = Receiver("127.0.0.1", 0)
+        receiver = WebhookReceiver()
         try:
             service = service_at(
                 server.url,
@@ -145,7 +145,7 @@ def service_at(
     *,
     pause: Callable[[float], Any],
     pace: Pace | None = None,
-    receiver: Receiver | None = None,
+    receiver: WebhookReceiver | None = None,
     ask: Callable[[str], bool] | None = None,
     names: Names | None = None,
 ) -> Service:

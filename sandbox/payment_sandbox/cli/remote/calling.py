@@ -15,6 +15,8 @@ from payment_sandbox.cli.groups import Group
 from payment_sandbox.cli.options import is_server_url
 
 if TYPE_CHECKING:
+    import requests
+
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.client.errors import SandboxError
 
@@ -221,12 +223,21 @@ def _session(url: str, ca: Path | None) -> Any:
     """A session that trusts the sandbox's own authority, if there is one on this computer."""
     if not url.startswith("https:"):
         return None
+    from payment_sandbox.serving.sessions import direct_session
+
+    return trust_authority(direct_session(), url, ca)
+
+
+def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "requests.Session":
+    """Let a session trust the certificates of a file, or those of serve --tls on this computer, for https."""
+    if not url.startswith("https:"):
+        return session
     import requests
 
-    from payment_sandbox.serving.sessions import Trust, direct_session, trust
+    from payment_sandbox.serving.sessions import Trust, trust
     from payment_sandbox.serving.tls import CertificateRefused, authority_file
 
-    session, file = direct_session(), ca or authority_file()
+    file = ca or authority_file()
     if ca is not None or file.is_file():
         try:
             trust(session, Trust.of(file), requests.adapters.HTTPAdapter())

@@ -152,7 +152,5 @@ def the_image(service: Service) -> Checks:
     address = answer.at("qr_url")
     if not isinstance(address, str):
         raise CannotTell("the request has no qr_url")
-    page = service.payer.visit(
-        address if "://" in address else f"{service.url.partition('://')[0]}://{address}"
-    )
+    page = service.payer.visit(service.absolute(address))
     yield holds("QR-26", page.status == 200, f"the image's address answers {page.status}")

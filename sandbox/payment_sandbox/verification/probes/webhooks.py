@@ -5,18 +5,14 @@ from payment_sandbox.verification.probing import probe
 from payment_sandbox.verification.samples import CARD, TRANSFER, by
 from payment_sandbox.verification.service import Service
 
-NO_ADDRESS = "needs an address where the service's webhooks arrive: try --webhook-url"
-
 
 @probe("HOOK-01", "HOOK-04", "HOOK-05", "HOOK-06", "HOOK-07", "HOOK-08", "SET-55", "AUTH-03", spends=True)
 def of_a_transfer(service: Service) -> Checks:
     """A transfer is processing from the beginning, which its webhook tells."""
-    if service.receiver is None:
-        raise CannotTell(NO_ADDRESS)
-    order = service.order(by(TRANSFER), webhook_url=service.receiver.url)
-    found = service.receiver.webhook_of(str(order.at("id")))
+    order = service.order(by(TRANSFER), webhook_url=service.webhook_url)
+    found = service.webhook_of(order)
     for rule in ("SET-55", "HOOK-04"):
-        yield holds(rule, found is not None, f"no webhook came to {service.receiver.url}")
+        yield holds(rule, found is not None, f"no webhook came to {service.webhook_url}")
     if found is None:
         return
     mimetype = found.headers.get("Content-Type", "").partition(";")[0]
@@ -35,11 +31,9 @@ def of_a_transfer(service: Service) -> Checks:
 @probe("HOOK-02")
 def of_a_visit(service: Service) -> Checks:
     """A visit changes the status, which a webhook tells."""
-    if service.receiver is None:
-        raise CannotTell(NO_ADDRESS)
-    order = service.order(by(CARD), webhook_url=service.receiver.url)
+    order = service.order(by(CARD), webhook_url=service.webhook_url)
     service.visit(order)
     if service.read(order).at("status") == order.at("status"):
         raise CannotTell("the visit of a payment page changes no status")
-    found = service.receiver.webhook_of(str(order.at("id")))
+    found = service.webhook_of(order)
     yield holds("HOOK-02", found is not None, "the status changed, and no webhook came")

@@ -34,7 +34,12 @@ class ReceivedWebhook(NamedTuple):
 class WebhookReceiver:
     """Records webhooks, and answers 200 or what ``answer_with`` sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1", port: int = 0, url: str | None = None) -> None:
+        """Listen; ``url`` is the address under which the server reaches it, if that is another one.
+
+        Raises:
+            OSError: the port is taken, or the host is none of this computer.
+        """
         self.received: list[ReceivedWebhook] = []
         """The webhooks that have arrived, oldest first."""
         self._came = Condition()
@@ -59,8 +64,8 @@ class WebhookReceiver:
             daemon_threads = True
             request_queue_size = 256
 
-        self._server = Listener(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/webhook"
+        self._server = Listener((host, port), Handler)
+        self.url = url or f"http://{host}:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
         start(self._thread)
 
