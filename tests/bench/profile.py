@@ -21,7 +21,6 @@ OWN: Final = str(Path(payment_sandbox.__file__).parent)
 PARTS: Final = {
     "/asyncio/": "event loop",
     "/selectors.py": "event loop",
-    "/uvicorn/": "HTTP server (uvicorn, httptools)",
     "/flask/": "Flask",
     "/werkzeug/": "Werkzeug",
     "/marshmallow/": "marshmallow",

@@ -1,71 +1,53 @@
 """What is kept of the bodies that clients send."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+import socket
+from http.client import HTTPResponse
 
-import pytest
 import requests
 
-from payment_sandbox.serving import bodies
-from payment_sandbox.serving.bodies import Bodies, Body, refusal
-from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.paths import STATE_PATH
+from payment_sandbox.serving.connection import Limits
+from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
 
 PIECE = b"x" * (1 << 16)
+HEAD = (
+    "PUT /control/state/ HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic c2FuZGJveC1rZXk6\r\n"
+    f"Content-Type: application/json\r\nContent-Length: {2 * len(PIECE)}\r\n\r\n"
+).encode()
 
 
-def ran(work: Coroutine[Any, Any, Body | None]) -> Body | None:
-    """What it returns; on a thread of its own, because this one may have a running loop from a browser."""
-    with ThreadPoolExecutor(1) as own:
-        return own.submit(asyncio.run, work).result()
+def begun(server: Server) -> socket.socket:
+    """A connection that has sent half of a snapshot."""
+    opened = socket.create_connection(("127.0.0.1", server.port), timeout=10)
+    opened.sendall(HEAD + PIECE)
+    return opened
 
 
-def sent(*pieces: bytes, is_gone: bool = False) -> Callable[[], Awaitable[Any]]:
-    """A client that sends these pieces, and then perhaps goes."""
-    left = list(pieces)
-
-    async def receive() -> Any:
-        if not left:
-            return {"type": "http.disconnect"}
-        piece = left.pop(0)
-        return {"type": "http.request", "body": piece, "more_body": bool(left) or is_gone}
-
-    return receive
+def ended(opened: socket.socket) -> int:
+    """Send the other half; the status of the answer."""
+    opened.sendall(PIECE)
+    answer = HTTPResponse(opened)
+    answer.begin()
+    answer.read()
+    return answer.status
 
 
-def test_a_body_over_its_limit_is_read_and_dropped() -> None:
-    """Only a snapshot may be larger than a mebibyte, and it is kept whole."""
-    pieces = [PIECE] * 40
-    dropped = ran(Bodies().receive("/v1/orders/", sent(*pieces)))
-    kept = ran(Bodies().receive(STATE_PATH, sent(*pieces)))
-    assert dropped is not None
-    assert kept is not None
-    assert (len(dropped.data), dropped.length) == (BODY_BYTES_MAX, 40 * len(PIECE))
-    assert (len(kept.data), kept.is_whole) == (40 * len(PIECE), True)
-
-
-def test_snapshots_have_a_limit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_have_a_limit_together() -> None:
     """What is being received counts until it was used, or until its client has gone."""
-    monkeypatch.setattr(bodies, "SNAPSHOTS_BYTES_MAX", 2 * len(PIECE))
-    received = Bodies()
+    with Server(limits=Limits(snapshots_bytes=3 * len(PIECE))) as server:
+        with begun(server) as first:
+            assert ended(first) == 400, "it is no snapshot, but it was kept whole"
+            with begun(server), begun(server), begun(server) as late:  # and they go
+                assert ended(late) in (400, 503)
+        for _ in range(3):
+            with begun(server) as kept:
+                assert ended(kept) == 400, "those before are not counted any more"
 
-    def received_as(*pieces: bytes, **how: Any) -> Any:
-        return ran(received.receive(STATE_PATH, sent(*pieces, **how)))
 
-    first = received_as(PIECE)
-    assert received_as(PIECE, is_gone=True) is None
-    second = received_as(PIECE, PIECE)
-    refused = refusal(STATE_PATH, second)
-    assert refused is not None
-    assert refused.head is not None
-    assert refused.head.status == 503
-    received.done(STATE_PATH, second)
-    received.done(STATE_PATH, first)
-    third = received_as(PIECE, PIECE)
-    assert refusal(STATE_PATH, third) is None
+def test_a_snapshot_beyond_the_limit_is_refused_for_now() -> None:
+    """With a reason, when it was read to its end."""
+    with Server(limits=Limits(snapshots_bytes=len(PIECE))) as server, begun(server) as one:
+        assert ended(one) == 503
 
 
 def test_a_client_that_sends_too_much_reads_why(sandbox: Sandbox) -> None:

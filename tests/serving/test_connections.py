@@ -16,8 +16,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
-from payment_sandbox.serving import connection, gateway
-from payment_sandbox.serving import http as http_server
+from payment_sandbox.serving.connection import Limits
 from payment_sandbox.serving.server import Server
 
 LIMIT = 20
@@ -25,10 +24,23 @@ HEALTH = b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
 @pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def narrow() -> Iterator[Server]:
     """A server with room for few connections."""
-    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", LIMIT)
-    with Server() as started:
+    with Server(limits=Limits(connections=LIMIT)) as started:
+        yield started
+
+
+@pytest.fixture
+def patient() -> Iterator[Server]:
+    """A server with room for few connections, which lets clients take their time."""
+    with Server(limits=Limits(connections=LIMIT, half_open_seconds=60.0, head_seconds=60.0)) as started:
+        yield started
+
+
+@pytest.fixture
+def impatient() -> Iterator[Server]:
+    """A server with room for few connections, for clients that read."""
+    with Server(limits=Limits(connections=LIMIT, unread_seconds=0.5, send_seconds=0.5)) as started:
         yield started
 
 
@@ -55,19 +67,17 @@ def test_forgotten_connections_make_room(narrow: Server) -> None:
             connected(narrow, kept)
 
 
-def test_what_is_under_way_is_not_cut_off(narrow: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_under_way_is_not_cut_off(patient: Server) -> None:
     """Neither a stream nor a request of which a part has just come makes room for others."""
-    monkeypatch.setattr(connection, "HALF_OPEN_SECONDS", 60.0)
-    monkeypatch.setattr(connection, "HEAD_SECONDS_MAX", 60.0)
-    client = SandboxClient(narrow.url, FIRST_API_KEY)
+    client = SandboxClient(patient.url, FIRST_API_KEY)
     with ExitStack() as kept, requests.Session() as watching:
         stream = kept.enter_context(
-            watching.get(f"{narrow.url}/control/events/", auth=(FIRST_API_KEY, ""), stream=True, timeout=5)
+            watching.get(f"{patient.url}/control/events/", auth=(FIRST_API_KEY, ""), stream=True, timeout=5)
         )
-        half = connected(narrow, kept)
+        half = connected(patient, kept)
         half.sendall(HEALTH)
         for _ in range(2 * LIMIT):
-            connected(narrow, kept)
+            connected(patient, kept)
         half.sendall(b"\r\n")
         assert status_from(half) == 200
         client.change_settings(name="Changed")
@@ -76,16 +86,14 @@ def test_what_is_under_way_is_not_cut_off(narrow: Server, monkeypatch: pytest.Mo
     client.close()
 
 
-def test_newcomers_wait_while_all_are_in_use(narrow: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newcomers_wait_while_all_are_in_use(patient: Server) -> None:
     """Nobody is turned away, and nobody's request is cut off."""
-    monkeypatch.setattr(connection, "HALF_OPEN_SECONDS", 60.0)
-    monkeypatch.setattr(connection, "HEAD_SECONDS_MAX", 60.0)
     with ExitStack() as kept:
         halves: list[socket.socket] = []
         while len(halves) < LIMIT:
-            halves.append(connected(narrow, kept))
+            halves.append(connected(patient, kept))
             halves[-1].sendall(HEALTH)
-        newcomer = kept.enter_context(socket.create_connection(("127.0.0.1", narrow.port), timeout=10))
+        newcomer = kept.enter_context(socket.create_connection(("127.0.0.1", patient.port), timeout=10))
         newcomer.sendall(HEALTH + b"\r\n")
         newcomer.settimeout(0.3)
         with pytest.raises(TimeoutError):
@@ -143,11 +151,9 @@ def test_a_head_in_drops_starves_nobody(narrow: Server) -> None:
             dripping.join()
 
 
-def test_who_does_not_read_starves_nobody(narrow: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_does_not_read_starves_nobody(impatient: Server) -> None:
     """A response that is not read makes room after a while, and so does an event stream."""
-    monkeypatch.setattr(connection, "UNREAD_SECONDS_MAX", 0.5)
-    monkeypatch.setattr(gateway, "SEND_SECONDS_MAX", 0.5)
-    client = SandboxClient(narrow.url, FIRST_API_KEY)
+    client = SandboxClient(impatient.url, FIRST_API_KEY)
     key = b64encode(f"{FIRST_API_KEY}:".encode())
     with ExitStack() as kept:
         for path in ("/openapi.json", "/control/events/"):
@@ -155,12 +161,12 @@ def test_who_does_not_read_starves_nobody(narrow: Server, monkeypatch: pytest.Mo
             for _ in range(LIMIT // 2):
                 deaf = kept.enter_context(socket.socket())
                 deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-                deaf.connect(("127.0.0.1", narrow.port))
+                deaf.connect(("127.0.0.1", impatient.port))
                 deaf.sendall(asked.encode() * (40 if "openapi" in path else 1))
         begun = perf_counter()
         while perf_counter() - begun < 1:
             client.change_settings(name="x" * 200)
-        assert requests.get(f"{narrow.url}/health/", timeout=10).status_code == 200
+        assert requests.get(f"{impatient.url}/health/", timeout=10).status_code == 200
     client.close()
 
 

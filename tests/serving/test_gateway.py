@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.serving import gateway, http
 from payment_sandbox.serving.binding import bind
+from payment_sandbox.serving.connection import Limits
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.web.event_loop import BEGIN_WAITING, ON_EVENT_LOOP, MayWait
+from payment_sandbox.web.placing import AT_ONCE_BYTES_MAX, BEGIN_WAITING, ON_EVENT_LOOP, Placement
 
 Start = Callable[..., Any]
 WAITING = 2
@@ -25,12 +25,16 @@ class App:
         self.let_go = threading.Event()
         self.waiting = threading.Semaphore(0)
 
+    def place(self, environ: dict[str, Any], length: int) -> Placement:
+        """By path, and by project."""
+        takes_long = environ["PATH_INFO"] in ("/thread", "/wait", "/stream") or length > AT_ONCE_BYTES_MAX
+        return Placement(takes_long, share=environ.get("HTTP_PROJECT", ""))
+
     def __call__(self, environ: dict[str, Any], start_response: Start) -> list[bytes]:
         """Answer by path."""
         path = environ["PATH_INFO"]
         if path in ("/thread", "/wait", "/stream"):
-            if ON_EVENT_LOOP in environ:
-                raise MayWait
+            assert ON_EVENT_LOOP not in environ
             if path == "/wait":
                 if not environ[BEGIN_WAITING]():
                     start_response("503 Service Unavailable", [("Content-Length", "0")])
@@ -57,10 +61,9 @@ def app() -> App:
 
 
 @pytest.fixture
-def url(app: App, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def url(app: App) -> Iterator[str]:
     """A server with room for few calls that wait."""
-    monkeypatch.setattr(http, "WAITING_MAX", WAITING)
-    server = HttpServer(bind("127.0.0.1", 0))
+    server = HttpServer(bind("127.0.0.1", 0), limits=Limits(waiting=2 * WAITING))
     server.start(app)
     yield server.url
     app.let_go.set()
@@ -71,15 +74,7 @@ def test_what_may_wait_runs_on_a_thread_and_the_rest_on_the_loop(url: str) -> No
     """And a large body, which takes long to read, on a thread, too."""
     assert requests.get(f"{url}/", timeout=5).text == "server"
     assert requests.get(f"{url}/thread", timeout=5).text == "request"
-    assert requests.post(f"{url}/", data=b"x" * (gateway.LOOP_BYTES_MAX + 1), timeout=5).text == "request"
-
-
-def test_an_application_that_always_waits_never_runs_on_the_loop() -> None:
-    """With a state file, every call does."""
-    server = HttpServer(bind("127.0.0.1", 0))
-    server.start(App(), always_on_threads=True)
-    assert requests.get(f"{server.url}/", timeout=5).text == "request"
-    server.stop()
+    assert requests.post(f"{url}/", data=b"x" * (AT_ONCE_BYTES_MAX + 1), timeout=5).text == "request"
 
 
 def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: App, url: str) -> None:
@@ -89,10 +84,13 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
         call.start()
         assert app.waiting.acquire(timeout=5)
     assert requests.get(f"{url}/wait", timeout=5).status_code == 503
+    other = threading.Thread(target=requests.get, args=(f"{url}/wait",), kwargs={"headers": {"Project": "B"}})
+    other.start()
+    assert app.waiting.acquire(timeout=5), "each project has its share"
     assert requests.get(f"{url}/", timeout=5).text == "server"
     assert requests.get(f"{url}/thread", timeout=5).text == "request"
     app.let_go.set()
-    for call in calls:
+    for call in (*calls, other):
         call.join(5)
     assert requests.get(f"{url}/thread", timeout=5).status_code == 200
 

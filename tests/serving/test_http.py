@@ -17,8 +17,8 @@ import requests
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX
-from payment_sandbox.serving.gateway import LOOP_BYTES_MAX
 from payment_sandbox.serving.server import Server
+from payment_sandbox.web.placing import AT_ONCE_BYTES_MAX
 
 AUTH = b"Authorization: Basic c2FuZGJveC1rZXk6\r\n"  # the user name sandbox-key
 ORDER = b'{"currency": "EUR", "amount": 1}'
@@ -117,7 +117,7 @@ def test_a_body_in_chunks_is_read_whole(server: Server) -> None:
     assert statuses == [201, 200, 404]
 
 
-@pytest.mark.parametrize("size", [len(ORDER), LOOP_BYTES_MAX + 1])
+@pytest.mark.parametrize("size", [len(ORDER), AT_ONCE_BYTES_MAX + 1])
 def test_a_client_that_expects_to_be_asked_is_asked(server: Server, size: int) -> None:
     """With Expect: 100-continue, before it sends its body."""
     body = ORDER.ljust(size)
@@ -199,6 +199,51 @@ def test_a_head_that_never_ends_is_refused_before_it_fills_the_memory(server: Se
         for _ in range(HEAD_BYTES_MAX // 1000 + 2):
             connection.sendall(b"y" * 1000)
         assert connection.answer().status == 431
+
+
+def test_requests_sent_ahead_are_answered_in_order(server: Server) -> None:
+    """However they are cut into segments; a head that a segment cuts in two is not taken for a long one."""
+    ahead = 600
+    with connected(server) as connection:
+        connection.sendall(b"".join(head(f"GET /control/{number} HTTP/1.1") for number in range(ahead)))
+        connection.sendall(head("GET /health/ HTTP/1.1")[:-3])
+        connection.sendall(head("GET /health/ HTTP/1.1")[-3:])
+        assert [connection.answer().status for _ in range(ahead + 1)] == [404] * ahead + [200]
+
+
+def test_what_was_asked_before_nonsense_is_answered(server: Server) -> None:
+    """Then comes the refusal, and nothing after it is read."""
+    created = head("POST /v1/orders/ HTTP/1.1", AUTH.strip(), b"Content-Type: application/json",
+                   b"Content-Length: %d" % len(ORDER)) + ORDER  # fmt: skip
+    with connected(server) as connection:
+        connection.sendall(created + b"nonsense\r\n\r\n" + created)
+        assert [connection.answer().status for _ in range(2)] == [201, 400]
+        assert connection.recv(1) == b""
+
+
+def test_a_method_that_http_does_not_know_is_not_allowed(server: Server) -> None:
+    """In the usual shape, also with a body; the connection stays usable (SET-05)."""
+    with connected(server) as connection:
+        for method in ("FROB", "get", "M-SEARCH-ALL"):
+            length = b"Content-Length: %d" % len(ORDER)
+            connection.sendall(head(f"{method} /v1/orders/ HTTP/1.1", AUTH.strip(), length) + ORDER)
+            answer = connection.answer()
+            assert (answer.status, json.loads(answer.body)["error"]["type"]) == (405, "MethodNotAllowed")
+        connection.sendall(head("GET /health/ HTTP/1.1"))
+        assert connection.answer().status == 200
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [("GET /health/ HTTP/2.0", 505), ("GET /health/ HTTP/0.9", 505), ("GET /health/ HTTP/1.1", 400)],
+)
+def test_other_versions_and_a_missing_host_are_refused(
+    server: Server, request_line: str, status: int
+) -> None:
+    """HTTP/1.1 asks for a Host."""
+    with connected(server) as connection:
+        connection.sendall(f"{request_line}\r\n\r\n".encode())
+        assert connection.answer().status == status
 
 
 def test_slow_half_open_connections_hurt_nobody(server: Server) -> None:

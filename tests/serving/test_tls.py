@@ -15,9 +15,8 @@ import pytest
 import requests
 import trustme
 
-from payment_sandbox.serving import http as http_server
 from payment_sandbox.serving import tls
-from payment_sandbox.serving.connection import say_once
+from payment_sandbox.serving.connection import Limits, say_once
 from payment_sandbox.serving.server import Security, Server
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import CertificateRefused, given_context, own_context, served_names
@@ -259,10 +258,10 @@ def test_a_name_that_no_certificate_can_have_is_refused(name: str, state: Path) 
         own_context([name])
 
 
-def test_silent_clients_make_room_for_others(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_clients_make_room_for_others(state: Path) -> None:
     """Those that have not even said whether they speak TLS."""
-    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 20)
-    with Server(security=Security(own_context([]))) as server, ExitStack() as kept:
+    security = Security(own_context([]))
+    with Server(security=security, limits=Limits(connections=20)) as server, ExitStack() as kept:
         for _ in range(60):
             kept.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
         assert requests.get(f"{server.local_url}/health/", timeout=6).status_code == 200

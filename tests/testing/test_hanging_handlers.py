@@ -3,7 +3,6 @@
 import logging
 import sqlite3
 import threading
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -11,89 +10,117 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from payment_sandbox.testing.deadlines import Interrupted, TimeLimit, interrupted_after
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import place, shop_that
+from tests.support.suites import suite
 
-SLEEP_SECONDS = 60
-
-
-def sleep() -> None:
-    """Block, as a shop does that waits for something slow."""
-    time.sleep(SLEEP_SECONDS)  # noqa: TID251 (it is interrupted)
+LONG_SECONDS = 20
+NO_ANSWER = "no answer within 5 seconds"
 
 
-def spin() -> None:
-    """Keep the processor busy."""
-    while True:
-        pass
+def test_a_handler_that_is_late_counts_as_unanswered(
+    payment_sandbox: PaymentSandbox, too_late: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The test goes on once it returns; the timeline and the log show where it was."""
 
+    def hang(order_id: str) -> None:
+        too_late.wait(LONG_SECONDS)
 
-def lock() -> None:
-    """Wait for a lock that nobody gives back."""
-    held = threading.Lock()
-    held.acquire()
-    held.acquire()
-
-
-@pytest.mark.parametrize("hang", [sleep, lock])
-def test_a_handler_that_hangs_is_interrupted(payment_sandbox: PaymentSandbox, hang: Any) -> None:
-    """On the test's own thread; the timeline shows the line."""
-    payment_sandbox.deliver_to(shop_that(lambda order_id: hang()))
-    begun = time.perf_counter()
+    payment_sandbox.deliver_to(shop_that(hang))
     payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert 5 <= time.perf_counter() - begun < 9
     (attempt,) = payment_sandbox.webhooks[0]["attempts"]
-    assert attempt["error"] == "no answer within 5 seconds"
-    told = payment_sandbox.timeline()
-    assert "The handler was here:" in told
-    assert f"in {hang.__name__}" in told
+    assert (attempt["error"], attempt["response"]) == (NO_ANSWER, None)
+    for told in (payment_sandbox.timeline(), caplog.text):
+        assert "The handler was here:" in told
+        assert "in hang" in told
+    assert "pytest-timeout" in caplog.text
 
 
-def test_a_handler_on_a_thread_of_the_test_is_interrupted(payment_sandbox: PaymentSandbox) -> None:
-    """Not only on the main thread; there, code that computes is, and code that blocks ends by itself."""
-    payment_sandbox.deliver_to(shop_that(lambda order_id: spin()))
-    order_id = place(payment_sandbox)
-    caller = threading.Thread(target=payment_sandbox.act, args=(order_id, "customer", "visit"), daemon=True)
-    caller.start()
-    caller.join(12)
-    assert not caller.is_alive()
-    assert "in spin" in payment_sandbox.timeline()
+def test_a_handler_on_its_own_thread_is_given_up(payment_sandbox: PaymentSandbox) -> None:
+    """The test goes on while it still runs, and the timeline shows where it is."""
+    goes_on = threading.Event()
 
+    def hang(order_id: str) -> None:
+        goes_on.wait(LONG_SECONDS)
 
-def test_a_handler_that_goes_on_is_interrupted_again(payment_sandbox: PaymentSandbox) -> None:
-    """One that catches whatever comes."""
-    caught: list[str] = []
-
-    def stubborn(order_id: str) -> None:
-        try:
-            sleep()
-        except BaseException as error:
-            caught.append(type(error).__name__)
-            sleep()
-
-    payment_sandbox.deliver_to(shop_that(stubborn))
+    payment_sandbox.deliver_to(shop_that(hang), thread="own")
     payment_sandbox.act(place(payment_sandbox), action="visit")
-    assert caught == [Interrupted.__name__]
-    assert {attempt["error"] for attempt in payment_sandbox.webhooks[0]["attempts"]} == {
-        "no answer within 5 seconds"
-    }
+    try:
+        (attempt,) = payment_sandbox.webhooks[0]["attempts"]
+        assert attempt["error"] == NO_ANSWER
+        assert "in hang" in payment_sandbox.timeline()
+    finally:
+        goes_on.set()
 
 
-def test_deadlines_inside_each_other() -> None:
-    """The outer one ends what the inner one is in."""
-    with pytest.raises(TimeLimit), interrupted_after(0.2), interrupted_after(30):
-        sleep()
-    with pytest.raises(TimeLimit), interrupted_after(30), interrupted_after(0.2):
-        sleep()
+def test_a_late_handler_that_calls_the_sandbox_holds_nothing(
+    payment_sandbox: PaymentSandbox, too_late: threading.Event
+) -> None:
+    """Nothing is raised into its calls, so no lock stays held, and other threads go on."""
+
+    def call(order_id: str) -> None:
+        while not too_late.is_set():
+            payment_sandbox.client.orders()
+            place(payment_sandbox)
+
+    payment_sandbox.deliver_to(shop_that(call))
+    order_id = place(payment_sandbox)
+    payment_sandbox.act(order_id, action="visit")
+    answered: list[Any] = []
+    other = threading.Thread(target=lambda: answered.append(payment_sandbox.act(order_id)))
+    other.start()
+    other.join(LONG_SECONDS)
+    assert [order["status"] for order in answered] == ["completed"]
 
 
-def test_what_ends_in_time_is_left_alone() -> None:
-    """Also afterwards."""
-    for _ in range(50):
-        with interrupted_after(0.005):
-            pass
-    threading.Event().wait(0.1)
+def test_the_time_of_an_inner_handler_is_not_that_of_the_outer_one(
+    payment_sandbox: PaymentSandbox, too_late: threading.Event
+) -> None:
+    """A handler that advances the clock waits for others, and only the one that hangs is late."""
+    inner: list[str] = []
+
+    def handle(order_id: str) -> None:
+        if inner == [order_id]:
+            too_late.wait(LONG_SECONDS)
+        elif not inner:
+            inner.append(place(payment_sandbox))
+            payment_sandbox.clock.advance("PT1H")
+
+    payment_sandbox.deliver_to(shop_that(handle))
+    outer = place(payment_sandbox)
+    payment_sandbox.act(outer, action="visit")
+    first = {webhook["order_id"]: webhook["attempts"][0] for webhook in reversed(payment_sandbox.webhooks)}
+    assert first[inner[0]]["error"] == NO_ANSWER
+    assert (first[outer]["error"], first[outer]["response"]["status"]) == (None, 200)
+
+
+HANGING = """
+import threading
+
+
+@pytest.mark.timeout(1, method="signal")
+def test_hangs(payment_sandbox):
+    app = Flask("shop")
+
+    @app.post("/webhook")
+    def hang():
+        threading.Event().wait()
+
+    payment_sandbox.deliver_to(app)
+    payment_sandbox.act(place(payment_sandbox)["id"])
+
+
+def test_goes_on(payment_sandbox):
+    assert payment_sandbox.act(place(payment_sandbox)["id"])["status"] == "completed"
+"""
+
+
+def test_a_handler_that_never_returns_is_ended_with_its_test(tmp_path: Path) -> None:
+    """By pytest-timeout, as any other test that hangs; the next test has a sandbox that works."""
+    ran = suite(tmp_path, HANGING)
+    assert "1 failed, 1 passed" in ran.stdout, ran.stdout
+    assert "in hang" in ran.stdout
+    assert "Timeout (>1.0s)" in ran.stdout
 
 
 def failing(raised: Exception, *, testing: bool) -> Flask:

@@ -15,6 +15,8 @@ from payment_sandbox.projects.own_errors import OwnErrorForm, unknown_names
 
 LIVE: Final = "live"
 TEST: Final = "test"
+AFTER_RESPONSE: Final = "after_response"
+BEFORE_RESPONSE: Final = "before_response"
 FEATURES: Final = ("cards_approved", "one_click_enabled", "recurring_enabled", "dynamic_descriptor_enabled")
 
 
@@ -56,7 +58,7 @@ class SettingsForm(Form):
     )
     unknown_fields = Choice(("drop", "reject"), about="What happens to unknown request keys.")
     webhook_timing = Choice(
-        ("after_response", "before_response"),
+        (AFTER_RESPONSE, BEFORE_RESPONSE),
         about="Whether webhooks are sent after the response or before it.",
     )
     seed = Whole(

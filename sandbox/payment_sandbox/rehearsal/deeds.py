@@ -13,7 +13,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.stage import Do
 from payment_sandbox.web.carried import current_exchange
-from payment_sandbox.web.event_loop import begin_waiting
+from payment_sandbox.web.placing import begin_waiting
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project

@@ -14,7 +14,7 @@ from payment_sandbox.rehearsal.deeds import DEEDS, Scene, others
 from payment_sandbox.rehearsal.steps import ATTEMPT, DEED, PRESS, READ, WEBHOOK, Recorder, Step, kind_of_call
 from payment_sandbox.rehearsal.ways import Change, Way
 from payment_sandbox.scenarios.model import Subject
-from payment_sandbox.web.event_loop import begin_waiting
+from payment_sandbox.web.placing import begin_waiting
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project

@@ -6,16 +6,16 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from payment_sandbox.operations.deliver_webhook import PreparedAttempt, prepare_attempt, record_attempt
-from payment_sandbox.orders.webhooks import Reply, Send, WebhookRequest
+from payment_sandbox.orders.webhooks import Reply, Send, Told, WebhookRequest
 from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.serving.forwarding import forward
-from payment_sandbox.serving.posting import Posting
+from payment_sandbox.serving.posting import Place, Posting
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.wire import over_the_wire
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 log = logging.getLogger(__name__)
+
+
+class Receiver(Protocol):
+    """An application in this process that gets webhooks."""
+
+    def __call__(self, request: WebhookRequest, answered: "Callable[[int], None]", /) -> Told:
+        """Deliver one webhook, and report its status as soon as it is known."""
+        ...
+
+    def place(self, thread: int) -> str | None:
+        """Where the handler is that a thread waits for; None if it waits for none."""
+        ...
 
 
 class Courier:
@@ -42,7 +54,7 @@ class Courier:
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
-        self._receivers: dict[str, Send] = {}
+        self._receivers: dict[str, Receiver] = {}
         self._hosts: dict[str, frozenset[str]] = {}  # of receivers that do not serve every address
         self._here: set[str] = set()  # the projects whose receivers run on the thread that waits for them
         self._left: dict[int, deque[tuple[Project, Epoch]]] = {}  # by thread that will wait
@@ -50,7 +62,7 @@ class Courier:
     def deliver_to(
         self,
         project_id: str,
-        receiver: Send | None,
+        receiver: "Receiver | None",
         *,
         here: bool = False,
         hosts: frozenset[str] | None = None,
@@ -69,7 +81,7 @@ class Courier:
         else:
             self._receivers[project_id] = receiver
 
-    def receiver_of(self, project_id: str) -> Send | None:
+    def receiver_of(self, project_id: str) -> "Receiver | None":
         """Return the in-process receiver of a project's webhooks, if any."""
         return self._receivers.get(project_id)
 
@@ -156,25 +168,27 @@ class Courier:
             return self._send(request, prepared.copies)
         receiver = self._receiver_for(project_id, request.url)
         send = receiver or self._over_the_wire
+        place = receiver.place if receiver is not None else None
         if prepared.are_parallel(over_network=receiver is None):
-            return [posting.wait() for posting in [self._posted(request, send) for _ in copies]]
+            return [posting.wait() for posting in [self._posted(request, send, place) for _ in copies]]
         is_here = receiver is not None and project_id in self._here and get_ident() in self._left
         post = _post_here if is_here else self._posted
-        return [post(request, send).wait() for _ in copies]
+        return [post(request, send, place).wait() for _ in copies]
 
-    def _receiver_for(self, project_id: str, url: str) -> Send | None:
+    def _receiver_for(self, project_id: str, url: str) -> "Receiver | None":
         hosts = self._hosts.get(project_id)
         if hosts is not None and (urlsplit(url).hostname or "") not in hosts:
             return None
         return self._receivers.get(project_id)
 
-    def _posted(self, request: WebhookRequest, send: Send) -> Posting:
-        posting, context = Posting(request, send), copy_context()  # which knows the event loop of a test
+    def _posted(self, request: WebhookRequest, send: Send, place: Place | None) -> Posting:
+        posting = Posting(request, send, place)
+        context = copy_context()  # which knows the event loop of a test
         self._threads.run(lambda: context.run(posting.run))
         return posting
 
 
-def _post_here(request: WebhookRequest, send: Send) -> Posting:
-    posting = Posting(request, send)
-    posting.run()
+def _post_here(request: WebhookRequest, send: Send, place: Place | None) -> Posting:
+    posting = Posting(request, send, place)
+    posting.run_here()
     return posting

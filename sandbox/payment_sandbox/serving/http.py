@@ -8,22 +8,18 @@ from ssl import SSLError
 from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from uvicorn.config import Config
-from uvicorn.server import ServerState
-
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import FORGOTTEN_SECONDS, IDLE_SECONDS, Connection, say_once
+from payment_sandbox.serving.connection import Connection, Limits, say_once
 from payment_sandbox.serving.first_byte import begins_with_tls
-from payment_sandbox.serving.gateway import WAITING_MAX, Gateway
+from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from _typeshed.wsgi import WSGIApplication
+    from payment_sandbox.serving.wsgi import Site
 
-CONNECTIONS_MAX: Final = 4000
 OPEN_FILES_WANTED: Final = 16_384
 CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
@@ -36,27 +32,24 @@ UNTRUSTED: Final = "it may not trust the certificate; /docs/https/ says how it c
 class HttpServer:
     """Serves on a port that was bound before; connections wait until ``start``."""
 
-    def __init__(self, bound: socket.socket, tls: "SSLContext | None" = None) -> None:
+    def __init__(
+        self, bound: socket.socket, tls: "SSLContext | None" = None, limits: Limits | None = None
+    ) -> None:
         """With ``tls``, the same port speaks https to clients that begin with it, and http to the others."""
         self._socket = bound
         self._tls = tls
+        self._limits = limits or Limits()
         host, self.port = bound.getsockname()[:2]
         self.url = url_of(host, self.port)
         self._loop: AbstractEventLoop | None = None
         self._gateway: Gateway | None = None
         self._thread: Thread | None = None
 
-    def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
-        """Serve on a background thread; see ``Gateway`` for ``always_on_threads``."""
+    def start(self, site: "Site") -> None:
+        """Serve on a background thread."""
         loop = self._loop = RealTimeLoop()
-        most = _connections_max()
-        self._gateway = Gateway(
-            application,
-            loop,
-            always_on_threads=always_on_threads,
-            waiting_max=min(WAITING_MAX, most // 2),  # the others stay free for calls that do not wait
-        )
-        acceptor = _Acceptor(self._socket, self._gateway, loop, most, self._tls)
+        acceptor = _Acceptor(self._socket, site, loop, self._limits, self._tls)
+        self._gateway = acceptor.gateway
         self._thread = Thread(target=_run, args=(loop, acceptor), name="server", daemon=True)
         start(self._thread)
 
@@ -83,27 +76,17 @@ class _Acceptor:
     def __init__(
         self,
         listening: socket.socket,
-        gateway: Gateway,
+        site: "Site",
         loop: AbstractEventLoop,
-        most: int,
+        limits: Limits,
         tls: "SSLContext | None",
     ) -> None:
         self._tls = tls
         self._listening = listening
         self._loop = loop
-        self._most = most
-        self._config = Config(
-            gateway,
-            http="httptools",
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            timeout_keep_alive=IDLE_SECONDS,
-        )
-        self._state = ServerState()
+        self._most = most = _connections_max(limits.connections)
+        waiting = min(limits.waiting, most // 2)  # the others are free for calls that do not wait
+        self.gateway = Gateway(site, loop, self._resume, limits._replace(connections=most, waiting=waiting))
         self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # while there is no room
 
@@ -114,18 +97,18 @@ class _Acceptor:
     async def close(self) -> None:
         """Drop all connections, and everything that still runs for them."""
         self._loop.remove_reader(self._listening)
-        for connection in list(self._state.connections):
+        for connection in list(self.gateway.connections):
             connection.transport.abort()
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        while self._state.connections or self._begun:  # their ends are reported in the next round
+        while self.gateway.connections or self._begun:  # their ends are reported in the next round
             await asyncio.sleep(0)
 
     def _accept(self) -> None:
         """Accept the connections that wait, as long as there is room."""
-        while len(self._state.connections) + len(self._begun) < self._most:
+        while len(self.gateway.connections) + len(self._begun) < self._most:
             try:
                 accepted, _ = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -163,16 +146,15 @@ class _Acceptor:
             self.open()
 
     def _connection(self) -> Connection:
-        return Connection(self._config, self._state, self._loop, self._resume)
+        return Connection(self.gateway, self._loop)
 
     def _close_forgotten(self) -> None:
         """Close connections that nothing happens on, the oldest first; if there is none, new ones wait."""
-        found = [item for item in self._state.connections if isinstance(item, Connection)]
-        forgotten = [connection for connection in found if connection.is_forgotten()]
+        forgotten = [connection for connection in self.gateway.connections if connection.is_forgotten()]
         forgotten.sort(key=lambda connection: connection.quiet_since_seconds)
         for connection in forgotten[: len(forgotten) // 2 + 1]:
             connection.transport.abort()  # nothing is on its way, or it is not read
-        before = self._loop.time() - FORGOTTEN_SECONDS
+        before = self._loop.time() - self.gateway.limits.forgotten_seconds
         silent = [task for task, begun in self._begun.items() if begun.at_seconds < before]
         for task in silent[: len(silent) // 2 + 1]:
             task.cancel()  # its client has not even said whether it speaks TLS
@@ -204,13 +186,13 @@ def raise_open_files_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _connections_max() -> int:
+def _connections_max(most: int) -> int:
     """As many as the open-file limit allows; a test's client ends may be in this process, too."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
-        return CONNECTIONS_MAX
+        return most
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
-        return CONNECTIONS_MAX
-    return max(CONNECTIONS_MIN, min(CONNECTIONS_MAX, (files - OTHER_FILES) // 2))
+        return most
+    return max(CONNECTIONS_MIN, min(most, (files - OTHER_FILES) // 2))

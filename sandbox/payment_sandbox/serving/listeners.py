@@ -10,9 +10,8 @@ from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
-
     from payment_sandbox.serving.http import HttpServer
+    from payment_sandbox.serving.wsgi import Site
 
 UNREACHABLE_URL: Final = "http://payment-sandbox.test"
 
@@ -23,7 +22,7 @@ class Listener(Protocol):
     port: int
     url: str
 
-    def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
+    def start(self, site: "Site") -> None:
         """Serve on a background thread."""
         ...
 
@@ -48,10 +47,9 @@ class OnFirstConnection:
         self._thread: Thread | None = None
         self._end, self._stopping = socket.socketpair()
 
-    def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
+    def start(self, site: "Site") -> None:
         """Wait for the first connection on a background thread, then serve."""
-        watch = (application, always_on_threads)
-        self._thread = Thread(target=self._watch, args=watch, name="listener", daemon=True)
+        self._thread = Thread(target=self._watch, args=(site,), name="listener", daemon=True)
         start(self._thread)
 
     def stop(self) -> None:
@@ -66,7 +64,7 @@ class OnFirstConnection:
         self._end.close()
         self._stopping.close()
 
-    def _watch(self, application: "WSGIApplication", always_on_threads: bool) -> None:
+    def _watch(self, site: "Site") -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._end, selectors.EVENT_READ)
@@ -76,7 +74,7 @@ class OnFirstConnection:
         from payment_sandbox.serving.http import HttpServer  # here, because it takes a tenth of a second
 
         self._server = HttpServer(self._socket)
-        self._server.start(application, always_on_threads=always_on_threads)
+        self._server.start(site)
 
 
 class Nowhere:
@@ -85,7 +83,7 @@ class Nowhere:
     port = 0
     url = UNREACHABLE_URL
 
-    def start(self, application: "WSGIApplication", *, always_on_threads: bool = False) -> None:
+    def start(self, site: "Site") -> None:
         """Nothing to serve."""
 
     def stop(self) -> None:

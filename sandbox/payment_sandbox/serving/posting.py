@@ -1,11 +1,14 @@
 """One POST of a webhook: its time limit, and what came back."""
 
+import logging
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from threading import Thread, current_thread, main_thread
-from typing import Final
+from threading import Condition, Thread, current_thread, get_ident, main_thread
+from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, Send, Undelivered, WebhookRequest
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -13,24 +16,42 @@ from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import start
 from payment_sandbox.serving.wire import Wire, over_the_wire
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 REDIRECTS: Final = (301, 302, 303, 307, 308)
 NO_ANSWER: Final = f"no answer within {TIMEOUT_SECONDS:g} seconds"
+STILL_WAITS: Final = (
+    f"{NO_ANSWER} from a webhook handler, and the call that led to it waits until it returns; "
+    "pytest-timeout ends tests that hang. %s"
+)
+GRACE_SECONDS: Final = 0.2  # in which an event loop cancels a handler that is late
+
+Place = Callable[[int], str | None]
+"""Says where the handler is that a thread waits for."""
+
+log = logging.getLogger(__name__)
 
 
 class Posting:
     """One POST in flight: its status line counts, even if the body fails."""
 
-    def __init__(self, request: WebhookRequest, send: Send) -> None:
+    def __init__(self, request: WebhookRequest, send: Send, place: Place | None = None) -> None:
+        """With ``place``, the reply says where a handler in this process was when its time was over."""
         self._request = request
         self._send = send
+        self._place = place
         self._wire = Wire()
         self._answer: Future[Reply] = Future()
         self._begun_seconds = monotonic_seconds()
+        self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None
+        self._late_at: str | None = None  # where the handler was when its time was over
 
     def run(self) -> None:
         """Send the request; whatever the receiver does, the result is recorded."""
+        self._thread = get_ident()
         try:
             with self._wire.used():
                 told = self._send(self._request, self._answered)
@@ -44,34 +65,63 @@ class Posting:
         body = told.body.decode(errors="replace")
         self._answer.set_result(self._reply(body, traceback=told.traceback))
 
+    def run_here(self) -> None:
+        """Send the request on the thread that waits for the reply; what is late is noticed all the same."""
+        with _OVERDUE.watching(self) if self._place is not None else nullcontext():
+            self.run()
+
     def wait(self) -> Reply:
         """Return the reply, or a timeout error, also for a reply that came too late."""
-        left_seconds = self._begun_seconds + TIMEOUT_SECONDS - monotonic_seconds()
+        remaining_seconds = self.late_at_seconds - monotonic_seconds()
         try:
-            if left_seconds < 0:
+            if remaining_seconds < 0:
                 raise FutureTimeout
-            return self._answer.result(left_seconds)
+            return self._answer.result(remaining_seconds)
         except FutureTimeout:
             self._wire.cut()
-            traceback = self._answer.result().traceback if self._answer.done() else None
+            traceback = self._answer.result().traceback if self._answer.done() else self._placed()
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._reply(traceback=traceback)
-            return self._reply(error=NO_ANSWER, traceback=traceback)
+            return self._reply(error=NO_ANSWER, traceback=traceback or self._late_at)
+
+    # The time limit, as those who watch it need it
+
+    @property
+    def late_at_seconds(self) -> float:
+        """When the receiver's time is over."""
+        return self._begun_seconds + TIMEOUT_SECONDS
+
+    @property
+    def is_told(self) -> bool:
+        """Whether somebody has been told that it is late."""
+        return self._late_at is not None
+
+    def tell_late(self) -> None:
+        """Note where the handler is, for the reply and for whoever reads the log of a test that hangs."""
+        self._late_at = self._placed() or ""
+        log.warning(STILL_WAITS, self._late_at)
+
+    def pause(self, seconds: float) -> None:
+        """Do not count the time of another webhook's handler that this one has waited for."""
+        self._begun_seconds += seconds
+
+    def _placed(self) -> str | None:
+        return self._place(self._thread) if self._place is not None else None
 
     def _failed(self, error: BaseException) -> Reply:
         problem, traceback = f"{type(error).__name__}: {error}", None
         if isinstance(error, Undelivered):
             problem, traceback = str(error), error.traceback
         if self._status is None:
-            if monotonic_seconds() - self._begun_seconds >= TIMEOUT_SECONDS:  # the socket's limit came first
+            if monotonic_seconds() >= self.late_at_seconds:  # the socket's limit came first
                 problem = NO_ANSWER
             return self._reply(error=problem, traceback=traceback)
         self._warning = f"the body is incomplete: {problem.partition(':')[0]}"
         return self._reply(traceback=traceback)
 
     def _answered(self, status: int) -> None:
-        if monotonic_seconds() - self._begun_seconds > TIMEOUT_SECONDS:
+        if monotonic_seconds() > self.late_at_seconds:
             return
         self._status = status
         self._warning = "redirects are not followed" if status in REDIRECTS else None
@@ -80,6 +130,61 @@ class Posting:
         duration_ms = (monotonic_seconds() - self._begun_seconds) * 1000
         status = self._status if error is None else None
         return Reply(duration_ms, status, body, error, self._warning, traceback)
+
+
+class _Overdue:
+    """Notices handlers that are late on the thread that waits for them; nothing is raised there.
+
+    One thread looks at all of them, and ends when there are none.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._stacks: dict[int, list[Posting]] = {}  # by thread; the handler of the last one is running
+        self._process = 0  # the one whose thread is looking
+
+    @contextmanager
+    def watching(self, posting: Posting) -> "Iterator[None]":
+        """Notice if it is late; the one around it on this thread is not late because of it."""
+        thread, begun_seconds = get_ident(), monotonic_seconds()
+        with self._changed:
+            self._stacks.setdefault(thread, []).append(posting)
+            begins, self._process = self._process != os.getpid(), os.getpid()
+        if begins:
+            start(Thread(target=self._look, name="overdue", daemon=True))
+        try:
+            yield
+        finally:
+            with self._changed:
+                stack = self._stacks[thread]
+                stack.pop()
+                if stack:
+                    stack[-1].pause(monotonic_seconds() - begun_seconds)
+                else:
+                    del self._stacks[thread]
+
+    def _look(self) -> None:
+        while (pause_seconds := self._told()) is not None:
+            with self._changed:
+                self._changed.wait(pause_seconds)
+
+    def _told(self) -> float | None:
+        """Tell those that are late; the seconds until another can be, None if there is none left."""
+        with self._changed:
+            if not self._stacks:
+                self._process = 0
+                return None
+            running = [stack[-1] for stack in self._stacks.values()]
+        waiting = [posting for posting in running if not posting.is_told]
+        for posting in waiting:
+            if posting.late_at_seconds + GRACE_SECONDS <= monotonic_seconds():
+                posting.tell_late()
+        now = monotonic_seconds() - GRACE_SECONDS
+        remaining = [posting.late_at_seconds - now for posting in waiting if not posting.is_told]
+        return max(min(remaining, default=TIMEOUT_SECONDS), 0.0)
+
+
+_OVERDUE: Final = _Overdue()
 
 
 def poster(trusted: Trust | None = None) -> Callable[[WebhookRequest], Reply]:

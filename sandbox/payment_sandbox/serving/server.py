@@ -24,9 +24,9 @@ from payment_sandbox.web.app import make_app, move
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-    from flask import Flask
-
+    from payment_sandbox.serving.connection import Limits
     from payment_sandbox.storage.sqlite import StateFile
+    from payment_sandbox.web.app import SandboxFlask
 
 
 class Security(NamedTuple):
@@ -60,12 +60,14 @@ class Server:
         listener: Listener | None = None,
         observer: Observer | None = None,
         security: Security = NO_TLS,
+        limits: "Limits | None" = None,
         **start: Unpack[Start],
     ) -> None:
         """Bind the port and build the sandbox; serving begins with ``start``.
 
-        A ``listener`` serves it instead of an HTTP server. An ``observer`` is told of all projects, and of
-        requests that belong to none. ``ignored`` says what ``start`` asks of projects that exist already.
+        A ``listener`` serves it instead of an HTTP server, which has ``limits``. An ``observer`` is told of
+        all projects, and of requests that belong to none. ``ignored`` says what ``start`` asks of projects
+        that exist already.
 
         Raises:
             PortTaken: the address is in use or does not belong to this host.
@@ -79,7 +81,7 @@ class Server:
         self.file = _state_file(start.get("state"))
         try:
             self.registry, self.ignored = make_projects(self.services, self.file, start)
-            self._http = listener or _http_server(host, port, security.tls)
+            self._http = listener or _http_server(host, port, security.tls, limits)
         except BaseException:
             self._close_file()
             raise
@@ -91,7 +93,7 @@ class Server:
 
     def _made_app(
         self, hosts: Sequence[str], control_token: str | None, observer: Observer | None
-    ) -> "Flask":
+    ) -> "SandboxFlask":
         return make_app(
             self.registry,
             public_url=self.url,
@@ -103,7 +105,7 @@ class Server:
 
     def start(self) -> None:
         """Serve on background threads."""
-        self._http.start(self.app, always_on_threads=self.file is not None)
+        self._http.start(self.app)
         self.services.pacer.start()
         for project in self.registry.all():
             send_owed(project)
@@ -113,7 +115,7 @@ class Server:
         self._http.stop()
         self._http, self.port, self.local_url, self.url = listener, listener.port, listener.url, listener.url
         move(self.app, self.url)
-        listener.start(self.app, always_on_threads=self.file is not None)
+        listener.start(self.app)
 
     def stop(self) -> None:
         """Stop within two seconds; requests still running end with their threads."""
@@ -138,11 +140,11 @@ class Server:
             self.file.close()
 
 
-def _http_server(host: str, port: int, tls: "SSLContext | None") -> Listener:
+def _http_server(host: str, port: int, tls: "SSLContext | None", limits: "Limits | None") -> Listener:
     bound = bind(host, port)
     from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
 
-    return HttpServer(bound, tls)
+    return HttpServer(bound, tls, limits)
 
 
 def _catalogue(folders: Sequence[Path] = ()) -> Catalogue:

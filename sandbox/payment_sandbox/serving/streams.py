@@ -1,49 +1,42 @@
 """Event streams on the event loop: watchers need no threads, however many there are."""
 
 from asyncio import AbstractEventLoop, Event, sleep, timeout
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 from payment_sandbox.projects.events import Events
-from payment_sandbox.serving.bodies import Receive
-from payment_sandbox.serving.response import SentResponse
+from payment_sandbox.serving.connection import Response
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
 WOKEN_MAX: Final = 32  # at once
-SEND_SECONDS_MAX: Final = 30.0  # for a piece of a response that the client does not read
-
-SendPart = Callable[[str | None], Awaitable[None]]
-"""Sends a piece of a response; None ends it."""
 
 
 class Watchers:
     """Serves event streams; each publication wakes all watchers of a project with one call."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, send_seconds: float) -> None:
         self._loop = loop
+        self._send_seconds = send_seconds
         self._audiences: dict[Events, _Audience] = {}
 
-    async def serve(
-        self, stream: EventStream, send: SendPart, receive: Receive, response: SentResponse
-    ) -> None:
+    async def serve(self, stream: EventStream, response: Response) -> None:
         """Send events until the project ends, or the client goes or reads no more."""
         with self._listening(stream.events) as news, stream.watched():
-            gone = self._loop.create_task(_gone(receive, news))
+            response.on_lost = news.set
             try:
-                await self._serve(stream, send, news, response)
+                await self._serve(stream, news, response)
             except TimeoutError:
                 response.reset()
-            finally:
-                gone.cancel()
+            else:
+                response.end()
 
-    async def _serve(self, stream: EventStream, send: SendPart, news: Event, response: SentResponse) -> None:
+    async def _serve(self, stream: EventStream, news: Event, response: Response) -> None:
         text: str | None = stream.begin()
-        while not response.is_closed:
-            async with timeout(SEND_SECONDS_MAX):
-                await send(text)
-            if text is None:
-                return
+        while text is not None and not response.is_closed:
+            response.send_piece(text.encode())
+            async with timeout(self._send_seconds):
+                await response.drained()
             with suppress(TimeoutError):
                 async with timeout(HEARTBEAT_SECONDS):
                     await news.wait()
@@ -93,11 +86,3 @@ class _Audience:
             news.set()
         if len(waiting) > WOKEN_MAX:
             self._loop.call_soon(self._wake_some, waiting[WOKEN_MAX:])
-
-
-async def _gone(receive: Receive, news: Event) -> None:
-    """Wake a watcher whose client has gone."""
-    message: Mapping[str, Any] = {}
-    while message.get("type") != "http.disconnect":
-        message = await receive()
-    news.set()

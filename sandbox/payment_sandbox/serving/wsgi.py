@@ -3,25 +3,61 @@
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from http import HTTPStatus
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
 from payment_sandbox.web.carried import CUT_OFF, SENT_HEADERS
 from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
-
-if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+from payment_sandbox.web.placing import Placement
 
 REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
-RESPONSE: Final = "payment_sandbox.response"  # the key among an ASGI scope's extensions
 
 Headers = list[tuple[str, str]]
 
 log = logging.getLogger(__name__)
+
+
+class Request(NamedTuple):
+    """One request as it came; of a body over its limit, only the beginning is kept."""
+
+    method: str
+    target: bytes
+    version: str
+    headers: list[tuple[bytes, bytes]]  # with lower-case names
+    body: bytes
+    length: int  # of the whole body
+    stays_open: bool  # whether the connection is kept after the response
+
+    @property
+    def path(self) -> bytes:
+        """The path in its target, still quoted."""
+        return self.target.partition(b"?")[0]
+
+
+class Peers(NamedTuple):
+    """The two ends of a connection, and the scheme that it carries."""
+
+    scheme: str
+    server_host: str
+    server_port: int
+    client_host: str
+    client_port: int
+
+
+class Site(Protocol):
+    """A WSGI application that knows where each of its requests should run."""
+
+    def __call__(self, environ: dict[str, Any], start_response: Any, /) -> Iterable[bytes]:
+        """Answer a request (PEP 3333)."""
+        ...
+
+    def place(self, environ: dict[str, Any], length: int) -> Placement:
+        """Where a request runs; ``length`` is that of its body."""
+        ...
 
 
 class CutOff(Exception):
@@ -52,7 +88,7 @@ class Answer(NamedTuple):
 class Run:
     """One call of a WSGI application; an exception becomes a 500."""
 
-    def __init__(self, application: "WSGIApplication", environ: dict[str, Any]) -> None:
+    def __init__(self, application: Site, environ: dict[str, Any]) -> None:
         self.environ = environ
         self.head: Head | None = None
         self.pieces: Iterable[bytes] = ()
@@ -61,6 +97,11 @@ class Run:
             self.pieces = application(environ, self._start_response)
         except Exception:
             self._fail()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the response is sent at once, and not piece by piece."""
+        return self.head is None or self.head.has_length
 
     def whole(self) -> Answer:
         """The complete response, or what there was before a cut."""
@@ -93,30 +134,30 @@ class Run:
         return failed.body
 
 
-def environment(scope: Mapping[str, Any], body: bytes, length: int) -> dict[str, Any]:
-    """A request's WSGI environment; ``length`` is that of the whole body, if only a part was kept."""
-    server, client = scope["server"] or ("", None), scope["client"] or ("", 0)
+def environment(request: Request, peers: Peers) -> dict[str, Any]:
+    """A request's WSGI environment; its length is that of the whole body, if only a part was kept."""
+    path, _, query = request.target.partition(b"?")
     environ: dict[str, Any] = {
-        "REQUEST_METHOD": scope["method"],
+        "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",
-        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
-        "QUERY_STRING": scope["query_string"].decode("latin-1"),
-        "SERVER_NAME": server[0],
-        "SERVER_PORT": str(server[1]),
-        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
-        "REMOTE_ADDR": client[0],
-        "REMOTE_PORT": str(client[1]),
+        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+        "QUERY_STRING": query.decode("latin-1"),
+        "SERVER_NAME": peers.server_host,
+        "SERVER_PORT": str(peers.server_port),
+        "SERVER_PROTOCOL": f"HTTP/{request.version}",
+        "REMOTE_ADDR": peers.client_host,
+        "REMOTE_PORT": str(peers.client_port),
         "wsgi.version": (1, 0),
-        "wsgi.url_scheme": scope["scheme"],
-        "wsgi.input": BytesIO(body),
+        "wsgi.url_scheme": peers.scheme,
+        "wsgi.input": BytesIO(request.body),
         "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
         "wsgi.input_terminated": True,
-        SENT_HEADERS: scope["headers"],
+        SENT_HEADERS: request.headers,
     }
-    for name, value in scope["headers"]:
+    for name, value in request.headers:
         variable = variable_of(name.decode("latin-1"))
         if variable is None:
             continue
@@ -124,8 +165,8 @@ def environment(scope: Mapping[str, Any], body: bytes, length: int) -> dict[str,
         if variable in environ:
             text = f"{environ[variable]}{'; ' if variable == 'HTTP_COOKIE' else ','}{text}"
         environ[variable] = text
-    if length or "CONTENT_LENGTH" in environ:
-        environ["CONTENT_LENGTH"] = str(length)  # also of a body that came in chunks
+    if request.length or "CONTENT_LENGTH" in environ:
+        environ["CONTENT_LENGTH"] = str(request.length)  # also of a body that came in chunks
     return environ
 
 

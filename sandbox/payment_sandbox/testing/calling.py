@@ -7,6 +7,10 @@ from typing import Final, Protocol
 Work = Callable[[], Awaitable[None]]
 
 
+class TimeLimit(Exception):
+    """A coroutine took too long and was cancelled; the cause shows where it was."""
+
+
 class Loop(Protocol):
     """A running event loop, for use from the threads that it started."""
 

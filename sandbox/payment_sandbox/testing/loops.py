@@ -10,8 +10,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.calling import CALLING_LOOP, Work
-from payment_sandbox.testing.deadlines import TimeLimit
+from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit, Work
 
 FAREWELL_SECONDS: Final = 1.0  # for what a coroutine does after it is cancelled
 

@@ -54,8 +54,9 @@ class ShopInProcess:
 
         By default the application runs on the thread whose call led to the webhook, so that it shares the
         test's database connection and transaction. An ASGI application, and any application in an ``async``
-        test, runs on the event loop that awaits the call. A handler that takes longer than five seconds is
-        interrupted. With ``thread="own"`` it runs on another thread and is given up after five seconds.
+        test, runs on the event loop that awaits the call. A handler that takes over five seconds counts as
+        unanswered. The test goes on once it returns; pytest-timeout ends tests that hang. With
+        ``thread="own"`` it runs on another thread, and the test goes on after five seconds.
 
         Raises:
             TypeError: ``app`` is something else.

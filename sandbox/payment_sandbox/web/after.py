@@ -3,11 +3,10 @@
 from flask import Response
 
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.carried import KEEP_HELD, exchange
-from payment_sandbox.web.event_loop import begin_waiting
-
-BEFORE_RESPONSE = "before_response"
+from payment_sandbox.web.placing import begin_waiting, may_wait
 
 
 def hold_webhooks() -> None:
@@ -19,7 +18,8 @@ def hold_webhooks() -> None:
 
 
 def _comes_before(owner: Project) -> bool:
-    return owner.settings.webhook_timing == BEFORE_RESPONSE or "early" in exchange().staged
+    is_early = owner.settings.webhook_timing == BEFORE_RESPONSE or "early" in exchange().staged
+    return is_early and may_wait()
 
 
 def release_webhooks(response: Response) -> Response:

@@ -29,7 +29,6 @@ from payment_sandbox.web.dashboard import crowds, entrance, exports, faults, rec
 from payment_sandbox.web.dashboard import orders as dashboard_orders  # noqa: F401
 from payment_sandbox.web.dashboard.frame import dashboard
 from payment_sandbox.web.docs.views import docs, show_nothing
-from payment_sandbox.web.event_loop import leave_if_route_is_slow
 from payment_sandbox.web.guard import known_hosts
 from payment_sandbox.web.lazy_routes import LazyRoute
 from payment_sandbox.web.merchant import authorizations  # noqa: F401 (they add their routes)
@@ -38,7 +37,8 @@ from payment_sandbox.web.merchant.blueprint import api
 from payment_sandbox.web.merchant.exchange import keep_unrouted
 from payment_sandbox.web.pages import bank_qr, views  # noqa: F401 (they add their routes to the blueprint)
 from payment_sandbox.web.pages.blueprint import pages
-from payment_sandbox.web.routes import require_facts, route
+from payment_sandbox.web.placing import Placement, begin_waiting, place, routed
+from payment_sandbox.web.routes import current_facts, require_facts, route
 
 
 class NoSessions(SessionInterface):
@@ -75,13 +75,11 @@ class SandboxFlask(Flask):
         """Routes by path and method, whatever host name the request was sent to."""
         if request is None:
             return None
-        return self.url_map.bind(
-            "sandbox",
-            script_name=request.root_path,
-            path_info=request.path,
-            default_method=request.method,
-            query_args=request.query_string.decode("latin-1"),
-        )
+        return routed(self, request.environ)
+
+    def place(self, environ: dict[str, Any], length: int) -> Placement:
+        """Where a request runs; ``length`` is that of its body."""
+        return place(self, environ, length)
 
     def ensure_sync(self, func: Any) -> Any:
         """Nothing here is a coroutine."""
@@ -96,7 +94,7 @@ def make_app(
     allow_hosts: Iterable[str] = (),
     on_refused: OnRefused | None = None,
     speaks_tls: bool = False,
-) -> Flask:
+) -> SandboxFlask:
     """Build the application.
 
     ``public_url`` is where merchants and payers reach the server, with its scheme and without a trailing
@@ -112,7 +110,7 @@ def make_app(
     here.attach(app)
     errors.install(app, keep_unrouted, show_nothing)
     app.before_request(open_exchange)
-    app.before_request(leave_if_route_is_slow)
+    app.before_request(wait_if_route_waits)
     app.teardown_request(close_exchange)
     app.register_blueprint(api)
     app.register_blueprint(control)
@@ -125,6 +123,13 @@ def make_app(
     app.register_blueprint(description)
     require_facts(app)
     return app
+
+
+def wait_if_route_waits() -> None:
+    """Let other requests run while this one waits."""
+    facts = current_facts()
+    if facts is not None and facts.waits:
+        begin_waiting()
 
 
 def move(app: Flask, public_url: str) -> None:

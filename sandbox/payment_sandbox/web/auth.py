@@ -25,7 +25,7 @@ def project() -> Project:
 
 
 @lru_cache(maxsize=1024)
-def _api_key(header: str | None) -> str | None:
+def api_key_in(header: str | None) -> str | None:
     """The user name in a Basic header; cached because clients repeat the same header."""
     if header is None or not header.isascii():
         return None
@@ -40,7 +40,7 @@ def _api_key(header: str | None) -> str | None:
 
 def _sent_key() -> str | None:
     header: str | None = exchange().request.environ.get("HTTP_AUTHORIZATION")
-    return _api_key(header)
+    return api_key_in(header)
 
 
 def known_project() -> Project | None:

@@ -23,7 +23,8 @@ class Facts:
     ``answers`` is the shape of a successful response, or of its items if ``is_list``. ``reads`` and ``query``
     are the forms of the body and the query. ``rules`` maps the path of a field to the rule that a wrong value
     breaks. ``without_body`` are other statuses that are no errors. ``slow`` marks calls that take long,
-    ``waits`` those that may wait, for example for a webhook receiver: both run on threads.
+    ``waits`` those that may wait, for example for a webhook receiver: both run on threads. ``streams`` marks
+    a stream of events, which never ends.
     """
 
     answers: type[Schema] | Later | None = None
@@ -40,6 +41,7 @@ class Facts:
     media_type: str = JSON
     slow: bool = False
     waits: bool = False
+    streams: bool = False
 
     @property
     def shape(self) -> type[Schema] | None:

@@ -1,20 +1,18 @@
 """Calls an ASGI application as a server would, on the event loop of the test or on one of its own."""
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from contextlib import AbstractContextManager, nullcontext
-from threading import Thread, current_thread, local, main_thread
+from threading import Thread, local
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Told
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
-from payment_sandbox.testing.calling import CALLING_LOOP
-from payment_sandbox.testing.deadlines import TimeLimit
+from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
 from payment_sandbox.testing.environments import host_of
 from payment_sandbox.testing.loops import LoopThread, OwnLoop, is_running_here, new_event, within
-from payment_sandbox.testing.shops.posted import Posted, limited
-from payment_sandbox.testing.shops.tracebacks import logged, note
+from payment_sandbox.testing.shops.posted import Posted
+from payment_sandbox.testing.shops.tracebacks import handled_here, logged, note
 from payment_sandbox.testing.shops.watching import is_django
 
 Message = MutableMapping[str, Any]
@@ -47,18 +45,14 @@ class Exchanged:
     async def run(self) -> None:
         """Call the application."""
         self._ended = new_event()
+        handled_here()
         try:
-            with self._limited():
-                await self._application(self._scope(), self._receive, self._send)
+            await self._application(self._scope(), self._receive, self._send)
         except BaseException as error:
             self.error = error
             raise
         if not self.is_whole:
             raise RuntimeError("the application ended without a complete response")
-
-    def _limited(self) -> AbstractContextManager[None]:
-        """Interrupt a handler that blocks its loop; on other threads, that could hit the loop itself."""
-        return limited(self.posted) if current_thread() is main_thread() else nullcontext()
 
     def _scope(self) -> dict[str, Any]:
         parts = urlsplit(self.posted.url)
@@ -145,8 +139,7 @@ class AsgiShop:
         elif is_django(self._application):
             from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
 
-            with limited(exchanged.posted):
-                async_to_sync(within)(exchanged.run, TIMEOUT_SECONDS)
+            async_to_sync(within)(exchanged.run, TIMEOUT_SECONDS)
         else:
             self._loop_here().run(exchanged.run, TIMEOUT_SECONDS)
 

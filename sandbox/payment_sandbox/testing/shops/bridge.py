@@ -29,7 +29,7 @@ class _Asked(Exchanged):
         ]
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{environ['PATH_INFO']}"
-        super().__init__(application, Posted(url, headers, body, is_limited=False), lambda status: None)
+        super().__init__(application, Posted(url, headers, body), lambda status: None)
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.pieces: list[bytes] = []

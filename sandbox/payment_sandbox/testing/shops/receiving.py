@@ -8,14 +8,15 @@ from typing import Any, Final
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Told, Undelivered, WebhookRequest
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import unmasked
-from payment_sandbox.testing.calling import CALLING_LOOP
-from payment_sandbox.testing.deadlines import Interrupted, TimeLimit
+from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
 from payment_sandbox.testing.shops.interfaces import shop_of
 from payment_sandbox.testing.shops.posted import Posted
 from payment_sandbox.testing.shops.tracebacks import (
     RUNNING,
     Running,
     is_on_worker,
+    note,
+    place_in,
     place_of,
     running_handler,
     traceback_of,
@@ -30,8 +31,8 @@ ELSEWHERE: Final = (
 )
 
 ON_WORKER: Final = (
-    "Its framework ran it on a worker thread, as it does with handlers that are not async. There it cannot "
-    "be interrupted, and does not see connections and transactions of the test."
+    "Its framework ran it on a worker thread, as it does with handlers that are not async. There it does not "
+    "see connections and transactions of the test, and goes on after it was given up."
 )
 
 
@@ -41,8 +42,7 @@ class Receiver:
     def __init__(self, application: Any, host: str | None = None, *, is_here: bool = False) -> None:
         """Prepare the application; ``host`` is the ``Host`` of every request, else that of its address.
 
-        ``is_here`` says that it runs on the thread that waits for it, where it is interrupted after the time
-        limit.
+        ``is_here`` says that it runs on the thread that waits for it.
 
         Raises:
             TypeError: it is neither a WSGI nor an ASGI application.
@@ -56,7 +56,7 @@ class Receiver:
         self._host = host
         self._is_here = is_here
         self._tests_thread = current_thread()
-        self._begun_seconds: dict[int, float] = {}  # of running handlers, by thread
+        self._running: dict[int, Running] = {}  # by the thread that waits for it
         self.outcome: BaseException | None = None
 
     def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> Told:
@@ -66,29 +66,40 @@ class Receiver:
             Undelivered: the handler failed.
         """
         here = get_ident()
-        outer = self._begun_seconds.get(here)  # of a handler whose call led to this webhook
-        self._begun_seconds[here] = monotonic_seconds()
+        outer = self._running.get(here)  # a handler whose call led to this webhook
         try:
             with unmasked(), running_handler(self) as running:
+                self._running[here] = running
+                if (
+                    self._is_here
+                    and CALLING_LOOP.get() is None
+                    and current_thread() is not self._tests_thread
+                ):
+                    note(ELSEWHERE.format(here=current_thread().name, tests=self._tests_thread.name))
                 return self._told(running, self._posted(request), answered)
         finally:
-            del self._begun_seconds[here]
+            del self._running[here]
             if outer is not None:
-                self._begun_seconds[here] = outer
+                self._running[here] = outer
+
+    def place(self, thread: int) -> str | None:
+        """Where the handler is that a thread waits for; None if it waits for none."""
+        running = self._running.get(thread)
+        return None if running is None else self._explained(running, place_in(running.thread))
 
     def _posted(self, request: WebhookRequest) -> Posted:
         host = [("Host", self._host)] if self._host is not None else []
-        return Posted(request.url, [*request.headers.items(), *host], request.body, self._is_here)
+        return Posted(request.url, [*request.headers.items(), *host], request.body)
 
     def _told(self, running: Running, posted: Posted, answered: Callable[[int], None]) -> Told:
         try:
             told = self._shop.answer(posted, answered)
         except TimeLimit as late:
             problem = f"no answer within {TIMEOUT_SECONDS:g} seconds"
-            raise self._undelivered(running, problem, late, place_of(late)) from late
+            place = place_of(late) if late.__cause__ is not None else place_in(running.thread)
+            raise self._undelivered(running, problem, late, place) from late
         except BaseException as error:
-            is_stop = isinstance(error, KeyboardInterrupt) and current_thread() is main_thread()
-            if is_stop or isinstance(error, Interrupted):  # which is for a handler around this one
+            if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
             if _is_outcome(error):
                 self.outcome = error
@@ -97,22 +108,20 @@ class Receiver:
         if not running.logged:
             return told
         logged = running.logged[-1]
-        return told._replace(traceback=self._explained(running, logged, traceback_of(logged)))
+        return told._replace(traceback=self._explained(running, traceback_of(logged), logged))
 
     def _undelivered(
         self, running: Running, problem: str, error: BaseException, traceback: str
     ) -> Undelivered:
         failed = Undelivered(problem)
-        failed.traceback = self._explained(running, error, traceback)
+        failed.traceback = self._explained(running, traceback, error)
         return failed
 
-    def _explained(self, running: Running, error: BaseException, traceback: str) -> str:
+    def _explained(self, running: Running, traceback: str, error: BaseException | None = None) -> str:
         """A traceback, with what may explain it: on which thread or event loop the handler ran."""
         notes = list(running.notes)
-        if is_on_worker(error):
+        if error is not None and is_on_worker(error):
             notes.append(ON_WORKER)
-        if self._is_here and CALLING_LOOP.get() is None and current_thread() is not self._tests_thread:
-            notes.append(ELSEWHERE.format(here=current_thread().name, tests=self._tests_thread.name))
         return "\n".join(filter(None, (traceback, *notes)))
 
     def may_have_called(self) -> bool:
@@ -125,13 +134,13 @@ class Receiver:
         running = RUNNING.get()
         if running is not None and running.is_for(self):
             return True
-        begun = self._begun_seconds.copy()
-        if here in begun or current_thread() is self._tests_thread:
-            return here in begun
+        others = self._running.copy()
+        if here in others or current_thread() is self._tests_thread:
+            return here in others
         if CALLING_LOOP.get() is not None:
             return False
         latest = monotonic_seconds() - TIMEOUT_SECONDS
-        return any(seconds > latest for seconds in begun.values())
+        return any(other.begun_seconds > latest for other in others.values())
 
     def raise_outcome(self) -> None:
         """Raise what a handler raised for the test, such as ``pytest.fail`` or a time limit of the test."""

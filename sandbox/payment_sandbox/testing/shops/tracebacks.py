@@ -2,17 +2,22 @@
 
 import logging
 import os
+import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from traceback import StackSummary, TracebackException
+from threading import get_ident
+from traceback import StackSummary, TracebackException, walk_stack
 from typing import Final
+
+from payment_sandbox.serving.realtime import monotonic_seconds
 
 FRAMES_MAX: Final = 12
 WORKERS: Final = (os.path.join("anyio", "to_thread.py"), os.path.join("starlette", "concurrency.py"))
 OWN: Final = str(Path(__file__).parents[2]) + os.sep
+POSTING: Final = os.path.join(OWN, "serving", "posting.py")
 LIBRARIES: Final = (
     OWN,
     *{f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")},
@@ -25,6 +30,8 @@ class Running:
     def __init__(self, receiver: object, outer: "Running | None") -> None:
         self.logged: list[BaseException] = []
         self.notes: list[str] = []
+        self.begun_seconds = monotonic_seconds()
+        self.thread = get_ident()  # where the handler runs
         self._receiver = receiver
         self._outer = outer  # the handler whose call led to this one
 
@@ -80,13 +87,31 @@ def note(text: str) -> None:
         running.notes.append(text)
 
 
+def handled_here() -> None:
+    """Note that the running handler runs on this thread, such as that of an event loop."""
+    running = RUNNING.get()
+    if running is not None:
+        running.thread = get_ident()
+
+
+def place_in(thread: int) -> str:
+    """Where the handler is that a thread runs."""
+    frame = sys._current_frames().get(thread)
+    frames = list(StackSummary.extract(walk_stack(frame)))[::-1] if frame is not None else []
+    begin = max((index + 1 for index, each in enumerate(frames) if each.filename == POSTING), default=0)
+    return _placed(_shortened(StackSummary.from_list(frames[begin:])))
+
+
 def place_of(error: BaseException) -> str:
-    """Where the code was when it was interrupted."""
+    """Where the code was when it was cancelled."""
     chain = _chain(error)
     stacks = [_shortened(TracebackException.from_exception(each).stack) for each in chain]
     own = [stack for stack in stacks if any(_is_own(frame.filename) for frame in stack)]
-    shown = own[-1] if own else stacks[-1]
-    return "The handler was here:\n" + "".join(shown.format()).rstrip() if shown else ""
+    return _placed(own[-1] if own else stacks[-1])
+
+
+def _placed(stack: StackSummary) -> str:
+    return "The handler was here:\n" + "".join(stack.format()).rstrip() if stack else ""
 
 
 def is_on_worker(error: BaseException) -> bool:

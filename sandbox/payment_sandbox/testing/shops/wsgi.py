@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Told
 from payment_sandbox.testing.calling import CALLING_LOOP
 from payment_sandbox.testing.environments import Head, environment, opened
-from payment_sandbox.testing.shops.posted import Posted, limited
+from payment_sandbox.testing.shops.posted import Posted
+from payment_sandbox.testing.shops.tracebacks import handled_here
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -34,7 +35,8 @@ class WsgiShop:
         environ = environment("POST", posted.url, posted.headers, posted.body)
         heads: list[Head] = []
         body = b""
-        with limited(posted), opened(self._application, environ, heads.append) as pieces:
+        handled_here()
+        with opened(self._application, environ, heads.append) as pieces:
             for piece in pieces:
                 body += piece
                 if body:  # servers send nothing earlier: until then an error can still become a 500

@@ -22,7 +22,7 @@ from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import ScanForm
-from payment_sandbox.web.event_loop import catch_up_on_thread
+from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
@@ -150,7 +150,7 @@ def delete_faults() -> Response:
 def post_act(order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
     data = read(ACT, json_body())
-    catch_up_on_thread(project())
+    catch_up_first(project())
     hold_webhooks()
     reason = project().masking.text(data.pop("reason", "")) or None
     action = Action(amount_cents=data.pop("amount", None), reason=reason, **data)
@@ -171,7 +171,7 @@ def post_act(order_id: str) -> Response:
 def post_scan(qr_id: str) -> Response:
     """Scan a QR code as a payer."""
     data = read(SCAN, json_body(empty_is={}))
-    catch_up_on_thread(project())
+    catch_up_first(project())
     hold_webhooks()
     order = scan(project(), qr_id, data.get("amount"), data.get("issuer_id"))
     return order_answer(project(), order, 201)

@@ -56,6 +56,7 @@ projects.before_request(refuse_unknown)
     needs_body=False,
     errors=(400, 401, 413, 415),
     example={"mode": "live", "seed": 7},
+    slow=True,
 )
 def post_project() -> Response:
     """Create a project; only this response contains its API key (CTL-06)."""

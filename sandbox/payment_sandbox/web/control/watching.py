@@ -59,7 +59,15 @@ def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeo
         raise Invalid(violations)
 
 
-@route(watching, "GET", "/events/", media_type="text/event-stream", query=EventsQuery, errors=(400, 401))
+@route(
+    watching,
+    "GET",
+    "/events/",
+    media_type="text/event-stream",
+    query=EventsQuery,
+    errors=(400, 401),
+    streams=True,
+)
 def get_events() -> Response:
     """Stream all events of the project, as server-sent events (CTL-27)."""
     stream = request.environ[STREAM] = EventStream(project().events, after_of(request))

@@ -37,7 +37,14 @@ def post_clock(project_id: str) -> Response:
     return go(own_path(request.form.get("back", "")) or url(project, "orders/"))
 
 
-@route(dashboard, "GET", "/dashboard/<project_id>/events/", media_type="text/event-stream", errors=(403, 404))
+@route(
+    dashboard,
+    "GET",
+    "/dashboard/<project_id>/events/",
+    media_type="text/event-stream",
+    errors=(403, 404),
+    streams=True,
+)
 def get_dashboard_events(project_id: str) -> Response:
     """Stream the project's events to an open page."""
     stream = request.environ[STREAM] = EventStream(

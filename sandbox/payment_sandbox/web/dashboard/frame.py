@@ -29,9 +29,9 @@ from payment_sandbox.web.dashboard.signing_in import (
     visible_projects,
 )
 from payment_sandbox.web.errors import RequestRefused, answer_for
-from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.paths import takes_snapshot
+from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 
 ASSETS: Final = {
@@ -128,7 +128,7 @@ def enter(project_id: str, *, catches_up: bool = True) -> Project:
     if request.method == "POST":
         _refuse_wrong_form(project_id)
     if catches_up:
-        catch_up_on_thread(project)
+        catch_up_first(project)
     exchange().project = project
     exchange().real_at = project.services.real.wall_now()
     return project

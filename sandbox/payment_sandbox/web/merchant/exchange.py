@@ -20,12 +20,12 @@ from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import SENT_HEADERS, Exchange, exchange
 from payment_sandbox.web.errors import RequestRefused, refused_answer, tell_refused
-from payment_sandbox.web.event_loop import begin_waiting, catch_up_on_thread
 from payment_sandbox.web.guard import refuse_foreign_host
 from payment_sandbox.web.merchant.explained import explain
 from payment_sandbox.web.merchant.faults import strike_after, strike_before
 from payment_sandbox.web.merchant.reading import name_ignored, note_query
 from payment_sandbox.web.merchant.rewording import reword
+from payment_sandbox.web.placing import begin_waiting, catch_up_first, may_wait
 
 REFUSED: Final = 400
 PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
@@ -37,13 +37,13 @@ def begin() -> Response | None:
     refuse_foreign_host()
     here = exchange()
     project = require_project()
-    catch_up_on_thread(project)
+    catch_up_first(project)
     here.is_by_test = here.request.environ.get("HTTP_SANDBOX_CALLER") == "test"
     here.real_at = project.services.real.wall_now()
     here.journal = project.epoch.journal
     here.record_id = here.journal.next_id("request")
     set_cause(here.record_id)
-    if not here.is_by_test and project.epoch.stage is not AS_IT_IS:
+    if not here.is_by_test and project.epoch.stage is not AS_IT_IS and may_wait():
         begin_waiting()  # before the step is counted
         here.staged = project.epoch.stage.call(here.request.method, here.request.path)
     if here.request.method != "GET":

@@ -9,7 +9,7 @@ from flask import Response, request
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import CUT_OFF, SILENCE, exchange
 from payment_sandbox.web.errors import RequestRefused, refused_answer
-from payment_sandbox.web.event_loop import begin_waiting
+from payment_sandbox.web.placing import begin_waiting, may_wait
 
 RATE_LIMITED: Final = 429
 AFTER: Final = "after"
@@ -35,9 +35,8 @@ def strike_before(project: Project) -> Response | None:
 def _struck(project: Project) -> Mapping[str, Any]:
     """The fault that is configured for this request, which is counted."""
     state = project.epoch.state
-    if not state.faults.faults and not state.scenario_faults.faults:
+    if not may_wait() or (not state.faults.faults and not state.scenario_faults.faults):
         return {}
-    begin_waiting()
     with project.edit() as edit:
         own, faults = edit.state.faults.strike(request.method, request.path, edit.now)
         scenario, scenario_faults = edit.state.scenario_faults.strike(request.method, request.path, edit.now)

@@ -20,9 +20,9 @@ from payment_sandbox.web.addresses import base_path, dashboard_path
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import HTML, go
 from payment_sandbox.web.carried import application, exchange
-from payment_sandbox.web.event_loop import catch_up_on_thread
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.language import Language
+from payment_sandbox.web.placing import catch_up_first
 
 LANGUAGE_COOKIE: Final = "payment_language"
 TOKEN: Final = "token"
@@ -168,7 +168,7 @@ def find_project(project_id: str) -> Project:
     project = registry().find_by_id(project_id)
     if project is None:
         raise Unknown("there is nothing at this address")
-    catch_up_on_thread(project)
+    catch_up_first(project)
     exchange().project = project
     return project
 

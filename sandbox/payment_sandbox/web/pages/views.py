@@ -15,7 +15,6 @@ from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.answers.shapes import StateVersionShape
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.event_loop import begin_waiting
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.buttons import BUTTONS, PAY, secured, to_be_secured
@@ -31,6 +30,7 @@ from payment_sandbox.web.pages.payer_page import (
 )
 from payment_sandbox.web.pages.qr_image import qr_svg
 from payment_sandbox.web.pages.results import ending, icon, reason
+from payment_sandbox.web.placing import begin_waiting
 from payment_sandbox.web.routes import route
 
 ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
@@ -72,7 +72,7 @@ def _result(page: PayerPage) -> Response:
     return show(page, "result", ending=how, icon=icon(how), reason=reason(page), webhooks=told)
 
 
-@route(pages, "POST", "/pay/<project_id>/<order_id>/", **POSTED)
+@route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **POSTED)
 def post_order_page(project_id: str, order_id: str) -> Response:
     """Choose a payment method (SET-18)."""
     page = arrive(project_id, order_id)
