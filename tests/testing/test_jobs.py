@@ -1,11 +1,15 @@
 """The shop's own jobs, on the agenda of a test's project."""
 
 import asyncio
-from datetime import timedelta
+import sys
+from datetime import UTC, datetime, timedelta
+from types import FrameType
 from typing import Any
 
 import pytest
 
+from payment_sandbox.kernel.periods import LAST_MOMENT, Period
+from payment_sandbox.projects.jobs import Job, Jobs
 from payment_sandbox.testing.jobs import PaymentJobWarning
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import on_a_loop, place, shop_that
@@ -99,4 +103,46 @@ def test_a_reset_ends_them(payment_sandbox: PaymentSandbox) -> None:
     """They belong to what is reset."""
     payment_sandbox.every("PT1M", print)
     payment_sandbox.client.reset()
+    assert payment_sandbox.client.agenda() == []
+
+
+def calls_in_quiet_times(spelling: str) -> int:
+    """How many functions are called to run a job for the last time in forty days without an event."""
+    begun, period, calls = datetime(2026, 3, 1, tzinfo=UTC), Period.parse(spelling), 0
+    jobs, until = Jobs(), begun + timedelta(days=40)
+    jobs.add(Job("look", period, period.after(begun), lambda: None))
+    jobs.skips_quiet_times = True
+
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        taken = [jobs.take(until, None) for _ in range(4)]
+    finally:
+        sys.setprofile(before)
+    assert [job and job.at for job in taken] == [begun + period.rest, begun + 2 * period.rest, until, None]
+    return calls
+
+
+def test_quiet_times_are_skipped_at_once() -> None:
+    """A run every minute takes no more than one every day."""
+    assert calls_in_quiet_times("PT1M") == calls_in_quiet_times("P1D")
+
+
+def test_a_job_ends_with_the_calendar(payment_sandbox: PaymentSandbox) -> None:
+    """It has no other time then."""
+    payment_sandbox.clock.advance(to=datetime(9999, 12, 31, 21, 30, tzinfo=UTC))
+    runs: list[datetime] = []
+
+    def look() -> None:
+        runs.append(payment_sandbox.clock.now)
+        if len(runs) > 9:
+            pytest.fail("it runs at the last moment again and again")
+
+    payment_sandbox.every("PT1H", look)
+    payment_sandbox.clock.advance(to=LAST_MOMENT)
+    assert [run.hour for run in runs] == [22, 23]
     assert payment_sandbox.client.agenda() == []

@@ -72,6 +72,18 @@ class Period(NamedTuple):
         except OverflowError:
             return LAST_MOMENT
 
+    def last_up_to(self, limit: datetime, moment: datetime) -> datetime:
+        """The last moment up to ``limit`` that comes when period after period follows ``moment``.
+
+        It is ``moment`` itself if not even one ends by then. None ends at the calendar's last moment.
+        """
+        if not self.months:
+            return moment + max(0, (limit - moment) // self.rest) * self.rest
+        # a day that a short month has cut stays cut, so months are gone through; the calendar has few
+        while (after := self.after(moment)) <= limit and after < LAST_MOMENT:
+            moment = after
+        return moment
+
     def __str__(self) -> str:
         return self.spelling
 

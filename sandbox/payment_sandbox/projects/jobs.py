@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.periods import LAST_MOMENT, Period
 
 KIND: Final = "job"
 QUIET_AFTER: Final = 2
@@ -50,7 +50,8 @@ class Jobs:
     def take(self, until: datetime | None, before: datetime | None) -> Job | None:
         """Take the next job that is due up to ``until`` and earlier than ``before``, an event's time.
 
-        Without either there is none: jobs alone keep no advance going. The job is planned again.
+        Without either there is none: jobs alone keep no advance going. The job is planned again, as long as
+        the calendar has a next time.
         """
         limits = [limit for limit in (until, before) if limit is not None]
         if not limits or not self._jobs:
@@ -64,6 +65,8 @@ class Jobs:
         job.runs += 1
         taken = replace(job)
         job.at = job.period.after(job.at)
+        if job.at == LAST_MOMENT:  # the calendar has ended
+            self._jobs.remove(job)
         return taken
 
     def note_event(self) -> None:
@@ -72,5 +75,4 @@ class Jobs:
 
     def _skip_to(self, limit: datetime) -> None:
         for job in self._jobs:
-            while (after := job.period.after(job.at)) <= limit:
-                job.at = after
+            job.at = job.period.last_up_to(limit, job.at)
