@@ -91,3 +91,12 @@ def environment(method: str, url: str, headers: Pairs, body: bytes) -> dict[str,
             value.encode("latin-1")
             environ[variable] = value
     return {**environ, "CONTENT_LENGTH": str(len(body))}
+
+
+def body_of(environ: dict[str, Any]) -> bytes:
+    """Read a request's body; one that came in chunks has no length, but ends where its server ends it."""
+    source = environ["wsgi.input"]
+    length = environ.get("CONTENT_LENGTH")
+    if environ.get("wsgi.input_terminated") or (not length and isinstance(source, BytesIO)):
+        return bytes(source.read())
+    return bytes(source.read(int(length))) if length else b""  # more could be waited for without end

@@ -5,6 +5,7 @@ from http.client import responses
 from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.testing.calling import CALLING_LOOP
+from payment_sandbox.testing.environments import body_of
 from payment_sandbox.testing.loops import LoopThread
 from payment_sandbox.testing.shops.asgi import BODY, START, AsgiShop, Exchanged, Message
 from payment_sandbox.testing.shops.interfaces import shop_of
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 SECONDS_MAX: Final = 30.0
 PREFIX: Final = "HTTP_"
+CHUNKED: Final = "HTTP_TRANSFER_ENCODING"  # the body is passed on whole
 
 
 class _Asked(Exchanged):
@@ -25,11 +27,10 @@ class _Asked(Exchanged):
         headers = [
             (name.removeprefix(PREFIX).replace("_", "-"), str(value))
             for name, value in environ.items()
-            if name.startswith(PREFIX) or name == "CONTENT_TYPE"
+            if (name.startswith(PREFIX) and name != CHUNKED) or name == "CONTENT_TYPE"
         ]
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         url = f"{environ['wsgi.url_scheme']}://{environ['HTTP_HOST']}{environ['PATH_INFO']}"
-        super().__init__(application, Posted(url, headers, body), lambda status: None)
+        super().__init__(application, Posted(url, headers, body_of(environ)), lambda status: None)
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.pieces: list[bytes] = []

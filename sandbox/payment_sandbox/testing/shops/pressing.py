@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any, Final
 
 from payment_sandbox.serving.threads import start
+from payment_sandbox.testing.environments import body_of
 
 POST: Final = "POST"
 TOGETHER: Final = "together"
@@ -34,8 +35,7 @@ class Again:
     """A WSGI request that is made a second time, at the same moment or afterwards."""
 
     def __init__(self, environ: dict[str, Any], way: str, ask: Callable[[dict[str, Any]], Any]) -> None:
-        length = int(environ.get("CONTENT_LENGTH") or 0)
-        body = environ["wsgi.input"].read(length) if length else b""
+        body = body_of(environ)
         environ["wsgi.input"] = BytesIO(body)
         copy = {**environ, "wsgi.input": BytesIO(body)}
         context = copy_context()
