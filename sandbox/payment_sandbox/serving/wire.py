@@ -4,6 +4,8 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from http.client import HTTPResponse
+from io import BufferedReader, RawIOBase
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +21,7 @@ from payment_sandbox.serving.troubles import trouble
 
 if TYPE_CHECKING:
     import requests
+    from _typeshed import WriteableBuffer
 
 ANSWER_BYTES_MAX: Final = 1 << 18  # of which little is kept
 
@@ -130,10 +133,14 @@ def _pools() -> dict[str, type]:
     from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
     class Plain(HTTPConnection):
+        response_class = _Answer
+
         def _new_conn(self) -> socket.socket:
             return _noted(super()._new_conn())
 
     class Encrypted(HTTPSConnection):
+        response_class = _Answer
+
         def _new_conn(self) -> socket.socket:  # before the handshake, which a receiver can drip, too
             return _noted(super()._new_conn())
 
@@ -146,24 +153,46 @@ def _pools() -> dict[str, type]:
     return {"http": PlainPool, "https": EncryptedPool}
 
 
-class _Limited(socket.socket):
-    """A connection that takes no endless answer: parsing one would keep the processor busy."""
+class _Limited(RawIOBase):
+    """What is read of an answer, which may have no end: parsing that would keep the processor busy."""
 
-    left_bytes = ANSWER_BYTES_MAX
+    def __init__(self, source: RawIOBase) -> None:
+        super().__init__()
+        self._source = source
+        self._left_bytes = ANSWER_BYTES_MAX
 
-    def recv_into(self, *given: Any, **options: Any) -> int:
-        count = super().recv_into(*given, **options)
-        self.left_bytes -= count
-        if self.left_bytes < 0:
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer") -> int | None:
+        """Read some.
+
+        Raises:
+            OSError: the answer is too long.
+        """
+        count: int | None = self._source.readinto(buffer)
+        self._left_bytes -= count or 0
+        if self._left_bytes < 0:
             raise OSError(f"the answer has no end within {ANSWER_BYTES_MAX} bytes")
         return count
+
+    def close(self) -> None:
+        """Close what is read from."""
+        self._source.close()
+        super().close()
+
+
+class _Answer(HTTPResponse):
+    """An answer of limited length, counted where http and https are the same: as it is parsed."""
+
+    def __init__(self, sock: socket.socket, *given: Any, **options: Any) -> None:
+        super().__init__(sock, *given, **options)
+        self.fp = BufferedReader(_Limited(self.fp.detach()))
 
 
 def _noted(opened: socket.socket) -> socket.socket:
     wire: Wire | None = getattr(_here, "wire", None)
     if wire is not None:
         wire.connected(opened)
-    timeout_seconds = opened.gettimeout()
-    limited = _Limited(opened.family, opened.type, opened.proto, opened.detach())
-    limited.settimeout(timeout_seconds)
-    return limited
+    return opened
