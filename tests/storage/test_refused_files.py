@@ -1,9 +1,11 @@
 """A state file that cannot be read is refused, and not touched."""
 
 import os
+import resource
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,3 +210,49 @@ def test_a_refused_file_is_free_for_the_next_open(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(StateRefused, match="another version"):
             StateFile(state)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("is_there", [False, True], ids=["missing", "empty"])
+def test_of_two_servers_that_start_at_once_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, is_there: bool
+) -> None:
+    """Whenever the other one makes the file; nothing is left beside it."""
+    state, open_file, others = tmp_path / "state.db", os.open, list[StateFile]()
+    if is_there:
+        state.touch()
+
+    def open_slowly(*given: Any, **options: Any) -> int:
+        monkeypatch.setattr(os, "open", open_file)
+        if moment == "before":
+            others.append(StateFile(state))
+        opened = open_file(*given, **options)
+        if moment == "after":
+            others.append(StateFile(state))
+        return opened
+
+    monkeypatch.setattr(os, "open", open_slowly)
+    with pytest.raises(StateRefused, match="in use by another server"):
+        StateFile(state)
+    (owner,) = others
+    owner.put_server("deleted", ["a key"])
+    owner.close()
+    owner = StateFile(state)
+    assert owner.server["deleted"] == ["a key"]
+    owner.close()
+    assert list(tmp_path.iterdir()) == [state]
+
+
+def test_a_file_that_cannot_be_filled_is_refused(tmp_path: Path) -> None:
+    """As on a full disk; nothing is left beside it, and the next server makes it."""
+    state = tmp_path / "state.db"
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, limits[1]))
+    try:
+        with pytest.raises(StateRefused, match="cannot be used: "):
+            StateFile(state)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [path.name for path in tmp_path.iterdir() if path.stat().st_size] == []
+    with_server(state, lambda server: None)
+    assert list(tmp_path.iterdir()) == [state]

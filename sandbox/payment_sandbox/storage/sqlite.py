@@ -22,7 +22,6 @@ from payment_sandbox.storage.sqlite_file import (
     ORDER,
     QR_REQUEST,
     HeldFile,
-    make,
     opened,
     read_copy,
     refuse_foreign,
@@ -55,11 +54,9 @@ class StateFile:
             self.path = path = path.resolve()
             if path.exists() and not path.is_file():
                 raise StateRefused(f"{self.path} is not a regular file")
-            if not path.exists() or not path.stat().st_size:
-                make(path)
             self._held = HeldFile(path)
-        except OSError as error:
-            raise StateRefused(f"{self.path} cannot be used: {error.strerror or error}") from error
+        except (sqlite3.Error, OSError) as error:
+            raise _unusable(self.path, error) from error
         try:
             refuse_foreign(path)
             self.server, self.projects = read_copy(path)
@@ -67,8 +64,7 @@ class StateFile:
             self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
         except (sqlite3.Error, OSError) as error:
             self._held.release()
-            problem = getattr(error, "strerror", None) or error
-            raise StateRefused(f"{self.path} cannot be used: {problem}") from error
+            raise _unusable(self.path, error) from error
         except BaseException:
             self._held.release()
             raise
@@ -183,6 +179,10 @@ class SqliteStore(MemoryStore):
         """Load into memory what is already in the file."""
         self.is_new = False
         self.swap_in(change, [])
+
+
+def _unusable(path: Path, error: Exception) -> StateRefused:
+    return StateRefused(f"{path} cannot be used: {getattr(error, 'strerror', None) or error}")
 
 
 def _write_state(run: sqlite3.Connection, number: int, change: ChangeSet, real_at: str) -> None:

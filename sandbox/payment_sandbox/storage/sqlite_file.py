@@ -19,6 +19,7 @@ HEADER_BYTES: Final = 100
 VERSION_AT: Final = slice(60, 64)
 APPLICATION_ID_AT: Final = slice(68, 72)
 CREATE: Final = f"""
+    PRAGMA journal_mode = OFF;  -- if it fails, the whole file is thrown away
     BEGIN;
     PRAGMA application_id = {APPLICATION_ID};
     PRAGMA user_version = {VERSION};
@@ -56,19 +57,11 @@ class StoredProject(NamedTuple):
     real_at: str | None  # when it was written; a running clock continues from there
 
 
-def make(path: Path) -> None:
-    """Create a file completely or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    with suppress(FileNotFoundError):
-        part.unlink()
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    with closing(sqlite3.connect(part, isolation_level=None)) as database:
-        database.executescript(CREATE)
-    part.replace(path)
-
-
 class HeldFile:
-    """A file lock that ends with the process; SQLite's own lock would come too late."""
+    """A file that is one server's until its process ends, made complete if it is missing or empty.
+
+    The lock comes before anybody looks what to do; SQLite's own lock would come too late.
+    """
 
     def __init__(self, path: Path) -> None:
         """Lock the file.
@@ -76,20 +69,66 @@ class HeldFile:
         Raises:
             StateRefused: another server holds it.
         """
-        self._descriptor = os.open(path, os.O_RDWR)
+        self._descriptor = _claimed(path)
         try:
-            import fcntl  # not on every system; elsewhere SQLite's own lock must do
-        except ImportError:
-            return
+            if not path.stat().st_size:
+                self._fill(path)
+        except BaseException:
+            self.release()
+            raise
+
+    def _fill(self, path: Path) -> None:
+        """Put a complete file in the place of the empty one; it is locked before anybody can see it."""
+        part = path.with_name(f".{path.name}.part")
+        part.unlink(missing_ok=True)  # of a server that was killed: no other one is here
+        made = _locked(part, os.O_CREAT | os.O_EXCL)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._descriptor)
-            raise StateRefused(f"{path} is in use by another server") from None
+            with closing(sqlite3.connect(part, isolation_level=None)) as database:
+                database.executescript(CREATE)
+            part.replace(path)
+        except BaseException:
+            _close(made)
+            part.unlink(missing_ok=True)
+            raise
+        self.release()
+        self._descriptor = made
 
     def release(self) -> None:
         """Release the lock."""
-        os.close(self._descriptor)
+        _close(self._descriptor)
+
+
+def _claimed(path: Path) -> int | None:
+    """Lock the file that the path names then: before, another server may have put a new one there."""
+    while True:
+        descriptor = _locked(path, os.O_CREAT)
+        if descriptor is None:
+            return None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        _close(descriptor)
+
+
+def _locked(path: Path, flags: int) -> int | None:
+    """Open and lock a file; None where there are no such locks, and SQLite's own one must do."""
+    descriptor = os.open(path, os.O_RDWR | flags, 0o600)
+    try:
+        import fcntl  # not on every system
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        os.close(descriptor)
+        return None
+    except OSError:
+        os.close(descriptor)
+        raise StateRefused(f"{path} is in use by another server") from None
+    return descriptor
+
+
+def _close(descriptor: int | None) -> None:
+    if descriptor is not None:
+        os.close(descriptor)
 
 
 def refuse_foreign(path: Path) -> None:
