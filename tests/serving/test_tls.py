@@ -1,14 +1,11 @@
 """https: the own authority, given certificates, both schemes on one port, and whom webhooks trust."""
 
-import os
 import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, closing
 from http.client import HTTPSConnection
-from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -22,13 +19,6 @@ from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import CertificateRefused, given_context, own_context, served_names
 from tests.support.driver import Sandbox, card
 from tests.support.shop import Shop
-
-
-@pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's state folder of the test's own; returns the folder of the authority."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path / "state" / "payment-sandbox"
 
 
 @pytest.fixture
@@ -65,38 +55,6 @@ def test_the_certificate_is_for_every_name(secure: Server, state: Path) -> None:
             context.wrap_socket(plain, server_hostname=name) as wrapped,
         ):
             assert wrapped.version() in ("TLSv1.2", "TLSv1.3")
-
-
-def test_the_authority_is_made_once(state: Path) -> None:
-    """Trusting it once is enough; its key is for its user only."""
-    own_context([])
-    before = (state / "ca.pem").read_bytes()
-    own_context(["other.test"])
-    assert (state / "ca.pem").read_bytes() == before
-    assert (state / "ca-key.pem").stat().st_mode & 0o777 == 0o600
-
-
-def test_a_damaged_authority_says_what_to_do(state: Path) -> None:
-    """It is not replaced silently: somebody trusts it."""
-    own_context([])
-    (state / "ca-key.pem").write_text("damaged")
-    with pytest.raises(CertificateRefused, match="delete it, and trust the new"):
-        own_context([])
-
-
-def test_servers_that_start_at_once_have_one_authority(state: Path) -> None:
-    """Whoever is first; certificate and key belong together."""
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as starting:
-        list(starting.map(own_context_in, [str(state.parent)] * 8))
-    with Server(security=Security(own_context([]), authority=tls.authority_file())) as server:
-        assert requests.get(f"{server.url}/health/", timeout=5, verify=str(state / "ca.pem")).ok
-    assert sorted(path.name for path in state.iterdir()) == ["ca-key.pem", "ca.pem"]
-
-
-def own_context_in(state_home: str) -> None:
-    """Make a certificate in a process of its own."""
-    os.environ["XDG_STATE_HOME"] = state_home
-    own_context([])
 
 
 def test_addresses_say_https_where_they_have_a_scheme(secure: Server) -> None:

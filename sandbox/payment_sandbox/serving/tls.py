@@ -3,11 +3,12 @@
 import os
 import ssl
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.serving.binding import own_addresses
@@ -20,6 +21,7 @@ CERTIFICATE_FILE: Final = "ca.pem"
 ORGANIZATION: Final = "Payment sandbox"
 AUTHORITY_FILE: Final = "ca-key.pem"  # with the certificate, so that the two always belong together
 VALID_FOR: Final = timedelta(days=365)  # some systems refuse certificates for more than 825 days
+OTHERS: Final = 0o077  # in the mode of a file
 ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -163,24 +165,59 @@ def _authority() -> "trustme.CA":
 
 
 def _write_once(path: Path, data: bytes) -> None:
-    """Write a file that is not there yet; if another server has written it meanwhile, that one counts."""
-    part = _written(path, data, 0o600)
-    with suppress(FileExistsError):
-        os.link(part, path)
-    part.unlink()
+    """Write a key that is not there yet; if another server has written it meanwhile, that one counts."""
+    with _alone(path.parent), _written(path, data, 0o600) as part, suppress(FileExistsError):
+        if not path.exists():
+            part.rename(path)  # where there is no lock, this replaces nothing
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
     """Write a file whole: another server may read it at once."""
-    _written(path, data, mode).replace(path)
+    with _written(path, data, mode) as part:
+        part.replace(path)
 
 
-def _written(path: Path, data: bytes, mode: int) -> Path:
-    """A file beside the one that is to be written."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
-        file.write(data)
-    return part
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let other servers wait before they write there; not every volume has hard links."""
+    descriptor = _locked(folder)
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _locked(folder: Path) -> int | None:
+    try:
+        import fcntl  # not on every system
+    except ImportError:
+        return None
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextmanager
+def _written(path: Path, data: bytes, mode: int) -> Iterator[Path]:
+    """A new file beside the one that is to be written; nothing is left of it.
+
+    Raises:
+        CertificateRefused: others could read what is only for the user.
+    """
+    part = path.with_name(f".{path.name}.{token_hex(8)}")
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            if os.name == "posix" and not mode & OTHERS and os.fstat(file.fileno()).st_mode & OTHERS:
+                raise CertificateRefused(f"--tls: the volume of {path.parent} would let others read the key")
+            file.write(data)
+        yield part
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _no_password() -> str:
