@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
 from time import perf_counter
 from urllib.parse import urlsplit
 
@@ -49,7 +49,14 @@ def _half_open(server: Served, report: Report) -> None:
         _connect(server, kept, count, HALVES)
         with probing(server, report, f"{count} half-open connections"):
             _connect(server, kept, count // 5, HALVES)
-            Event().wait(1.0 if report.size.strict else 0.2)
+            _read(server, report.size.count(500, 20))
+
+
+def _read(server: Served, count: int) -> None:
+    """Somebody else's requests."""
+    with Project(server.url) as other:
+        for _ in range(count):
+            other.expect("GET", "/health/")
 
 
 def _connect(server: Served, kept: ExitStack, count: int, sent: tuple[bytes, ...]) -> list[socket.socket]:
@@ -93,7 +100,7 @@ def _expect_threads_back(server: Served, report: Report, before: int, how: str =
     while (threads := server.use().threads) > before + SPARE_THREADS:
         if perf_counter() - begun > GIVEN_BACK_SECONDS:
             break
-        Event().wait(0.1)
+        _read(server, 10)
     report.limit(f"{how}threads left", threads, before + SPARE_THREADS)
 
 
@@ -137,16 +144,17 @@ def _uploads(server: Served, report: Report, how: str = "") -> None:
     """Clients that send bodies of almost a mebibyte, all the time."""
     with (
         server.project() as project,
-        _all_the_time(project, 8) as sent,
+        _all_the_time(project, 8) as (statuses, sent),
         probing(server, report, f"{how}uploads of a mebibyte"),
     ):
-        Event().wait(5.0 if report.size.strict else 1.0)
-    report.expect("each is answered", set(sent) == {400}, sent)
+        for _ in range(report.size.count(1000, 40)):
+            assert sent.acquire(timeout=60)
+    report.expect("each is answered", set(statuses) == {400}, statuses)
 
 
 @contextmanager
-def _all_the_time(project: Project, clients: int) -> Iterator[Counter[int]]:
-    is_over = Event()
+def _all_the_time(project: Project, clients: int) -> Iterator[tuple[Counter[int], Semaphore]]:
+    is_over, sent = Event(), Semaphore(0)
     statuses: Counter[int] = Counter()
 
     def send() -> None:
@@ -154,12 +162,13 @@ def _all_the_time(project: Project, clients: int) -> Iterator[Counter[int]]:
             while not is_over.is_set():
                 headers = {"Content-Type": "application/json"}
                 statuses[own.call("POST", "/v1/orders/", data=LARGE, headers=headers).status_code] += 1
+                sent.release()
 
     sending = [Thread(target=send) for _ in range(clients)]
     for one in sending:
         one.start()
     try:
-        yield statuses
+        yield statuses, sent
     finally:
         is_over.set()
         for one in sending:

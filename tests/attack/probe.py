@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from statistics import median
-from threading import Event, Thread
+from threading import Event, Semaphore, Thread
 from time import perf_counter
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ from tests.support.driver import by
 WAIT_MS_MAX = 250
 WAIT_MS_MAX_BUSY = 5000  # beside a test run, which takes the processors for itself
 PAUSE_SECONDS = 0.01
-AT_REST_SECONDS = 0.5
+READS_AT_REST = 60
 TIMEOUT_SECONDS = 10
 
 
@@ -38,7 +38,7 @@ def probing(server: Served, report: Report, what: str = "") -> Iterator[None]:
     with server.project(name="bystander") as project:
         order = project.order(by("bank-transfer"))
     target = (server.url, project.key, str(order["id"]))
-    at_rest = measured(*target, lambda: Event().wait(AT_REST_SECONDS))
+    at_rest = measured(*target, _for_some_reads)
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.attack.probe", *target],
         stdin=subprocess.PIPE,
@@ -59,9 +59,9 @@ def probing(server: Served, report: Report, what: str = "") -> Iterator[None]:
     report.expect(f"{prefix}another project is answered", not found.failures, found.failures[:3])
 
 
-def measured(url: str, key: str, order_id: str, wait: Callable[[], object]) -> Waits:
-    """Read until ``wait`` returns."""
-    is_over, has_begun = Event(), Event()
+def measured(url: str, key: str, order_id: str, wait: Callable[[Semaphore], object]) -> Waits:
+    """Read until ``wait`` returns; it gets what is released after each read."""
+    is_over, done = Event(), Semaphore(0)
     took: list[float] = []
     failures: list[str] = []
     address = urlsplit(url).netloc
@@ -82,19 +82,24 @@ def measured(url: str, key: str, order_id: str, wait: Callable[[], object]) -> W
                     failures.append(f"{path}: {error!r}")
                     connection.close()
                 took.append((perf_counter() - begun) * 1000)
-            has_begun.set()
+                done.release()
         connection.close()
 
     reading = Thread(target=read)
     reading.start()
-    has_begun.wait()
-    wait()
+    done.acquire()
+    wait(done)
     is_over.set()
     reading.join()
     return Waits(median(took), max(took), failures)
 
 
-def _until_told() -> None:
+def _for_some_reads(done: Semaphore) -> None:
+    for _ in range(READS_AT_REST):
+        done.acquire()
+
+
+def _until_told(done: Semaphore) -> None:
     print(flush=True)
     sys.stdin.readline()
 

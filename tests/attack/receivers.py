@@ -142,12 +142,12 @@ def _attacked(server: Served, report: Report, urls: Mapping[str, str]) -> None:
     while perf_counter() - begun < GIVEN_BACK_SECONDS and (
         after.threads > before.threads + SPARE_THREADS or after.files > before.files + SPARE_FILES
     ):
-        Event().wait(0.1)
+        _pass_seconds(server, 0.1)
         after = server.use()
     report.limit("threads left", after.threads, before.threads + SPARE_THREADS)
     report.limit("files left", after.files, before.files + SPARE_FILES)
     begun, used = perf_counter(), server.use().cpu_seconds
-    Event().wait(1.0)
+    _pass_seconds(server, 1.0)
     share = (server.use().cpu_seconds - used) / (perf_counter() - begun)
     report.limit("processor used afterwards", share, CPU_SHARE_MAX)
 
@@ -157,12 +157,18 @@ def _delivered(server: Served, url: str) -> tuple[float, Any]:
     with server.project(webhook_url=url, clock="frozen") as project:
         begun = perf_counter()
         project.order(by("bank-transfer"))
-        while perf_counter() - begun < 3 * GIVEN_UP_SECONDS:
-            (webhook,) = project.expect("GET", "/control/webhooks/")["items"]
-            if webhook["attempts"]:
-                return perf_counter() - begun, webhook["attempts"][0]
-            Event().wait(0.05)
-        return perf_counter() - begun, {"response": None, "error": None}
+        project.call("GET", f"/control/wait/?idle=1&timeout={3 * GIVEN_UP_SECONDS:g}")
+        took_seconds = perf_counter() - begun
+        (webhook,) = project.expect("GET", "/control/webhooks/")["items"]
+        return took_seconds, next(iter(webhook["attempts"]), {"response": None, "error": None})
+
+
+def _pass_seconds(server: Served, seconds: float) -> None:
+    """Let the server have nothing to do but to wait for what does not come."""
+    with server.project(clock="frozen") as project:
+        order = project.order()
+        answer = project.call("GET", f"/control/wait/?webhook={order['id']}&timeout={seconds:g}")
+        assert answer.status_code == 408, answer.text
 
 
 @contextmanager

@@ -7,13 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from threading import Thread
+from typing import IO, Any, NamedTuple
 
 import requests
 
 from payment_sandbox.projects.registry import FIRST_API_KEY
-
-START_SECONDS = 30
 
 
 class Use(NamedTuple):
@@ -91,11 +90,17 @@ def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
         with errors.open("w") as written:
             process = subprocess.Popen(
                 [*program, sys.executable, "-m", "payment_sandbox", "serve", *listening, *options],
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=written,
             )
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        reading = Thread(target=_read_on, args=(process.stdout,))
+        reading.start()
         try:
-            yield _ready(process, ready)
+            assert first, "the server has ended"
+            told = json.loads(ready.read_text())
+            yield Served(told["url"], told["pid"])
         finally:
             process.terminate()
             try:
@@ -104,17 +109,12 @@ def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
                 process.kill()
                 process.wait()
                 raise
+            reading.join()
             sys.stderr.write(errors.read_text()[-5000:])
 
 
-def _ready(process: "subprocess.Popen[bytes]", ready: Path) -> Served:
-    """Wait until the server has written its file."""
-    for _ in range(START_SECONDS * 20):
-        if ready.exists():
-            told = json.loads(ready.read_text())
-            return Served(told["url"], told["pid"])
-        try:
-            raise AssertionError(f"the server has ended: {process.wait(0.05)}")
-        except subprocess.TimeoutExpired:
-            continue
-    raise AssertionError("the server does not start")
+def _read_on(printed: IO[bytes]) -> None:
+    """Read the lines of a server, or its pipe would be full."""
+    with printed:
+        for _ in printed:
+            pass

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 
@@ -53,13 +54,12 @@ class Listening:
 
 
 def settle(client: SandboxClient) -> None:
-    """Move the clock from attempt to attempt until the listener has delivered everything."""
-    for _ in range(100):
-        client.wait(idle=True, timeout_seconds=20)
+    """Move the clock from attempt to attempt until the listener, which comes back, has delivered everything."""
+    with closing(client.events()) as events:
         client.clock.advance(until="idle")
-        if not client.webhooks(state="pending"):
-            return
-        Event().wait(0.1)  # the listener comes back by itself, in real time
+        while client.webhooks(state="pending"):
+            next(event for event in events if event.kind == "webhook")
+            client.clock.advance(until="idle")
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
-from tests.containers.test_php_over_https import await_answer
 from tests.support.documentation import ROOT
 from tests.support.ports import free_port
 
@@ -99,9 +98,10 @@ def serves_and_keeps_its_state(builder: Builder, container: str) -> None:
     for _ in range(2):
         options = ["--port", str(port), "--ready-file", "/state/ready.json", "--quiet"]
         serve = ["run", "--network", "host", container, "--", "payment-sandbox", "serve", *options]
-        with subprocess.Popen(builder.command(*serve), stdout=subprocess.DEVNULL):
+        with subprocess.Popen(builder.command(*serve), stdout=subprocess.PIPE) as serving:
             try:
-                await_answer(f"http://127.0.0.1:{port}/health/")
+                assert serving.stdout is not None
+                assert serving.stdout.readline(), "it has ended"
                 with closing(SandboxClient(f"http://127.0.0.1:{port}", "sandbox-key")) as client:
                     assert [item["id"] for item in client.orders()] == orders
                     orders.insert(0, trigger(client, "paid")["order"]["id"])

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from threading import Event
 
 import pytest
 import requests
@@ -44,11 +43,10 @@ def serves_without_an_installation(python: str, single: Path, tmp_path: Path) ->
     options = ["serve", "--port", "0", "--tls", "--ready-file", str(ready), "--scenario", "second-try-works"]
     variables = environment(SHIV_ROOT=str(tmp_path / "shiv"), XDG_STATE_HOME=str(tmp_path / "state"))
     command = [python, "-I", str(single), *options]
-    with subprocess.Popen(command, env=variables, cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=variables, cwd=tmp_path, stdout=subprocess.PIPE) as process:
         try:
-            while not ready.exists():
-                assert process.poll() is None
-                Event().wait(0.05)
+            assert process.stdout is not None
+            assert process.stdout.readline(), "it has ended"
             said = json.loads(ready.read_text())
             page = requests.get(f"{said['url']}/docs/https/", verify=said["ca_file"], timeout=10)
             assert "<h1" in page.text

@@ -8,10 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Event
 
 import pytest
-import requests
 
 from payment_sandbox.client.client import SandboxClient
 from tests.browser.conftest import NAMES
@@ -27,32 +25,24 @@ Start = Callable[..., subprocess.Popen[bytes]]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts programs and ends them."""
+    """Starts programs, each of which says on its first line that it listens, and ends them."""
     with ExitStack() as started:
 
         def begin(*program: str, **environment: str) -> subprocess.Popen[bytes]:
             process = subprocess.Popen(
                 program,
                 env={**os.environ, **environment},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
             )
+            assert process.stdout is not None
+            started.callback(process.stdout.close)
             started.callback(process.wait)
             started.callback(process.kill)
+            assert process.stdout.readline(), "it has ended"
             return process
 
         yield begin
-
-
-def await_answer(url: str) -> None:
-    """Wait until somebody listens there."""
-    for _ in range(100):
-        try:
-            requests.get(url, timeout=5)
-            return
-        except requests.ConnectionError:
-            Event().wait(0.1)
-    raise AssertionError(f"nobody listens at {url}")
 
 
 def trust(ca_file: str, home: Path) -> None:
@@ -76,12 +66,9 @@ def test_a_customer_pays_in_chromium(start: Start, tmp_path: Path, is_trusted: b
     webhook_url = f"http://127.0.0.1:{port}/webhook.php"
     options = ["--port", "0", "--tls", "--ready-file", str(ready), "--webhook-url", webhook_url]
     start(*command("serve", *options), **state)
-    while not ready.exists():
-        Event().wait(0.05)
     said = json.loads(ready.read_text())
     shop = {"SANDBOX_URL": said["listening"], "SANDBOX_API_KEY": "sandbox-key", "SCHEME": "https"}
     start("php", "-S", f"127.0.0.1:{port}", "-t", str(SHOP), **shop, PHP_CLI_SERVER_WORKERS="4")
-    await_answer(f"http://127.0.0.1:{port}/")
     home = tmp_path / "home"
     home.mkdir()
     if is_trusted:

@@ -59,8 +59,6 @@ def test_its_own_server_starts(tmp_path: Path) -> None:
     with subprocess.Popen([*shlex.split(script)], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         assert "API key sandbox-key" in running.stdout.readline()
-        ready = any((tmp_path / "ready.json").exists() for _ in range(1_000_000))  # written right after
-        assert ready
         assert set(json.loads((tmp_path / "ready.json").read_text())) >= {"url", "pid", "version"}
         running.terminate()
 

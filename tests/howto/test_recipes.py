@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -103,15 +102,12 @@ def service(job: Any, port: str) -> Iterator[None]:
     known = {parameter.envvar for parameter in serve.params}
     assert given[0].keys() <= known
     options = ["serve", "--port", port, "--host", "0.0.0.0"]
-    with subprocess.Popen(
-        command(*options), env=environment(**given[0]), stdout=subprocess.DEVNULL
-    ) as process:
-        health = command("health", f"http://127.0.0.1:{port}")
-        for _ in range(50):
-            if subprocess.run(health, capture_output=True, check=False, timeout=20).returncode == 0:
-                break
-            Event().wait(0.1)
+    with subprocess.Popen(command(*options), env=environment(**given[0]), stdout=subprocess.PIPE) as process:
         try:
+            assert process.stdout is not None
+            assert process.stdout.readline(), "it has ended"
+            health = command("health", f"http://127.0.0.1:{port}")
+            subprocess.run(health, capture_output=True, check=True, timeout=20)
             yield
         finally:
             process.kill()

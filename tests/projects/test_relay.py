@@ -1,7 +1,7 @@
 """Webhooks that a listener takes: whatever goes wrong with it, they arrive."""
 
 from collections.abc import Callable, Iterator
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -56,8 +56,9 @@ def polling(forwarding: Sandbox) -> Iterator[Callable[..., Thread]]:
         thread = Thread(target=taken, args=(forwarding, listener, 30))
         thread.start()
         started.append(thread)
-        while not relay_of(forwarding)._waiting_calls:  # the request is on its way
-            Event().wait(0.01)
+        relay = relay_of(forwarding)
+        with relay._changed:
+            assert relay._changed.wait_for(lambda: relay._waiting_calls > 0, 10)
         return thread
 
     yield poll

@@ -1,5 +1,6 @@
 """What runs on the event loop, what on threads, and what a server says for an application that fails."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
@@ -126,9 +127,22 @@ def test_a_header_that_http_does_not_allow_is_in_the_log(url: str, caplog: pytes
     assert requests.get(f"{url}/", timeout=5).status_code == 200
 
 
+class Telling(logging.Handler):
+    """Tells a test that something was logged."""
+
+    def __init__(self, told: threading.Semaphore) -> None:
+        super().__init__()
+        self._told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._told.release()
+
+
 def test_a_thread_whose_job_failed_takes_the_next_one(caplog: pytest.LogCaptureFixture) -> None:
     """Whatever was raised."""
-    threads, done = Threads("worker"), threading.Event()
+    threads, done, told = Threads("worker"), threading.Event(), threading.Semaphore(0)
+    listening = Telling(told)
+    logging.getLogger().addHandler(listening)  # after the one of caplog
     for failure in (ValueError("no"), SystemExit(3)):
 
         def fail(failure: BaseException = failure) -> None:
@@ -137,9 +151,8 @@ def test_a_thread_whose_job_failed_takes_the_next_one(caplog: pytest.LogCaptureF
         assert threads.run(fail)
     assert threads.run(done.set)
     assert done.wait(5)
-    for _ in range(5000):
-        if caplog.text.count("a job of a worker thread failed") == 2:
-            break
-        threading.Event().wait(0.001)
+    assert told.acquire(timeout=5)
+    assert told.acquire(timeout=5)
+    logging.getLogger().removeHandler(listening)
     assert caplog.text.count("a job of a worker thread failed") == 2
     threads.stop()

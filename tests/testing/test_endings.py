@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,24 +21,23 @@ from tests.support.suites import passed, suite
 
 ORDER = {"currency": "EUR", "amount": 1, "transactions": [{"payment_method": "wallet-web"}]}
 INTERRUPTED = """
-import signal
+import socket
 import sys
 import threading
-from pathlib import Path
 import requests
 
-MAIN = threading.main_thread().ident
-
 def tell_once_it_waits(ports):
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # this thread is not what is tested
-    while sys._current_frames()[MAIN].f_code.co_name not in ("wait", "readinto"):
-        threading.Event().wait(0.01)
-    Path("port").write_text(ports)
+    def look(frame, event, argument):
+        if event == "c_call" and frame.f_code.co_name in ("wait", "readinto"):
+            sys.setprofile(None)
+            with socket.create_connection(("127.0.0.1", PORT)) as told:
+                told.sendall(ports.encode())
+    sys.setprofile(look)
 
 def test_that_takes_long(payment_sandbox, webhook_receiver):
     payment_sandbox.client.change_settings(webhook_url=webhook_receiver.url)
     ports = payment_sandbox.base_url.rpartition(":")[2] + " " + webhook_receiver.url.split(":")[2].split("/")[0]
-    threading.Thread(target=tell_once_it_waits, args=(ports,), daemon=True).start()
+    tell_once_it_waits(ports)
     WAIT
 """
 WAITS = {
@@ -60,7 +58,10 @@ def is_listening(port: int) -> bool:
 @pytest.mark.parametrize("wait", WAITS)
 def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
     """The run ends at once, as pytest ends when it is interrupted, and its ports are free."""
-    (tmp_path / "test_long.py").write_text(INTERRUPTED.replace("WAIT", WAITS[wait]))
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.settimeout(60)
+    port = str(listening.getsockname()[1])
+    (tmp_path / "test_long.py").write_text(INTERRUPTED.replace("WAIT", WAITS[wait]).replace("PORT", port))
     command = [
         sys.executable,
         "-m",
@@ -73,20 +74,20 @@ def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
         str(tmp_path),
     ]
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
-    with subprocess.Popen(
-        hearing(command),
-        cwd=tmp_path,
-        env=env,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as running:
-        ports: list[int] = []
-        for _ in range(600):
-            if (tmp_path / "port").exists() and (tmp_path / "port").read_text().count(" ") == 1:
-                ports = [int(port) for port in (tmp_path / "port").read_text().split()]
-                break
-            threading.Event().wait(0.05)
+    with (
+        listening,
+        subprocess.Popen(
+            hearing(command),
+            cwd=tmp_path,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as running,
+    ):
+        telling, _ = listening.accept()
+        with telling, telling.makefile() as told:
+            ports = [int(port) for port in told.read().split()]
         assert all(map(is_listening, ports))
         assert len(ports) == 2
         running.send_signal(signal.SIGINT)
@@ -115,21 +116,15 @@ def test_a_server_leaves_no_thread_and_no_port() -> None:
     events.close()
 
 
-def in_time(is_so: Callable[[], bool]) -> None:
-    """Expect that it becomes so."""
-    for _ in range(200):
-        if is_so():
-            return
-        threading.Event().wait(0.05)
-    raise AssertionError("it did not become so")
-
-
 def test_a_deleted_project_goes_without_the_collector() -> None:
     """A long-lived server freezes what it holds, so a project that holds itself would stay for ever."""
     server = PaymentSandboxServer()
     assert server.in_process is not None
     project = server.project({"webhook_url": "http://127.0.0.1:9/webhook"})
-    gone = weakref.ref(server.in_process.registry.find(project.api_key) or project)
+    is_gone = threading.Event()
+    found = server.in_process.registry.find(project.api_key)
+    gone = weakref.ref(found or project, lambda ended: is_gone.set())
+    del found
     project.client.call("POST", "/v1/orders/", ORDER)
     project.clock.advance("PT1H")
     project.client.reset()
@@ -140,7 +135,8 @@ def test_a_deleted_project_goes_without_the_collector() -> None:
     try:
         project.close()
         server.project({}).close()  # the last one may still be known by name
-        in_time(lambda: gone() is None)  # a carrier may still be on its way home
+        assert is_gone.wait(10), "a carrier may still be on its way home"
+        assert gone() is None
     finally:
         gc.enable()
         server.stop()

@@ -110,26 +110,31 @@ def test_a_handler_that_takes_too_long_fails_as_in_production(payment_sandbox: P
     assert errors(payment_sandbox) == {"no answer within 5 seconds"}
 
 
-@pytest.mark.parametrize("takes_seconds", [5.3, 0.3])
+@pytest.mark.parametrize("is_given_up", [True, False])
 def test_the_test_s_own_calls_wait_whatever_handlers_are_under_way(
-    payment_sandbox: PaymentSandbox, takes_seconds: float
+    payment_sandbox: PaymentSandbox, is_given_up: bool
 ) -> None:
     """One that was given up, and one of another thread's call."""
-    told: list[str] = []
-    takes = iter([takes_seconds, 0.2])
+    began, never, told = threading.Event(), threading.Event(), list[str]()
 
     def slow(order_id: str) -> None:
-        threading.Event().wait(next(takes))
+        if order_id == orders[0]:
+            began.set()
+            while is_given_up:
+                never.wait(0.05)  # until it is interrupted
+            payment_sandbox.wait_for(orders[1], "processing")
         told.append(order_id)
 
     payment_sandbox.deliver_to(shop_that(slow))
     orders = [place(payment_sandbox), place(payment_sandbox)]
     other = threading.Thread(target=payment_sandbox.act, args=(orders[0],), kwargs={"action": "visit"})
     other.start()
-    other.join(takes_seconds if takes_seconds > 5 else 0)
+    assert began.wait(10)
+    if is_given_up:
+        other.join(20)
     payment_sandbox.act(orders[1], action="visit")
-    assert orders[1] in told
-    other.join()
+    assert told == (orders[1:] if is_given_up else orders)
+    other.join(10)
 
 
 def test_a_handler_runs_on_the_thread_that_waits(payment_sandbox: PaymentSandbox) -> None:
@@ -195,8 +200,10 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
 @pytest.mark.parametrize("thread", ["waiting", "own"])
 def test_a_handler_that_is_too_slow_has_failed(payment_sandbox: PaymentSandbox, thread: str) -> None:
     """After five seconds of real time, whichever thread it runs on."""
-    payment_sandbox.deliver_to(shop_that(lambda order_id: threading.Event().wait(5.1)), thread=thread)
+    is_over = threading.Event()
+    payment_sandbox.deliver_to(shop_that(lambda order_id: is_over.wait(30)), thread=thread)
     payment_sandbox.act(place(payment_sandbox), action="visit")
+    is_over.set()
     assert errors(payment_sandbox) == {"no answer within 5 seconds"}
 
 

@@ -1,6 +1,6 @@
 """Every advance ends: a shop that never comes to rest gets an answer that says what is under way."""
 
-from threading import Event, Thread
+from threading import Condition, Event, Thread
 from time import perf_counter
 from typing import Any
 
@@ -47,17 +47,22 @@ def test_an_advance_ends_beside_traffic(watched: Sandbox, shop: Shop) -> None:
     """While orders are created faster than their webhooks can be sent; its own webhooks go first."""
     paid = watched.pay(watched.place(card(capture_mode="manual")))
     watched.settle()
-    is_over, goes_on = Event(), Event()
+    is_over, more, created = Event(), Condition(), list[str]()
 
     def slow(received: Received) -> int:
-        goes_on.wait(0.02)
+        with more:
+            enough = len(created) + 2
+            more.wait_for(lambda: len(created) >= enough or is_over.is_set(), 10)
         return 200
 
     shop.answer = slow
 
     def create() -> None:
         while not is_over.is_set():
-            watched.place(by("bank-transfer"))
+            order = watched.place(by("bank-transfer"))
+            with more:
+                created.append(order["id"])
+                more.notify_all()
 
     clients = [Thread(target=create) for _ in range(2)]
     for client in clients:
@@ -69,7 +74,8 @@ def test_an_advance_ends_beside_traffic(watched: Sandbox, shop: Shop) -> None:
         is_over.set()
         for client in clients:
             client.join()
-        goes_on.set()
+        with more:
+            more.notify_all()
     assert "stopped" not in answer.json()
     assert answer.json()["under_way"]
     told = [found.body["order_id"] for found in shop.received]
