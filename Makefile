@@ -6,7 +6,7 @@ WORKERS ?= auto
 PORT ?= 8080
 ARGS ?=
 
-.PHONY: help run test lowest check fmt bench profile attack rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest check fmt bench profile attack rehearse screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -33,13 +33,16 @@ help:  ## List the targets
 run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090, ARGS="--tls"
 	@exec $(BIN)/python -m payment_sandbox serve --port $(PORT) $(ARGS)
 
-test: .venv/develop.stamp  ## Run every test
+test: .venv/develop.stamp  ## Run the tests that are fast, which try every feature
 	$(BIN)/pytest -n $(WORKERS) -q
 
-lowest: .venv-lowest/develop.stamp  ## Run every test with the lowest versions of the dependencies
-	$(LOWEST)/pytest -n $(WORKERS) -q
+prove: .venv/develop.stamp  ## Run the tests that take long: containers, other languages, attacks, mistakes, builds
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q -m prove
 
-check: .venv/develop.stamp  ## Check format, lint, types and import contracts, and run every test
+lowest: .venv-lowest/develop.stamp  ## Run every test with the lowest versions of the dependencies
+	$(LOWEST)/pytest -n $(WORKERS) -q -m ""
+
+check: .venv/develop.stamp  ## Check format, lint, types and import contracts, and run the fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

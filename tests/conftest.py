@@ -17,6 +17,18 @@ from tests.support.state_files import check_file
 
 check_order(on=True)
 
+TESTS = Path(__file__).parent
+TAKE_LONG = ("attack", "containers")
+"""Folders whose tests are all marked ``prove``."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark them, before pytest chooses by marks."""
+    for item in items:
+        if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).parts[0] in TAKE_LONG:
+            item.add_marker(pytest.mark.prove)
+
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:

@@ -1,6 +1,6 @@
 """Attacks on a server of our own, on loopback: each says what it did and measured, and what is too much.
 
-``make attack`` runs them all at full size and prints a report. ``make test`` runs a short form of each.
+``make attack`` runs them all at full size and prints a report. ``make prove`` runs a short form of each.
 """
 
 from collections.abc import Callable

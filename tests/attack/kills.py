@@ -18,7 +18,7 @@ def attack(report: Report) -> None:
         report.note("kills", "see tests/storage/test_killed.py")
         return
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "tests/storage/test_killed.py"],
+        [sys.executable, "-m", "pytest", "-q", "-m", "", "tests/storage/test_killed.py"],
         env={**os.environ, "SANDBOX_KILL_RUNS": str(runs)},
         capture_output=True,
         text=True,

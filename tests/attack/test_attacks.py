@@ -1,9 +1,13 @@
 """A short form of each attack; ``make attack`` runs them at full size, and limits latencies, too."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.attack import SHORT, Report
 from tests.attack.all import ATTACKS
+from tests.support.documentation import ROOT
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -12,3 +16,12 @@ def test_an_attack_is_repelled(name: str) -> None:
     report = Report(name, SHORT, print)
     ATTACKS[name](report)
     report.end()
+
+
+def test_the_command_reports_and_succeeds() -> None:
+    """As ``make attack``, but short and with the attack that is named."""
+    command = [sys.executable, "-m", "tests.attack", "--short", "requests"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
+    assert ran.stdout.startswith("requests\n")
+    assert ran.stdout.endswith("all attacks were repelled\n")

@@ -56,6 +56,7 @@ def installed(folder: Path, wheel: Path, project: str, versions: dict[str, str])
     return folder / "bin"
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_a_project_passes_in_a_fresh_environment(environment: str, wheel: Path, tmp_path: Path) -> None:
     """As pasted, and with some on two workers, too."""

@@ -134,6 +134,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin"
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("start", ["uvx", "pipx run"])
 def test_it_runs_without_an_installation(start: str, tools: Path, wheel: Path, tmp_path: Path) -> None:
     """The line of the page, in a folder with the wheel."""
@@ -161,6 +162,7 @@ def test_it_runs_without_an_installation(start: str, tools: Path, wheel: Path, t
     assert "payment-sandbox, version " in ran.stdout, ran.stdout + ran.stderr[-3000:]
 
 
+@pytest.mark.prove
 def test_testcontainers_take_the_image_in_python(tools: Path, tmp_path: Path) -> None:
     """As far as it goes without an engine: everything but the start."""
     (block,) = (block for block in PAGE if block.file == "testcontainers.py")
@@ -172,6 +174,7 @@ def test_testcontainers_take_the_image_in_python(tools: Path, tmp_path: Path) ->
     assert "SANDBOX_CONTROL_TOKEN" in {parameter.envvar for parameter in serve.params}
 
 
+@pytest.mark.prove
 def test_testcontainers_take_the_image_in_node(tmp_path: Path) -> None:
     """The same in the other language."""
     require("node", "npm")

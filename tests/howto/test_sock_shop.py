@@ -35,6 +35,8 @@ MISTAKES = {
     "takes an authorization for nothing": ("payments.py", '("completed", "accepted")', '("accepted",)'),
 }
 
+FAST = "trusts the webhook"
+
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
@@ -49,7 +51,10 @@ def test_it_runs_where_it_is_copied_to(copied: Path) -> None:
     assert ran.returncode == 0, ran.stdout[-3000:]
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "mistake",
+    [name if name == FAST else pytest.param(name, marks=pytest.mark.prove) for name in MISTAKES],
+)
 def test_its_tests_find_every_mistake(copied: Path, mistake: str) -> None:
     """Each mistake is a change in one place, as in real shops."""
     file, right, wrong = MISTAKES[mistake]

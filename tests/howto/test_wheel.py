@@ -15,6 +15,8 @@ from payment_sandbox.web.docs.library import NAMES
 from tests.support.blocks import Block
 from tests.support.documentation import ROOT, SHOP, of, run_command
 
+pytestmark = pytest.mark.prove
+
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:

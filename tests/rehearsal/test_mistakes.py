@@ -3,12 +3,16 @@
 ``make rehearse`` looks for all of them without knowing the variation, which takes a quarter of an hour.
 """
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.rehearsal.mistakes import MISTAKES
 from tests.rehearsal.planting import planted, rehearse
+from tests.support.documentation import ROOT
 
 FOUND_BY = {
     "counts the same news twice": ("as it is", "a mail twice"),
@@ -24,7 +28,14 @@ FOUND_BY = {
 }
 
 
-@pytest.mark.parametrize("mistake", FOUND_BY)
+FAST = "counts the same news twice"
+UNTOLD = ("looks before it reads, and acts afterwards", "forgets the first try")
+"""A rehearsal has to find these without being told where to look."""
+
+
+@pytest.mark.parametrize(
+    "mistake", [name if name == FAST else pytest.param(name, marks=pytest.mark.prove) for name in FOUND_BY]
+)
 def test_a_mistake_is_found(mistake: str, tmp_path: Path) -> None:
     """The happy tests pass with it; one variation tells its effect."""
     variation, effect = FOUND_BY[mistake]
@@ -34,6 +45,21 @@ def test_a_mistake_is_found(mistake: str, tmp_path: Path) -> None:
     done = rehearse(wrong, option)
     assert done.code == 1, done.text[-3000:]
     assert any(effect in finding["sentence"] for finding in done.findings), done.text[-3000:]
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("mistake", UNTOLD)
+def test_a_rehearsal_finds_a_mistake_by_itself(mistake: str) -> None:
+    """As ``make rehearse`` looks for all of them."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.rehearsal.planting", mistake],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-2000:]
+    assert json.loads(ran.stdout)["found"]
 
 
 def test_every_mistake_can_be_planted(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ RUNS = int(os.environ.get("SANDBOX_KILL_RUNS", "3"))
 KILLS_PER_RUN = 26  # 208 in all, by default
 CLIENTS = 4
 KEY = "sandbox-key"
+pytestmark = pytest.mark.prove
 FINAL = ("completed", "cancelled", "error", "expired")
 
 
