@@ -1,0 +1,42 @@
+"""An address that is accepted can be sent to; one that is not says why."""
+
+import pytest
+import requests
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from payment_sandbox.forms.addresses import URL_LENGTH_MAX, url_problem
+
+NASTY = st.text(
+    st.sampled_from("ab0189.-_~%:/?#[]@!$&'()*+,;=<>\"{}|^`․。．①ß☃é\u00ad\u200d٣İxn"), max_size=12
+)
+HOSTS = st.one_of(NASTY, st.from_regex(r"[a-z0-9.x-]{1,12}", fullmatch=True), st.text(max_size=8))
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(HOSTS, NASTY)
+def test_what_is_accepted_can_be_sent_to(host: str, rest: str) -> None:
+    """The HTTP client takes every address that the sandbox takes."""
+    url = f"http://{host}/{rest}"
+    if url_problem(url) is None:
+        prepared = requests.Request("POST", url).prepare()
+        assert prepared.url
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        (f"http://shop.example/{'a' * URL_LENGTH_MAX}", "longer than 2048 characters"),
+        ("http://shop.example/a b", "a space"),
+        ("http://shop.example\\paid", "a backslash"),
+        ("ftp://shop.example/", "scheme"),
+        ("javascript:alert(1)", "scheme"),
+        ("http:///paid", "no host"),
+        ("http://me:secret@shop.example/", "credentials"),
+        ("http://shop.example:65536/", "Port"),
+        ("http://1.2.3.256/", "host name"),
+    ],
+)
+def test_what_is_refused_says_why(url: str, says: str) -> None:
+    """In words that a developer can act on."""
+    assert says in str(url_problem(url))

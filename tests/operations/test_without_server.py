@@ -1,0 +1,117 @@
+"""Operations on a project without a server, a courier or a clock that runs."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from payment_sandbox.kernel.periods import Period
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.advance import Limits, advance
+from payment_sandbox.operations.agenda import agenda
+from payment_sandbox.operations.clock import advance_clock, change_clock
+from payment_sandbox.operations.create_order import create_order
+from payment_sandbox.operations.refund import refund
+from payment_sandbox.operations.review import review
+from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.refusals import ClockBusy, Invalid, Refusal
+from payment_sandbox.projects.project import Project
+from tests.support.projects import made_project
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = Period.parse("PT1H").after
+
+
+@pytest.fixture
+def project() -> Project:
+    """A project without courier and pacer."""
+    return made_project(START)
+
+
+def place(project: Project, period: str = "PT30M", **more: Any) -> str:
+    """A new order by card, whose attempt expires after a period."""
+    attempt = {"payment_method": "credit-card", "expiration_period": period}
+    body = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [attempt], **more}
+    return create_order(project, body).id
+
+
+def test_ties_run_in_the_order_in_which_they_were_put_down(project: Project) -> None:
+    """Whatever was put down between them."""
+    orders = [place(project, period) for period in ("PT20M", "PT10M", "PT20M", "PT20M")]
+    done = advance(project, HOUR)
+    assert [event["order_id"] for event in done.events] == [orders[n] for n in (1, 0, 2, 3)]
+    assert [project.find_order(order_id).status for order_id in orders] == ["expired"] * 4
+
+
+def test_next_runs_all_ties_and_nothing_later(project: Project) -> None:
+    """And stays at their time."""
+    for period in ("PT10M", "PT10M", "PT20M"):
+        place(project, period)
+    done = advance(project, None, next_only=True)
+    assert (len(done.events), done.ended) == (2, START + timedelta(minutes=10))
+    assert len(agenda(project.epoch)) == 1
+
+
+def test_an_advance_stops_after_so_many_events(project: Project) -> None:
+    """At the time of the last one; the next advance goes on from there."""
+    for minutes in (10, 11, 12):
+        place(project, f"PT{minutes}M")
+    stopped = advance(project, HOUR, limits=Limits(events_max=2))
+    assert (stopped.stopped, stopped.ended) == (True, START + timedelta(minutes=11))
+    rest = advance(project, HOUR, limits=Limits(events_max=2))
+    assert (rest.stopped, len(rest.events), rest.begun) == (False, 1, stopped.ended)
+
+
+def test_as_many_events_as_are_allowed_are_not_too_many(project: Project) -> None:
+    """It stops for what is left, and nothing is."""
+    for minutes in (10, 11):
+        place(project, f"PT{minutes}M")
+    done = advance(project, HOUR, limits=Limits(events_max=2))
+    assert (done.stopped, done.ended) == (False, START + timedelta(hours=1))
+
+
+def test_an_advance_without_time_does_nothing(project: Project) -> None:
+    """And says that it was stopped, as something is due."""
+    place(project)
+    done = advance(project, HOUR, limits=Limits(timeout_seconds=0.0))
+    assert (done.stopped, done.events, done.ended) == (True, [], START)
+
+
+def test_one_advance_at_a_time(project: Project) -> None:
+    """Another one is refused, and holds nothing."""
+    with project.epoch.advance_lock, pytest.raises(ClockBusy):
+        advance(project, HOUR)
+    assert advance(project, HOUR).ended == START + timedelta(hours=1)
+
+
+def test_time_only_moves_forward(project: Project) -> None:
+    """By no call."""
+    early = START - timedelta(seconds=1)
+    with pytest.raises(Invalid):
+        advance_clock(project, {"to": early})
+    with pytest.raises(Invalid):
+        change_clock(project, now=early)
+    assert advance_clock(project, {"to": START}).ended == START
+
+
+def test_what_is_refused_changes_nothing(project: Project) -> None:
+    """A refund of an order that was never paid."""
+    order_id = place(project)
+    before = project.find_order(order_id)
+    with pytest.raises(Refusal):
+        refund(project, order_id, {"amount": 5}, None)
+    assert project.find_order(order_id) is before
+
+
+def test_a_paid_order_can_be_refunded_once_in_full(project: Project) -> None:
+    """And not by a cent more."""
+    order_id = place(project)
+    act(project, order_id, Action("customer", "pay"))
+    refund(project, order_id, {"amount": 1000}, None)
+    with pytest.raises(Refusal):
+        refund(project, order_id, {"amount": 1}, None)
+
+
+def test_a_review_of_nothing_finds_nothing(project: Project) -> None:
+    """It looks at what was asked of the sandbox."""
+    assert review(project.epoch) == []
