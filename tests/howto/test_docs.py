@@ -18,8 +18,8 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.docs.contents import MADE, PLACE, page
-from payment_sandbox.web.docs.library import NAMES, written
 from payment_sandbox.web.docs.references import changed_setting
+from payment_sandbox.web.docs.library import NAMES, written
 from tests.howto.test_projects import PAGES
 from tests.support.blocks import Block, blocks, check_shown
 from tests.support.documentation import ROOT, of, run_command, text_of

@@ -11,7 +11,7 @@ from payment_sandbox.projects.events import TOO_LONG
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import AgendaEvent, Deed, Failure, JournalEntry, StatusReached
 from payment_sandbox.projects.store import ChangeSet
-from payment_sandbox.web.docs.bounds import BOUNDS
+from payment_sandbox.web.docs.contents import BOUNDS
 from tests.support.driver import Sandbox, by, card
 from tests.support.projects import made_project
 from tests.support.shop import Shop

@@ -4,7 +4,7 @@ from flask import Flask
 from werkzeug.routing import Map, Rule
 
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.lazy_routes import LazyRoute
+from payment_sandbox.web.app import LazyRoute
 
 
 def test_addresses_are_the_same_as_without(server: Server) -> None:

@@ -14,8 +14,7 @@ from payment_sandbox.rehearsal.stage import RehearsedStage
 from payment_sandbox.rehearsal.steps import Recorder
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.pictures.sequence import sequence
-from payment_sandbox.web.pictures.svg import svg
+from payment_sandbox.web.pictures import sequence, svg
 
 SECONDS_MORE: Final = 20.0  # than the first run took, for a run in which something hangs
 OUTPUT_KEPT: Final = 4000  # characters

@@ -22,8 +22,7 @@ from payment_sandbox.testing.findings import tell
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.shops.pressing import set_pressed
 from payment_sandbox.testing.staged import Told, set_staged
-from payment_sandbox.web.pictures.sequence import sequence
-from payment_sandbox.web.pictures.svg import svg
+from payment_sandbox.web.pictures import sequence, svg
 
 BOOKS: Final = "payment_books"
 TRACES: Final = "payment_traces"

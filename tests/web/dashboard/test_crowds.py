@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from payment_sandbox.web.dashboard.crowds import LIVE
+from payment_sandbox.web.dashboard.frame import LIVE
 from payment_sandbox.web.event_stream import APART_SECONDS_MAX, EventStream
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox

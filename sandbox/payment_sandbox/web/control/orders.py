@@ -1,28 +1,43 @@
 """The calls that show orders, and what happened to them; they leave no trace."""
 
 from itertools import islice
+from typing import Final
 
 from flask import Response, request
 
+from payment_sandbox.forms import read
 from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.bank_qr import scan
+from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
 from payment_sandbox.operations.coverage.matrix import coverage
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.happenings import as_mapping
 from payment_sandbox.operations.history import history
 from payment_sandbox.operations.review import review
+from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.vault import Credential
+from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import as_plain
+from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
+from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import qr_page_url
+from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.history import newest_page
 from payment_sandbox.web.answers.later import OVERVIEW, Later
-from payment_sandbox.web.answers.overview import order_overview, order_row, row_record
-from payment_sandbox.web.answers.responses import json_answer, list_answer
-from payment_sandbox.web.auth import project
-from payment_sandbox.web.control.blueprint import control
-from payment_sandbox.web.control.forms import DeedsQuery, OrdersQuery, TimelineQuery
+from payment_sandbox.web.answers.order import ORDER
+from payment_sandbox.web.answers.overview import order_overview, order_row, row_record, scenario_record
+from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
+from payment_sandbox.web.auth import project, registry
+from payment_sandbox.web.bodies import document_body, json_body
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
+from payment_sandbox.web.control.forms import DeedsQuery, OrdersQuery, ScanForm, TimelineQuery
+from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import ActForm
 
 
 @route(
@@ -143,3 +158,154 @@ def _qr_request(owner: Project, asked: QrRequest) -> dict[str, object]:
         "merchant_order_id": asked.merchant_order_id,
         "page": qr_page_url(owner, asked),
     }
+
+
+ACT = ActForm()
+SCAN = ScanForm()
+SCENARIO_EXAMPLE: Final = {
+    "name": "second-try-works",
+    "rules": [
+        {
+            "when": {"payment_method": "credit-card", "attempt": 1},
+            "then": {"customer": "fails", "after": "PT20S"},
+        },
+        {"when": {"payment_method": "credit-card"}, "then": {"customer": "pays", "after": "PT1M"}},
+    ],
+}
+FAULTS_EXAMPLE: Final = {
+    "faults": [{"when": {"method": "POST", "path": "/v1/orders/", "nth": 2}, "then": {"status": 503}}],
+    "webhooks": [{"when": {"attempt": 1}, "then": {"answer": 503}}],
+}
+
+
+@route(control, "GET", "/scenario/", answers=ScenarioForm)
+def get_scenario() -> Response:
+    """Get the active scenario."""
+    return json_answer(project().epoch.state.scenario.document)
+
+
+@route(
+    control,
+    "PUT",
+    "/scenario/",
+    reads=ScenarioForm,
+    answers=ScenarioForm,
+    errors=BODY_ERRORS,
+    example=SCENARIO_EXAMPLE,
+    slow=True,
+)
+def put_scenario() -> Response:
+    """Activate a scenario, by name or from the body (CTL-19)."""
+    choose_scenario(project(), document_body(), registry().catalogue)
+    return json_answer(project().epoch.state.scenario.document)
+
+
+@route(control, "DELETE", "/scenario/", answers=ScenarioForm)
+def delete_scenario() -> Response:
+    """Go back to the default scenario."""
+    project().activate(default_scenario())
+    return json_answer(project().epoch.state.scenario.document)
+
+
+@route(control, "GET", "/scenarios/", answers=Later("ScenariosShape"))
+def get_scenarios() -> Response:
+    """List the scenarios that can be chosen by name (CTL-18)."""
+    known = registry().catalogue.scenarios.values()
+    return list_answer([{"name": found.name, "description": found.description} for found in known])
+
+
+@route(
+    control,
+    "GET",
+    "/scenarios/<name>/",
+    answers=Later("ScenarioDetailShape", OVERVIEW),
+    errors=(401, 404),
+)
+def get_one_scenario(name: str) -> Response:
+    """Get a scenario with its rules, and how often each was used if it is the active one."""
+    return json_answer(scenario_record(project(), _find_scenario(name)))
+
+
+@route(control, "GET", "/scenarios/schema/", answers=Later("JsonSchemaShape"), slow=True)
+def get_scenario_schema() -> Response:
+    """Get the JSON Schema of scenario files, for editors."""
+    return json_answer(file_schema())
+
+
+def _find_scenario(name: str) -> Scenario:
+    active = project().epoch.state.scenario
+    if name == active.name:
+        return active
+    if name == default_scenario().name:
+        return default_scenario()
+    known = registry().catalogue.scenarios
+    if name not in known:
+        raise Unknown(f"there is no scenario {name!r}", list(known))
+    return known[name]
+
+
+@route(control, "GET", "/faults/", answers=FaultsForm)
+def get_faults() -> Response:
+    """Get the faults set in addition to the scenario's."""
+    return json_answer(project().epoch.state.faults.document)
+
+
+@route(
+    control,
+    "PUT",
+    "/faults/",
+    reads=FaultsForm,
+    answers=FaultsForm,
+    errors=BODY_ERRORS,
+    example=FAULTS_EXAMPLE,
+)
+def put_faults() -> Response:
+    """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
+    project().put_faults(json_body())
+    return json_answer(project().epoch.state.faults.document)
+
+
+@route(control, "DELETE", "/faults/", answers=FaultsForm)
+def delete_faults() -> Response:
+    """Remove all faults except the scenario's."""
+    project().put_faults({})
+    return json_answer(project().epoch.state.faults.document)
+
+
+@route(
+    control,
+    "POST",
+    "/orders/<order_id>/act/",
+    reads=ActForm,
+    answers=ORDER.shape,
+    errors=(*BODY_ERRORS, 404, 409),
+    example={"actor": "customer", "action": "pay", "card": "frictionless"},
+)
+def post_act(order_id: str) -> Response:
+    """Act on an order as the customer, the bank or another actor (CTL-20)."""
+    data = read(ACT, json_body())
+    catch_up_first(project())
+    hold_webhooks()
+    reason = project().masking.text(data.pop("reason", "")) or None
+    action = Action(amount_cents=data.pop("amount", None), reason=reason, **data)
+    return order_answer(project(), act(project(), order_id, action))
+
+
+@route(
+    control,
+    "POST",
+    "/bankqr/<qr_id>/scan/",
+    reads=ScanForm,
+    answers=ORDER.shape,
+    status=201,
+    needs_body=False,
+    errors=(*BODY_ERRORS, 404, 409),
+    example={"issuer_id": "SBXANL2A"},
+)
+def post_scan(qr_id: str) -> Response:
+    """Scan a QR code as a payer."""
+    data = read(SCAN, json_body(empty_is={}))
+    catch_up_first(project())
+    hold_webhooks()
+    order = scan(project(), qr_id, data.get("amount"), data.get("issuer_id"))
+    return order_answer(project(), order, 201)

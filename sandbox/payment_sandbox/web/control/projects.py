@@ -5,19 +5,31 @@ from typing import Any
 
 from flask import Blueprint, Response, request
 
+from payment_sandbox.forms import read
+from payment_sandbox.operations import clock as clocks
+from payment_sandbox.operations.advance import Limits
+from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import NewProjectForm
+from payment_sandbox.projects.settings import NewProjectForm, SettingsForm
+from payment_sandbox.storage import snapshot
 from payment_sandbox.version import __version__
-from payment_sandbox.web.answers.control import project_record
+from payment_sandbox.web.answers.control import (
+    advance_record,
+    clock_record,
+    project_record,
+    stopped_record,
+)
 from payment_sandbox.web.answers.later import Later
-from payment_sandbox.web.answers.responses import json_answer, list_answer
-from payment_sandbox.web.auth import registry
-from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
+from payment_sandbox.web.auth import project, registry
+from payment_sandbox.web.bodies import STATE_BYTES_MAX, json_body
 from payment_sandbox.web.carried import application
-from payment_sandbox.web.control.strict import refuse_unknown
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown
+from payment_sandbox.web.control.forms import ClockForm, StateForm
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.shared_forms import AdvanceForm
 
 health = Blueprint("health", __name__)
 projects = Blueprint("projects", __name__, url_prefix="/control")
@@ -70,3 +82,109 @@ def post_project() -> Response:
 def get_projects() -> Response:
     """List the projects, without their API keys."""
     return list_answer([project_record(found) for found in registry().all()])
+
+
+@route(control, "GET", "/project/", answers=Later("ProjectShape"))
+def get_project() -> Response:
+    """Get the project."""
+    return json_answer(project_record(project()))
+
+
+@route(
+    control,
+    "PATCH",
+    "/project/",
+    reads=SettingsForm,
+    answers=Later("ProjectShape"),
+    errors=BODY_ERRORS,
+    example={"mode": "live"},
+)
+def patch_project() -> Response:
+    """Change some settings (CTL-01, CTL-07)."""
+    project().change_settings(json_body())
+    return json_answer(project_record(project()))
+
+
+@route(control, "DELETE", "/project/", answers=Later("DeletedShape"))
+def delete_project() -> Response:
+    """Delete the project; its API key stops working."""
+    registry().delete(project())
+    return json_answer({"deleted": project().project_id})
+
+
+@route(control, "POST", "/reset/", answers=Later("ProjectShape"))
+def post_reset() -> Response:
+    """Reset the project to its initial state (CTL-09)."""
+    project().reset()
+    return json_answer(project_record(project()))
+
+
+@route(control, "GET", "/state/", answers=Later("SnapshotShape"), slow=True)
+def get_state() -> Response:
+    """Take a snapshot of the whole project (CTL-10)."""
+    return streamed_answer(snapshot.snapshot_parts(project()))
+
+
+@route(
+    control,
+    "PUT",
+    "/state/",
+    reads=StateForm,
+    answers=Later("ProjectShape"),
+    errors=(*BODY_ERRORS, 409),
+    slow=True,
+)
+def put_state() -> Response:
+    """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
+    snapshot.restore(project(), json_body(bytes_max=STATE_BYTES_MAX))
+    return json_answer(project_record(project()))
+
+
+CLOCK = ClockForm()
+ADVANCE = AdvanceForm()
+
+
+@route(control, "GET", "/clock/", answers=Later("ClockShape"))
+def get_clock() -> Response:
+    """Get the clock."""
+    return json_answer(clock_record(project()))
+
+
+@route(
+    control,
+    "PATCH",
+    "/clock/",
+    reads=ClockForm,
+    answers=Later("MovedClockShape"),
+    errors=(*BODY_ERRORS, 409),
+    example={"mode": "running", "rate": 3600},
+    waits=True,
+)
+def patch_clock() -> Response:
+    """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
+    done = clocks.change_clock(project(), **read(CLOCK, json_body()))
+    return json_answer({**clock_record(project()), **stopped_record(done)})
+
+
+@route(
+    control,
+    "POST",
+    "/clock/advance/",
+    reads=AdvanceForm,
+    answers=Later("AdvanceShape"),
+    errors=(*BODY_ERRORS, 409),
+    example={"by": "PT30M"},
+    waits=True,
+)
+def post_advance() -> Response:
+    """Advance the clock, event by event (CTL-13)."""
+    aim = read(ADVANCE, json_body())
+    asked = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
+    limits = Limits(**{name: limit for name, limit in asked.items() if limit is not None})
+    return json_answer(advance_record(clocks.advance_clock(project(), aim, limits)))
+
+
+@route(control, "GET", "/agenda/", answers=Later("AgendaShape"), slow=True)
+def get_agenda() -> Response:
+    """List the scheduled events, and those that failed (CTL-17)."""
+    return list_answer(agenda(project().epoch))

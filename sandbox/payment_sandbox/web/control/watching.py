@@ -1,18 +1,24 @@
 """The long-running calls: waiting for conditions, and streaming events."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from flask import Blueprint, Response, request
 
+from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
+from payment_sandbox.forms.fields import Number
+from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
+from payment_sandbox.projects.relay import Offer
 from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import project, select_project
+from payment_sandbox.web.bodies import json_body
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, refuse_unknown
 from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
-from payment_sandbox.web.control.strict import refuse_unknown
 from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
 from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.routes import route
@@ -83,3 +89,108 @@ def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
     if "idle" in query:
         found.append(waiting.idle())
     return found
+
+
+LISTEN_SECONDS_DEFAULT: Final = 20.0
+LISTEN_SECONDS_MAX: Final = 60
+TEXT_KEPT_MAX: Final = 500
+
+
+class NextForm(Form):
+    """How long to wait for webhooks."""
+
+    timeout = Number(about="How long to wait for a webhook, in real seconds; 20 by default, 60 at most.")
+    listener = Text(about="A name that only this listener has; a newer listener replaces it.")
+    forward_to = WebUrl(about="Where it takes webhooks; becomes the setting of that name.")
+
+
+class AnswerForm(Form):
+    """What the shop answered to an attempt, or why there is no answer."""
+
+    id = Text(required=True, about="The id of the attempt.")
+    status = Whole(low=100, high=599, allow_none=True, about="The status of the shop's response, if any.")
+    body = Text(about="The first 4 KiB of the shop's response.")
+    error = Text(allow_none=True, about="Why there was no response.")
+    warning = Text(allow_none=True, about="What is unusual about the response.")
+    duration_ms = Number(about="How long the shop took.")
+
+
+NEXT: Final = NextForm()
+ANSWER: Final = AnswerForm()
+
+
+@route(
+    watching,
+    "POST",
+    "/listener/next/",
+    reads=NextForm,
+    answers=Later("OffersShape"),
+    needs_body=False,
+    errors=BODY_ERRORS,
+    example={"timeout": 1, "listener": "my laptop", "forward_to": "http://localhost:3000/webhook"},
+    waits=True,
+)
+def post_next() -> Response:
+    """Wait for the next webhooks to deliver, as the command listen does.
+
+    A later call ends this one: what was taken before and not answered comes again.
+    """
+    found, asked = project(), read(NEXT, json_body(empty_is={}))
+    timeout_seconds = min(max(asked.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
+    catch_up(found)
+    left = found.relay.arrive(asked.get("listener", ""))
+    if left is None:
+        return json_answer({"items": [], "replaced": True})
+    forward_to = asked.get("forward_to")
+    if forward_to is not None and forward_to != found.settings.forward_to:
+        found.change_settings({"forward_to": forward_to})
+    found.put_back(left)
+    offers = found.relay.take(timeout_seconds, lambda: found.events.is_ended)
+    return json_answer({"items": [_record(offer) for offer in offers], "replaced": False})
+
+
+@route(
+    watching,
+    "POST",
+    "/listener/answers/",
+    reads=AnswerForm,
+    answers=Later("RecordedShape"),
+    errors=BODY_ERRORS,
+    example={"id": "...", "status": 204, "duration_ms": 12.5},
+    waits=True,
+)
+def post_answer() -> Response:
+    """Report the shop's answer to an attempt; it counts as the shop's, retries included.
+
+    If it was not recorded, the same webhook comes again; a listener then repeats the answer that it has.
+    """
+    data: dict[str, Any] = read(ANSWER, json_body())
+    reply = Reply(
+        data.get("duration_ms", 0.0),
+        data.get("status"),
+        data.get("body", "").encode()[:BODY_KEPT_BYTES].decode(errors="ignore"),
+        _error(data),
+        (data.get("warning") or "")[:TEXT_KEPT_MAX] or None,
+    )
+    return json_answer({"recorded": project().relay.answer(data["id"], reply)})
+
+
+def _error(data: dict[str, Any]) -> str | None:
+    """Why there is no response, if there is none."""
+    if data.get("status") is not None:
+        return None
+    return (data.get("error") or "")[:TEXT_KEPT_MAX] or "the listener gave no reason"
+
+
+def _record(offer: Offer) -> dict[str, Any]:
+    return {
+        "id": str(offer.label),
+        "webhook": f"{offer.label.webhook}/{offer.label.copy}",
+        "number": offer.label.number,
+        "by_hand": offer.label.by_hand > 0,
+        "at": timestamp(offer.at),
+        "order_id": offer.order_id,
+        "url": offer.request.url,
+        "headers": offer.request.headers,
+        "body": offer.request.body.decode(),
+    }

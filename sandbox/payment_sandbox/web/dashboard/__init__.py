@@ -1,1 +1,6 @@
-"""The dashboard: what happens in a project, live in a browser, and buttons for what could happen next."""
+"""The dashboard: all that happened in a project, and what to do about it."""
+
+from payment_sandbox.web.dashboard import clock, copies, entrance, exports, faults, orders, records, settings
+from payment_sandbox.web.dashboard.frame import dashboard
+
+__all__ = ["clock", "copies", "dashboard", "entrance", "exports", "faults", "orders", "records", "settings"]

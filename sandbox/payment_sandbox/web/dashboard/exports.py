@@ -15,9 +15,7 @@ from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.dashboard.frame import VIEW, dashboard, enter
 from payment_sandbox.web.dashboard.orders import ORDER, due_of
-from payment_sandbox.web.pictures.mermaid import mermaid
-from payment_sandbox.web.pictures.sequence import Sequence, sequence
-from payment_sandbox.web.pictures.svg import svg
+from payment_sandbox.web.pictures import Sequence, mermaid, sequence, svg
 from payment_sandbox.web.routes import route
 
 TEXT: Final = {**VIEW, "media_type": "text/plain"}

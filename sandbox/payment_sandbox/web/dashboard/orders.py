@@ -31,8 +31,7 @@ from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url
-from payment_sandbox.web.pictures.sequence import ROWS_MAX, Due, sequence
-from payment_sandbox.web.pictures.svg import svg
+from payment_sandbox.web.pictures import ROWS_MAX, Due, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 

@@ -1,1 +1,5 @@
-"""The documentation that the sandbox serves: Markdown in ``pages/`` and generated references."""
+"""The documentation, which the sandbox serves itself."""
+
+from payment_sandbox.web.docs.views import docs, show_nothing
+
+__all__ = ["docs", "show_nothing"]

@@ -2,12 +2,76 @@
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from typing import Final, NamedTuple
 
-from payment_sandbox.web.docs import ledger, references, routes
-from payment_sandbox.web.docs.bounds import bounds
+from payment_sandbox.fidelity import ledger
+from payment_sandbox.orders.webhooks import ATTEMPTS_KEPT_MAX, BODY_KEPT_BYTES
+from payment_sandbox.projects.edit import SCAN_FORMS_MAX
+from payment_sandbox.projects.events import EVENTS_KEPT_MAX, VALUE_LENGTH_MAX
+from payment_sandbox.projects.journal import ENTRIES_MAX
+from payment_sandbox.projects.records import BODY_KEPT_BYTES as JOURNAL_BODY_BYTES
+from payment_sandbox.projects.records import HEADER_KEPT_MAX, PATH_KEPT_MAX
+from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
+from payment_sandbox.web.answers.responses import ANSWERS_KEPT_MAX
+from payment_sandbox.web.docs import references
 from payment_sandbox.web.docs.library import title, written
-from payment_sandbox.web.docs.python_reference import python_reference
+from payment_sandbox.web.docs.tables import table
+
+
+class Bound(NamedTuple):
+    """What is kept, how much of it, and what happens beyond that."""
+
+    what: str
+    most: int
+    unit: str
+    beyond: str
+
+
+OLDEST_DROPPED: Final = "the oldest is dropped and counted"
+OLDEST_GONE: Final = "the oldest is dropped"
+WEBHOOKS_MAX: Final = DELIVERIES_KEPT_MAX + DELIVERIES_DROPPED_AT_ONCE
+CUT: Final = "the rest is cut off"
+BOUNDS: Final = (
+    Bound("Requests in the journal", ENTRIES_MAX, "per project", OLDEST_DROPPED),
+    Bound("A body in the journal", JOURNAL_BODY_BYTES, "bytes", CUT),
+    Bound("A path, query or order id in the journal", PATH_KEPT_MAX, "characters", CUT),
+    Bound("Decisions of scenarios", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Bound("A header in the journal", HEADER_KEPT_MAX, "characters", CUT),
+    Bound("Deeds of customers and banks", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Bound("Scheduled events that happened", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Bound("Statuses that were reached", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Bound("Scheduled events that failed", ENTRIES_MAX, "per project", OLDEST_GONE),
+    Bound("Webhooks", WEBHOOKS_MAX, "per project", "finished ones are dropped first, and counted"),
+    Bound("Attempts of a webhook", ATTEMPTS_KEPT_MAX, "per webhook", "the first ten and the newest stay"),
+    Bound("A receiver's answer", BODY_KEPT_BYTES, "bytes", CUT),
+    Bound("Events for watchers", EVENTS_KEPT_MAX, "per project", OLDEST_GONE),
+    Bound("A value in an event", VALUE_LENGTH_MAX, "characters", "it is left out"),
+    Bound("Answers that are kept as bytes", ANSWERS_KEPT_MAX, "per project", OLDEST_GONE),
+    Bound("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_GONE),
+)
+
+
+def bounds() -> str:
+    """The table as Markdown."""
+    rows = [(bound.what, f"{bound.most:,} {bound.unit}", bound.beyond) for bound in BOUNDS]
+    return table(("What", "At most", "Beyond that"), rows)
+
+
+def rules_table() -> str:
+    """Every rule, with the number of tests that prove it."""
+    shown = []
+    for section, found in groupby(ledger.rules(), key=lambda rule: rule.section):
+        rows = ((f"`{rule.id}`", rule.source, rule.text, len(rule.tests)) for rule in found)
+        shown.append(f"### {section}\n\n" + table(("Rule", "Source", "Text", "Tests"), rows))
+    return "\n\n".join(shown)
+
+
+def assumptions_table() -> str:
+    """Every assumption, with its reason."""
+    rows = ((item.id, item.source, item.text, item.reason) for item in ledger.assumptions())
+    return table(("No.", "Source", "Assumption", "Why"), rows)
+
 
 WRITTEN_FOR: Final = "http://127.0.0.1:8080"
 SHELL: Final = """
@@ -30,12 +94,12 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "refusals": references.refusals,
     "errors": references.errors,
     "bounds": bounds,
-    "assumptions": ledger.assumptions,
-    "rules": ledger.rules,
-    "merchant-api": routes.merchant_api,
-    "control-api": routes.control_api,
-    "pages": routes.pages,
-    "python": python_reference,
+    "assumptions": assumptions_table,
+    "rules": rules_table,
+    "merchant-api": references.merchant_api,
+    "control-api": references.control_api,
+    "pages": references.pages,
+    "python": references.python_reference,
 }
 PLACE: Final = re.compile(r"^\{\{ ([a-z-]+) \}\}$", re.MULTILINE)
 

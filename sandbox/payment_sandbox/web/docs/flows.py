@@ -19,8 +19,7 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.examples import LINES, START, MakeApp, Shop
-from payment_sandbox.web.pictures.sequence import sequence
-from payment_sandbox.web.pictures.svg import svg
+from payment_sandbox.web.pictures import sequence, svg
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.delivery_queue import QueuedDelivery

@@ -1,8 +1,12 @@
-"""The parts of the documentation that are generated from the code."""
+"""The reference pages, read from the code: calls, fields, scenarios, settings, the Python interface."""
 
+import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
-from inspect import getdoc
+from functools import cache
+from importlib.resources import files
+from inspect import cleandoc, getdoc
 from typing import Any, Final
 
 from payment_sandbox.forms.schemas import json_schema
@@ -15,6 +19,7 @@ from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import load_file, ready_folder, scenario_files
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
+from payment_sandbox.web.openapi import described
 
 PARTS: Final = {
     "The document": None,
@@ -176,3 +181,226 @@ def errors() -> str:
     ]
     rows.append(("`Refused`", "any other", BY_A_FAULT))
     return table(("Type", "Status", "When"), rows)
+
+
+LONG: Final = 1500  # characters
+WRONG_KEY: Final = "401"
+ONLY_SELF: Final = ("200", "201", "303")
+
+
+def merchant_api() -> str:
+    """The calls of the merchant API."""
+    return _calls("merchant API")
+
+
+def control_api() -> str:
+    """The calls of the control API, the server and the documentation."""
+    return _calls("control API", "server", "documentation")
+
+
+def pages() -> str:
+    """The payment pages."""
+    return _calls("pages")
+
+
+def _calls(*tags: str) -> str:
+    whole = json.loads(described())
+    named = whole["components"]["schemas"]
+    shown = [
+        _call(method, path, operation, named)
+        for path, operations in whole["paths"].items()
+        for method, operation in operations.items()
+        if operation["tags"][0] in tags
+    ]
+    return "\n\n".join(shown)
+
+
+def _call(method: str, path: str, operation: Mapping[str, Any], named: Mapping[str, Any]) -> str:
+    lines = [f"### {method.upper()} {path}", operation["summary"]]
+    parameters = [p["name"] for p in operation["parameters"] if p["in"] != "path"]
+    if parameters:
+        lines.append(f"Parameters: {code(parameters)}.")
+    lines += _request(operation.get("requestBody"), named)
+    lines.append(f"Responses: {', '.join(_answers(operation['responses']))}.")
+    lines += _examples(operation["responses"])
+    return "\n\n".join(lines)
+
+
+def _examples(responses: Mapping[str, Any]) -> Iterator[str]:
+    """An answer and refusals, as they really were; the refusal of a wrong key is the same everywhere."""
+    for status, response in sorted(responses.items()):
+        content = response.get("content", {}).get("application/json", {})
+        if "example" not in content or status == WRONG_KEY:
+            continue
+        yield f"**{status}**{_sent(content)}:"
+        text = json.dumps(content["example"], indent=2 if status < "400" else None)
+        # colours of a long example would make the page slow
+        yield f"```{'json' if len(text) < LONG else 'text'}\n{text}\n```"
+
+
+def _sent(content: Mapping[str, Any]) -> str:
+    """What led to an answer, if it is worth saying."""
+    sent = content.get("x-request")
+    if sent is None:
+        return ""
+    return f" for {sent}" if isinstance(sent, str) else f" for `{json.dumps(sent)}`"
+
+
+def _request(body: Mapping[str, Any] | None, named: Mapping[str, Any]) -> Iterator[str]:
+    if body is None:
+        return
+    content = body["content"]["application/json"]
+    form = content["schema"]["$ref"].rpartition("/")[2]
+    yield fields(named[form], named)
+    if content.get("example"):
+        yield f"An example:\n\n```json\n{json.dumps(content['example'], indent=2)}\n```"
+
+
+def _answers(responses: Mapping[str, Any]) -> Iterator[str]:
+    for status, answer in sorted(responses.items()):
+        yield (
+            status
+            if status in ONLY_SELF
+            else f"{status} ({answer['description'][0].lower()}{answer['description'][1:]})"
+        )
+
+
+CLASSES: Final = (  # in reading order: the module, the class
+    ("testing/project.py", "PaymentSandbox"),
+    ("testing/shop.py", "ShopInProcess"),
+    ("testing/shops/browser.py", "Browser"),
+    ("client/clock.py", "SandboxClock"),
+    ("client/clock.py", "Advance"),
+    ("testing/aio.py", "AsyncPaymentSandbox"),
+    ("testing/aio.py", "AsyncClock"),
+    ("client/receiver.py", "WebhookReceiver"),
+    ("client/receiver.py", "ReceivedWebhook"),
+    ("testing/unittesting.py", "PaymentSandboxMixin"),
+    ("testing/servers.py", "PaymentSandboxServer"),
+    ("client/client.py", "SandboxClient"),
+    ("client/calling.py", "Calls"),
+    ("client/errors.py", "SandboxError"),
+    ("client/errors.py", "Violation"),
+    ("client/review.py", "Review"),
+    ("operations/review/evidence.py", "Finding"),
+)
+PROPERTIES: Final = ("property", "cached_property")
+LITERAL: Final = re.compile(r"``(.+?)``", re.DOTALL)
+NAME: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
+RAISES: Final = "Raises:"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def python_reference() -> str:
+    """The classes as Markdown."""
+    return "\n\n".join(_class(_parsed(file, name), _constants(file)) for file, name in CLASSES)
+
+
+@cache
+def _module(file: str) -> ast.Module:
+    return ast.parse(files("payment_sandbox").joinpath(*file.split("/")).read_text(encoding="utf-8"))
+
+
+def _constants(file: str) -> dict[str, str]:
+    """The values of a module's constants, which defaults name."""
+    return {
+        node.target.id: ast.unparse(node.value)
+        for node in _module(file).body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
+    }
+
+
+def _parsed(file: str, name: str) -> ast.ClassDef:
+    return next(node for node in _module(file).body if isinstance(node, ast.ClassDef) and node.name == name)
+
+
+def _class(found: ast.ClassDef, constants: Mapping[str, str]) -> str:
+    parts = [f"### {found.name}", _prose(ast.get_docstring(found))]
+    methods = [node for node in found.body if isinstance(node, Function)]
+    fields = list(_attributes(found.body))
+    for method in methods:
+        if method.name == "__init__":
+            fields += _attributes(method.body)
+            text = ast.get_docstring(method)  # of a class that users create
+            parts += [f"`{_signature(method, found.name, constants)}`", _prose(text)] if text else []
+    parts.append("\n".join(f"- `{name}`{f': {_prose(text)}' if text else ''}" for name, text in fields))
+    parts += [_method(method, constants) for method in methods if not method.name.startswith("_")]
+    return "\n\n".join(filter(None, parts))
+
+
+def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    """The public attributes, with the text that follows them; of ``self``, those that have a text."""
+    for statement, after in zip(body, [*body[1:], ast.Pass()], strict=True):
+        text, target = _text(after), _target(statement)
+        if isinstance(statement, ast.AnnAssign) and isinstance(target, ast.Name):
+            yield f".{target.id}: {_kind(statement.annotation)}", text
+        elif text and isinstance(target, ast.Attribute):
+            yield f".{target.attr}", text
+
+
+def _target(statement: ast.stmt) -> ast.expr | None:
+    """What a statement assigns to, if it is public."""
+    if isinstance(statement, ast.AnnAssign):
+        target: ast.expr = statement.target
+    elif isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+    else:
+        return None
+    name = target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)
+    return None if name.startswith("_") else target
+
+
+def _kind(annotation: ast.expr) -> str:
+    kind = ast.unparse(annotation)
+    return kind.removeprefix("ClassVar[").removesuffix("]") if kind.startswith("ClassVar[") else kind
+
+
+def _text(statement: ast.stmt) -> str:
+    """The text that a statement is, if it is one."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+        return cleandoc(str(statement.value.value))
+    return ""
+
+
+def _method(method: Function, constants: Mapping[str, str]) -> str:
+    decorators = {ast.unparse(each) for each in method.decorator_list}
+    name = (
+        f".{method.name}"
+        if decorators & set(PROPERTIES)
+        else _signature(method, f".{method.name}", constants)
+    )
+    prefix = "await " if isinstance(method, ast.AsyncFunctionDef) else ""
+    return f"#### `{prefix}{name}`\n\n{_prose(ast.get_docstring(method))}"
+
+
+def _signature(method: Function, name: str, constants: Mapping[str, str]) -> str:
+    """A call with its parameters and their types, on one line."""
+    given = method.args
+    given = ast.arguments(
+        posonlyargs=[arg for arg in given.posonlyargs if arg.arg != "self"],
+        args=[arg for arg in given.args if arg.arg != "self"],
+        vararg=given.vararg,
+        kwonlyargs=given.kwonlyargs,
+        kw_defaults=given.kw_defaults,
+        kwarg=given.kwarg,
+        defaults=given.defaults,
+    )
+    returned = (
+        ast.unparse(method.returns).strip("'\"").removeprefix("answers.")
+        if method.returns is not None
+        else "None"
+    )
+    shown = NAME.sub(lambda found: constants.get(found[0], found[0]), f"{name}({ast.unparse(given)})")
+    shown = shown.replace("'", '"')
+    return shown if returned == "None" else f"{shown} -> {returned.replace('answers.', '')}"
+
+
+def _prose(text: str | None) -> str:
+    """A docstring as Markdown; what it raises becomes a list."""
+    body, raises, errors = LITERAL.sub(r"`\1`", text or "").partition(RAISES)
+    if not raises:
+        return body.strip()
+    listed = cleandoc(errors.strip("\n")).replace("\n    ", " ")
+    items = [re.sub(r"^(\w+):", r"- raises `\1`:", line) for line in listed.splitlines() if line]
+    return f"{body.strip()}\n\n" + "\n".join(items)

@@ -1,11 +1,13 @@
 """What happens around every merchant API request: authentication, webhooks, headers, journal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from threading import Event
 from typing import Any, Final
 
-from flask import Response
+from flask import Blueprint, Response, json, request
 
 from payment_sandbox.projects.causes import set_cause
+from payment_sandbox.projects.own_errors import own_error
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.records import (
     BODY_KEPT_BYTES,
@@ -18,14 +20,109 @@ from payment_sandbox.projects.stage import AS_IT_IS
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.carried import SENT_HEADERS, Exchange, exchange
-from payment_sandbox.web.errors import RequestRefused, refused_answer, tell_refused
+from payment_sandbox.web.carried import CUT_OFF, SENT_HEADERS, SILENCE, Exchange, exchange
+from payment_sandbox.web.errors import RATE_LIMITED, RequestRefused, refused_answer, tell_refused
 from payment_sandbox.web.guard import refuse_foreign_host
 from payment_sandbox.web.merchant.explained import explain
-from payment_sandbox.web.merchant.faults import strike_after, strike_before
 from payment_sandbox.web.merchant.reading import name_ignored, note_query
-from payment_sandbox.web.merchant.rewording import reword
 from payment_sandbox.web.placing import begin_waiting, catch_up_first, may_wait
+
+AFTER: Final = "after"
+SILENCE_SECONDS: Final = 3.0
+
+
+def strike_before(project: Project) -> Response | None:
+    """Find this request's fault, and apply it if it comes before processing."""
+    fault = _struck(project) or exchange().staged
+    if not fault or "early" in fault:
+        return None
+    begin_waiting()
+    exchange().fault = dict(fault)
+    if "latency" in fault:
+        _pass_real_time(fault["latency"])
+    if "rate_limit" in fault:
+        raise RequestRefused(
+            RATE_LIMITED, f"over the rate limit of {fault['rate_limit']}", {"Retry-After": "1"}
+        )
+    return None if fault.get("phase") == AFTER else _strike(fault)
+
+
+def _struck(project: Project) -> Mapping[str, Any]:
+    """The fault that is configured for this request, which is counted."""
+    state = project.epoch.state
+    if not may_wait() or (not state.faults.faults and not state.scenario_faults.faults):
+        return {}
+    with project.edit() as edit:
+        own, faults = edit.state.faults.strike(request.method, request.path, edit.now)
+        scenario, scenario_faults = edit.state.scenario_faults.strike(request.method, request.path, edit.now)
+        edit.state = edit.state._replace(faults=faults, scenario_faults=scenario_faults)
+    return own or scenario
+
+
+def strike_after(response: Response) -> Response:
+    """Apply a fault that comes after processing: the response is lost or cut short."""
+    fault = exchange().fault
+    if fault.get("truncate"):
+        return _truncated(response)
+    if fault.get("phase") == AFTER:
+        return _strike(fault, response.status_code) or response
+    return response
+
+
+def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | None:
+    """The response instead; ``status`` is that of the lost response."""
+    if "status" in fault:
+        return refused_answer(RequestRefused(fault["status"], "a configured fault"))
+    silence = request.environ.get(SILENCE) if "silence" in fault else None
+    if "silence" in fault and silence is None:
+        _pass_real_time(SILENCE_SECONDS)
+    if "hang" in fault:
+        _pass_real_time(fault["hang"])
+    if fault.keys() & {"hang", "reset", "silence"}:
+        exchange().is_cut, exchange().cut_status = True, status
+        return Response(_cut_off(silence or request.environ[CUT_OFF]))
+    return None
+
+
+def _pass_real_time(seconds: float) -> None:
+    Event().wait(seconds)  # the only real-time wait; the fault requires it
+
+
+def _cut_off(cut_off: Callable[[], None]) -> Iterator[bytes]:
+    cut_off()
+    yield b""
+
+
+def _truncated(response: Response) -> Response:
+    """Announce the full length, but send only half of the body."""
+    body = response.get_data()
+    cut_off = request.environ[CUT_OFF]
+
+    def half() -> Iterator[bytes]:
+        yield body[: len(body) // 2]
+        cut_off()
+
+    short = Response(half(), status=response.status_code, headers=response.headers)
+    short.headers["Content-Length"] = str(len(body))
+    return short
+
+
+def reword(response: Response, project: Project | None, rules: Sequence[str]) -> None:
+    """Replace the status, type and sentence of a refusal by those that are set for its type or its rules."""
+    errors = project.settings.errors if project is not None else {}
+    if not errors or response.is_streamed:
+        return
+    body = response.get_json(silent=True)
+    if not isinstance(body, dict) or "error" not in body:
+        return
+    error = body["error"]
+    found = own_error(errors, error["type"], rules)
+    if not found:
+        return
+    error.update(found)
+    response.status_code = error["status"]
+    response.set_data(f"{json.dumps(body)}\n")
+
 
 REFUSED: Final = 400
 PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
@@ -148,3 +245,11 @@ def _request_body(here: Exchange) -> bytes:
     if "HTTP_CONTENT_ENCODING" in request.environ:  # refused, and nobody could see what is in it
         return b""
     return request.get_data()[:BODY_STORED_BYTES]
+
+
+BODY_ERRORS: Final = (400, 401, 413, 415)
+TAKING: Final = (400, 401, 404, 409, 412, 413, 415)
+
+api = Blueprint("api", __name__, url_prefix="/v1")
+api.before_request(begin)
+api.after_request(finish)

@@ -12,8 +12,7 @@ from payment_sandbox.operations.possible import possible_now
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import exchange
-from payment_sandbox.web.errors import masking
-from payment_sandbox.web.merchant.faults import RATE_LIMITED
+from payment_sandbox.web.errors import RATE_LIMITED, masking
 from payment_sandbox.web.routes import current_facts
 
 EXPLAIN: Final = "Sandbox-Explain"

@@ -1,1 +1,6 @@
-"""The payment pages; their URLs contain the project id because payers have no API key."""
+"""The payment pages that customers see."""
+
+from payment_sandbox.web.pages import bank_qr, views
+from payment_sandbox.web.pages.blueprint import pages
+
+__all__ = ["bank_qr", "pages", "views"]

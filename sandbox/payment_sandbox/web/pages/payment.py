@@ -2,24 +2,185 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, NamedTuple
 
 from flask import Response, request
 
+from payment_sandbox.kernel.luhn import is_luhn
+from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common.banking import ISSUERS
+from payment_sandbox.methods.common.base import CANCEL, FAIL, PAY
 from payment_sandbox.operations.act import act_on_attempt
-from payment_sandbox.orders.actions import CUSTOMER, Action
-from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, CRYPTOGRAM_3DS, FRICTIONLESS, PAN_ONLY
+from payment_sandbox.operations.foresee import status_after
+from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
+from payment_sandbox.orders.cards import (
+    AUTHORIZATION_METHODS,
+    CARDS,
+    CONFIGURABLE,
+    CRYPTOGRAM_3DS,
+    FRICTIONLESS,
+    PAN_ONLY,
+    Card,
+)
 from payment_sandbox.orders.refusals import ActionNotPossible
-from payment_sandbox.orders.statuses import TransactionStatus
+from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.pages.buttons import BUTTONS, PAY
-from payment_sandbox.web.pages.cardform import OFFERED, read_card
-from payment_sandbox.web.pages.outcomes import panel
 from payment_sandbox.web.pages.payer_page import PayerPage, record_visit, show
+
+BY_NUMBER: Final = {card.number: card for card in CARDS.values()}
+NUMBER: Final = Pattern(r"[0-9]{12,19}")
+EXPIRY: Final = Pattern(r"([0-9]{1,2}) ?/? ?(?:20)?([0-9]{2})")
+CVC: Final = Pattern(r"[0-9]{3}")
+CENTURY: Final = 2000
+OFFERED: Final = tuple(
+    CARDS[name]
+    for name in (FRICTIONLESS, "challenge", "challenge-configurable", "declined", "insufficient-funds")
+)
+
+
+class CardForm(NamedTuple):
+    """The card that pays, or the keys of the error phrases, by field."""
+
+    card: Card | None
+    errors: dict[str, str]
+
+
+def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False) -> CardForm:
+    """Read the form; if nothing was typed, nor should be, the selected test card pays."""
+    typed = {field: _typed(form, field) for field in ("number", "expiry", "cvc", "holder")}
+    number = typed["number"].replace(" ", "").replace("-", "")
+    if not any(typed.values()) and not is_typed:
+        picked = CARDS.get(form.get("card", FRICTIONLESS))
+        return CardForm(picked, {} if picked is not None else {"number": "error_number"})
+    found = {
+        "number": _number_error(number),
+        "expiry": _expiry_error(typed["expiry"], now),
+        "cvc": None if CVC.fullmatch(typed["cvc"]) else "error_cvc",
+        "holder": None if typed["holder"] else "error_holder",
+    }
+    errors = {field: error for field, error in found.items() if error is not None}
+    return CardForm(None if errors else BY_NUMBER[number], errors)
+
+
+def _typed(form: Mapping[str, str], field: str) -> str:
+    """A field with single blanks, as its pattern expects."""
+    return " ".join(form.get(field, "").split())
+
+
+def _number_error(number: str) -> str | None:
+    if not NUMBER.fullmatch(number) or not is_luhn(number):
+        return "error_number"
+    return None if number in BY_NUMBER else "error_real_card"
+
+
+def _expiry_error(expiry: str, now: datetime) -> str | None:
+    found = EXPIRY.fullmatch(expiry)
+    if found is None or not 1 <= int(found[1]) <= 12:
+        return "error_expiry"
+    return "error_expired" if (CENTURY + int(found[2]), int(found[1])) < (now.year, now.month) else None
+
+
+PAY_BUTTON: Final = "pay"
+UNAVAILABLE: Final = "unavailable"
+BUTTONS: Final[Mapping[str, Action]] = {
+    PAY_BUTTON: Action(CUSTOMER, "pay"),
+    "fail": Action(CUSTOMER, "fail"),
+    "cancel": Action(CUSTOMER, "cancel"),
+    "credit": Action(BANK, "credit"),
+    "approve": Action(SCREENING, "approve"),
+    "decline": Action(SCREENING, "decline"),
+    "error": Action(SCREENING, "error"),
+}
+
+
+def secured(name: str | None, card: Card | None, authorization: str | None) -> Action | None:
+    """The action of a button of the 3-D Secure step; None if there is no such button."""
+    how: dict[str, Any] = {"card": card.name if card is not None else None, "authorization": authorization}
+    if name == UNAVAILABLE and card is not None and card.flow == CONFIGURABLE:
+        return Action(CUSTOMER, "fail", reason="3-D Secure: unavailable", **how)
+    if name in (PAY_BUTTON, "fail", "cancel"):
+        return Action(CUSTOMER, str(name), **how)
+    return None
+
+
+def to_be_secured(page: PayerPage, values: Mapping[str, str]) -> tuple[Card | None, str | None] | None:
+    """The card, or the wallet's authorization, that needs a 3-D Secure step; None if none is needed."""
+    assert page.attempt is not None, "the URL names one"
+    able = BY_NAME[page.attempt.method].capabilities
+    card = CARDS.get(values.get("card", ""))
+    if able.page == "card":
+        return (card, None) if card is not None and card.asks else None
+    knows_how = "authorization" in able.outcomes[0]
+    return (None, PAN_ONLY) if knows_how and values.get("authorization") == PAN_ONLY else None
+
+
+REASONS: Final = ("Do not honour", "Insufficient funds", "Suspected fraud", "Expired card")
+EXPIRE: Final = "expire"
+OTHERS: Final = ("credit", "approve", "decline", "error")
+
+
+class Outcome(NamedTuple):
+    """A button of the panel: its value, the key of its label, and the order's status afterwards."""
+
+    name: str
+    label: str
+    status: str
+
+
+class Panel(NamedTuple):
+    """The whole panel; ``expires_at`` is where the clock moves if the payment is to expire."""
+
+    outcomes: tuple[Outcome, ...]
+    reasons: tuple[str, ...]
+    expires_at: datetime | None
+
+
+def panel(page: PayerPage) -> Panel | None:
+    """The ends that are possible now; None if there are none."""
+    found = [_outcome(page, name, label) for name, label in _labels(page)]
+    outcomes = [outcome for outcome in found if outcome is not None]
+    expires_at = expiry(page)
+    if expires_at is not None:
+        outcomes.append(Outcome(EXPIRE, "outcome_expire", OrderStatus.EXPIRED.value))
+    if not outcomes:
+        return None
+    can_fail = any(outcome.name == "fail" for outcome in outcomes)
+    return Panel(tuple(outcomes), REASONS if can_fail else (), expires_at)
+
+
+def expiry(page: PayerPage) -> datetime | None:
+    """When the order expires if nothing else happens; None if it does not."""
+    order, attempt = page.order, page.attempt
+    if not order.is_open:
+        return None
+    if order.is_hosted:
+        return order.expires_at
+    return attempt.expires_at if attempt is not None and attempt.is_open else None
+
+
+def _labels(page: PayerPage) -> list[tuple[str, str]]:
+    """The buttons, in order, with the keys of their labels."""
+    if page.attempt is None:
+        return []
+    authorizes = page.attempt.capture_mode is not None
+    ends = [
+        ("pay", PAY, "outcome_authorize" if authorizes else "outcome_pay"),
+        ("fail", FAIL, "outcome_fail"),
+        ("cancel", CANCEL, "outcome_cancel"),
+        *((name, BUTTONS[name].name, f"sandbox_{name}") for name in OTHERS),
+    ]
+    return [(name, label) for name, action, label in ends if action in page.actions]
+
+
+def _outcome(page: PayerPage, name: str, label: str) -> Outcome | None:
+    assert page.attempt is not None, "only an attempt has outcomes"
+    status = status_after(page.project, page.order.id, page.attempt.id, BUTTONS[name])
+    return Outcome(name, label, status) if status is not None else None
+
 
 VISIT: Final = Action(CUSTOMER, "visit")
 BAD_REQUEST: Final = 400

@@ -1,14 +1,20 @@
 """The routes of the payment pages: an order's page, an attempt's page and steps, and the result."""
 
 from contextlib import suppress
+from typing import Final, NamedTuple
 
 from flask import Response, request
 
+from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods.common.banking import ISSUERS, Issuer
 from payment_sandbox.operations.act import act as act_on_order
+from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.clock import change_clock
 from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, OrderNotCancellable, Unknown
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.records import VIA_PAGE
 from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.after import hold_webhooks
@@ -16,10 +22,8 @@ from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.answers.shapes import StateVersionShape
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.pages import payment
+from payment_sandbox.web.pages.bank_qr import qr_svg
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
-from payment_sandbox.web.pages.buttons import BUTTONS, PAY, secured, to_be_secured
-from payment_sandbox.web.pages.choosing import bank_choice, choices, is_repeated
-from payment_sandbox.web.pages.outcomes import EXPIRE, REASONS, expiry, panel
 from payment_sandbox.web.pages.payer_page import (
     PayerPage,
     arrive,
@@ -28,10 +32,93 @@ from payment_sandbox.web.pages.payer_page import (
     return_to_shop,
     show,
 )
-from payment_sandbox.web.pages.qr_image import qr_svg
-from payment_sandbox.web.pages.results import ending, icon, reason
+from payment_sandbox.web.pages.payment import (
+    BUTTONS,
+    EXPIRE,
+    PAY_BUTTON,
+    REASONS,
+    expiry,
+    panel,
+    secured,
+    to_be_secured,
+)
 from payment_sandbox.web.placing import begin_waiting
 from payment_sandbox.web.routes import route
+
+
+class Choice(NamedTuple):
+    """A payment method: the merchant's name for it, its label, and its banks, if any."""
+
+    name: str
+    label: str
+    hint: str
+    icon: str
+    issuers: tuple[Issuer, ...]
+
+
+def choices(page: PayerPage) -> list[Choice]:
+    """The methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
+    settings = page.project.settings
+    found = []
+    for name in offered(settings, page.order):
+        able = BY_NAME[settings.method(name) or ""].capabilities
+        speaks = page.language
+        hint = speaks.of(able.hint) if able.hint is not None else ""
+        issuers = ISSUERS if able.has_issuers else ()
+        found.append(Choice(name, speaks.of(able.labels), hint, able.icon, issuers))
+    return found
+
+
+def bank_choice(page: PayerPage, name: str) -> Choice | None:
+    """The method whose bank has to be chosen next; None if it has no banks, or is not offered."""
+    return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
+
+
+def is_repeated(page: PayerPage, chosen: str) -> bool:
+    """Whether a form was sent twice: it is older than the newest attempt, which chose the same method."""
+    newest = page.order.last_transaction
+    known = request.form.get("attempts", "")
+    is_older = known.isdecimal() and int(known) < len(page.order.transactions)
+    return newest is not None and is_older and newest.payment_method == chosen
+
+
+ENDINGS: Final = {
+    OrderStatus.COMPLETED: "paid",
+    OrderStatus.ACCEPTED: "authorized",
+    OrderStatus.CANCELLED: "cancelled",
+    OrderStatus.EXPIRED: "expired",
+    OrderStatus.ERROR: "failed",
+}
+ICONS: Final = {"paid": "paid", "authorized": "paid", "invoice": "paid", "refunded": "paid", "open": "open"}
+INVOICE: Final = "invoice"  # the kind of page
+
+
+def ending(page: PayerPage) -> str:
+    """The prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
+    order = page.order
+    found = ENDINGS.get(OrderStatus(order.status), "open")
+    if found not in ("paid", "authorized"):
+        return found
+    if order.refunds and refundable_cents(order) <= 0:
+        return "refunded"
+    newest = order.last_transaction
+    if newest is not None and BY_NAME[newest.method].capabilities.page == INVOICE:
+        return "invoice"
+    return "authorized" if newest is not None and newest.is_capturable else found
+
+
+def icon(how: str) -> str:
+    """The icon of an outcome."""
+    return ICONS.get(how, "failed")
+
+
+def reason(page: PayerPage) -> str | None:
+    """Why the order was not paid, as far as anybody said."""
+    newest = page.order.last_transaction
+    if newest is not None and newest.reason is not None:
+        return newest.reason
+    return page.order.reason
+
 
 ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
 
@@ -131,7 +218,7 @@ def post_payment(project_id: str, order_id: str, transaction_id: str) -> Respons
         return _ended(page, name)
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
         return _stale(page)
-    done = payment.paid(page) if name == PAY else _with_reason(BUTTONS[name])
+    done = payment.paid(page) if name == PAY_BUTTON else _with_reason(BUTTONS[name])
     return done if isinstance(done, Response) else _acted(page, done)
 
 

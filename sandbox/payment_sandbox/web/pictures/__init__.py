@@ -1,1 +1,0 @@
-"""Sequence pictures: who told whom what, as SVG and as Mermaid text."""
