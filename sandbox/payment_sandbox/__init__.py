@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from payment_sandbox.client.errors import SandboxError
     from payment_sandbox.client.receiver import WebhookReceiver
     from payment_sandbox.rehearsal.books import BookEntry
-    from payment_sandbox.testing.jobs import PaymentJobWarning
-    from payment_sandbox.testing.project import PaymentSandbox
+    from payment_sandbox.testing.project import PaymentJobWarning, PaymentSandbox
     from payment_sandbox.testing.reviews import PaymentReviewWarning
     from payment_sandbox.testing.servers import PaymentSandboxServer
     from payment_sandbox.testing.unittesting import PaymentSandboxMixin
@@ -31,7 +30,7 @@ __all__ = [
 
 _HOME_OF: Final = {
     "BookEntry": "payment_sandbox.rehearsal.books",
-    "PaymentJobWarning": "payment_sandbox.testing.jobs",
+    "PaymentJobWarning": "payment_sandbox.testing.project",
     "PaymentReviewWarning": "payment_sandbox.testing.reviews",
     "PaymentSandbox": "payment_sandbox.testing.project",
     "PaymentSandboxMixin": "payment_sandbox.testing.unittesting",

@@ -15,7 +15,7 @@ from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.webhooks import Told, WebhookRequest
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.format import StateRefused
+from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.web.carried import CUT_OFF
 from tests.attack import Report
 from tests.attack.changes import differences, mutated

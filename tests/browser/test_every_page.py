@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from payment_sandbox.orders.customers import LOCALES
+from payment_sandbox.orders.order import LOCALES
 from tests.support.browser import NewContext, address, by_id, placed, violations
 from tests.support.driver import Sandbox
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.client import client as module
-from payment_sandbox.client.client import SandboxClient, SandboxError
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from tests.support.driver import LINES, START, Sandbox, by, card

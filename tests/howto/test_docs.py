@@ -11,15 +11,15 @@ from ruamel.yaml import YAML
 
 from payment_sandbox.forms.schemas import json_schema
 from payment_sandbox.methods import NAMES as METHODS
-from payment_sandbox.projects.declared import read_all
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
 from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.starting import read_all
 from payment_sandbox.web.docs.contents import MADE, PLACE, page
-from payment_sandbox.web.docs.references import changed_setting
 from payment_sandbox.web.docs.library import NAMES, written
+from payment_sandbox.web.docs.references import changed_setting
 from tests.howto.test_projects import PAGES
 from tests.support.blocks import Block, blocks, check_shown
 from tests.support.documentation import ROOT, of, run_command, text_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payment_sandbox.kernel.periods import LAST_MOMENT, Period, PeriodError
+from payment_sandbox.kernel.times import LAST_MOMENT, Period, PeriodError
 
 MOMENTS = st.datetimes(min_value=datetime(2000, 1, 1), max_value=datetime(2100, 1, 1), timezones=st.just(UTC))
 

@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from payment_sandbox.operations.advance import TIMEOUT_SECONDS
-from payment_sandbox.projects.delivery_queue import FURTHER_MAX
+from payment_sandbox.projects.outbox import FURTHER_MAX
 from tests.support.driver import Sandbox, by, card, violations
 from tests.support.shop import Received, Shop
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.review import Finding, review
+from payment_sandbox.client.history import Finding, review
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.payer import Payer, payment_page
 from tests.support.shop import Received, Shop

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.client.review import Finding
+from payment_sandbox.client.history import Finding
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.driver import LINES
 from tests.support.in_process import ORDER, place, shop_that

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import Limits, advance
 from payment_sandbox.operations.agenda import agenda

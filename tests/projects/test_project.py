@@ -12,9 +12,8 @@ from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.statuses import Trigger
-from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.outbox import Outbox
+from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project
 from tests.support.projects import made_project, made_registry
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from payment_sandbox.rehearsal.books import Problem
 from payment_sandbox.rehearsal.exploring import Explorer, Ran, Variation, name_of
 from payment_sandbox.rehearsal.judging import Judged
-from payment_sandbox.rehearsal.steps import Step
+from payment_sandbox.rehearsal.ways import Step
 from tests.rehearsal.test_rehearsing import LOCKED, rehearsed
 from tests.support.suites import suite
 

@@ -9,8 +9,8 @@ from threading import Thread
 import pytest
 
 from payment_sandbox.orders.webhooks import Undelivered, WebhookRequest
+from payment_sandbox.serving.posting import ANSWER_BYTES_MAX, over_the_wire
 from payment_sandbox.serving.sessions import Trust
-from payment_sandbox.serving.wire import ANSWER_BYTES_MAX, over_the_wire
 from tests.serving.test_tls import certificate_files
 
 PIECE = 1 << 14

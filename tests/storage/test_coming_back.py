@@ -16,8 +16,7 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
-from payment_sandbox.storage.sqlite import StateFile
-from payment_sandbox.storage.sqlite_file import read_copy
+from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.driver import Sandbox, card, details
 from tests.support.projects import stored_registry
 from tests.support.shop import Shop

@@ -8,7 +8,7 @@ import pytest
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.storage.format import NotStored
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import card
 from tests.support.projects import stored_registry

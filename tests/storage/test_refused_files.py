@@ -11,7 +11,7 @@ import pytest
 
 from payment_sandbox.serving.binding import PortTaken
 from payment_sandbox.serving.server import Server
-from payment_sandbox.storage.format import StateRefused
+from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card
 from tests.support.state_files import with_server

@@ -15,8 +15,7 @@ from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.storage.resuming import resumed_registry
-from payment_sandbox.storage.sqlite import StateFile
+from payment_sandbox.storage.sqlite import StateFile, resumed_registry
 
 
 def made_project(at: datetime, services: Services | None = None, **settings: Any) -> Project:

@@ -15,9 +15,8 @@ from starlette.routing import Route
 from werkzeug.test import run_wsgi_app
 
 from payment_sandbox.testing.environments import environment
-from payment_sandbox.testing.shops.bridge import AsgiBridge
-from payment_sandbox.testing.shops.pressing import TOGETHER, set_pressed
-from payment_sandbox.testing.shops.watching import unwatch, watch
+from payment_sandbox.testing.shops.browser import AsgiBridge
+from payment_sandbox.testing.shops.watching import TOGETHER, set_pressed, unwatch, watch
 
 BODY = b"socks=2" * 20_000
 

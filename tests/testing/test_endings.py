@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from payment_sandbox.client.client import SandboxClient, SandboxError
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.commands import hearing

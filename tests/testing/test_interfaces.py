@@ -12,8 +12,7 @@ from starlette.applications import Starlette
 
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.shops.asgi import AsgiShop
-from payment_sandbox.testing.shops.interfaces import shop_of
-from payment_sandbox.testing.shops.wsgi import WsgiShop
+from payment_sandbox.testing.shops.receiving import WsgiShop, shop_of
 
 
 def wsgi(environ: Any, start_response: Any) -> list[bytes]:

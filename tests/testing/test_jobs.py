@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.periods import LAST_MOMENT, Period
+from payment_sandbox.kernel.times import LAST_MOMENT, Period
 from payment_sandbox.projects.jobs import Job, Jobs
-from payment_sandbox.testing.jobs import PaymentJobWarning
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project import PaymentJobWarning, PaymentSandbox
 from tests.support.in_process import on_a_loop, place, shop_that
 
 

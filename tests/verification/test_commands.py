@@ -12,8 +12,7 @@ import requests
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
-from payment_sandbox.verification.comparing import compare
-from payment_sandbox.verification.telling import as_data, lines
+from payment_sandbox.verification.comparing import as_data, compare, lines
 from payment_sandbox.verification.verifying import model, service_at
 from tests.verification.recording import recorded
 

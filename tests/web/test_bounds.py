@@ -8,8 +8,8 @@ import pytest
 
 from payment_sandbox.orders.webhooks import Attempt, Delivery, Reply, WebhookRequest
 from payment_sandbox.projects.events import TOO_LONG
+from payment_sandbox.projects.journal import AgendaEvent, Deed, Failure, JournalEntry, StatusReached
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import AgendaEvent, Deed, Failure, JournalEntry, StatusReached
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.web.docs.contents import BOUNDS
 from tests.support.driver import Sandbox, by, card

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 import requests
 
-from payment_sandbox.cli.logs import MaskedFormatter
+from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.records import BODY_KEPT_BYTES, HEADER_KEPT_MAX, PATH_KEPT_MAX
+from payment_sandbox.projects.journal import BODY_KEPT_BYTES, HEADER_KEPT_MAX, PATH_KEPT_MAX
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox, by, card
 from tests.support.payer import HTML

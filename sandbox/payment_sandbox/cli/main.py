@@ -7,10 +7,9 @@ from typing import Final, NoReturn
 
 import click
 
-from payment_sandbox.cli.failing import fail
-from payment_sandbox.cli.groups import Group
+from payment_sandbox.cli.options import Group, fail
 from payment_sandbox.cli.rehearse import rehearse
-from payment_sandbox.cli.remote.commands import COMMANDS
+from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
 from payment_sandbox.cli.verify import import_journal, verify
 from payment_sandbox.orders.refusals import Invalid

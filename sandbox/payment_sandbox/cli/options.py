@@ -1,14 +1,25 @@
-"""Checks the options of ``serve`` that no type of option checks."""
+"""What all commands share: options, groups, errors and printing."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+import os
+import select
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import click
 
-from payment_sandbox.cli.failing import fail
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.orders.refusals import Invalid
+
+
+def fail(*sentences: str) -> NoReturn:
+    """Print what is wrong, and exit."""
+    for sentence in sentences:
+        print(f"payment-sandbox: {sentence}", file=sys.stderr)
+    sys.exit(2)
+
 
 EXAMPLES: Final = ("https://shop.example/paid", "http://localhost:3000/webhook")
 PORT_DEFAULT: Final = 8080
@@ -82,3 +93,60 @@ def is_server_url(url: str) -> bool:
         return False
     is_plain = not parts.query and not parts.fragment
     return parts.scheme in ("http", "https") and bool(parts.hostname) and is_plain
+
+
+def scenario_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Return the ready-made scenarios."""
+    from payment_sandbox.scenarios.catalogue import ready_folder, scenario_files
+
+    return [path.stem for path in scenario_files(ready_folder()) if path.stem.startswith(begun)]
+
+
+class Group(click.Group):
+    """A group of commands. Its own options, such as those of ``clock``, work without a command, too."""
+
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say which one was perhaps meant."""
+        try:
+            return super().resolve_command(context, arguments)
+        except click.UsageError as error:
+            from payment_sandbox.forms.base import did_you_mean, nearest_word  # here, so that --help is fast
+
+            known = self.list_commands(context)
+            nearest = nearest_word(arguments[0], known)
+            way_on = did_you_mean(nearest) or f"; there are: {', '.join(known)}"
+            raise click.UsageError(f"there is no command {arguments[0]!r}{way_on}", context) from error
+
+
+STANDARD_OUTPUT: Final = 1
+
+Write = Callable[[bytes], int]
+"""Writes the beginning of some bytes; returns how many."""
+
+
+def to_standard_output(data: bytes) -> int:
+    """Write without a buffer, which would still be full when the program ends."""
+    try:
+        return os.write(STANDARD_OUTPUT, data)
+    except BlockingIOError:  # somebody made it so that nothing waits
+        select.select([], [STANDARD_OUTPUT], [], 1.0)
+        return 0
+
+
+def put(text: str, write: Write = to_standard_output) -> None:
+    """Write a text whole.
+
+    Raises:
+        OSError: nobody reads it any more.
+    """
+    data = text.encode(errors="replace")
+    while data:
+        data = data[write(data) :]
+
+
+def put_once(text: str) -> None:
+    """Print a text that nobody has to read."""
+    with suppress(OSError):
+        put(text)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from payment_sandbox.cli.failing import fail
+from payment_sandbox.cli.options import fail
 
 Asked = TypeVar("Asked")
 
@@ -31,9 +31,9 @@ def rehearse(
     The suite finds a server of its own at SANDBOX_URL, with the key in SANDBOX_API_KEY, and may create
     projects. Its exit code is the verdict. It runs as it is first, and must pass.
     """
-    from payment_sandbox.rehearsal.asked import check_report, seconds_of
     from payment_sandbox.rehearsal.exploring import parse_variation
     from payment_sandbox.rehearsal.report import lines_of, summary, told, write
+    from payment_sandbox.rehearsal.stage import check_report, seconds_of
     from payment_sandbox.rehearsal.suites import Suite, SuiteFails
 
     seconds = _checked("--budget", seconds_of, budget)

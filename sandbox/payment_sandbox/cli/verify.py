@@ -10,10 +10,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from payment_sandbox.cli.failing import fail
-from payment_sandbox.cli.options import LOOPBACK, Port, Seconds, is_server_url
+from payment_sandbox.cli.options import LOOPBACK, Port, Seconds, fail, is_server_url
 from payment_sandbox.cli.remote.calling import trust_authority
-from payment_sandbox.kernel.printing import printable
+from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
     from payment_sandbox.client.receiver import WebhookReceiver
@@ -114,7 +113,7 @@ def import_journal(file: Path, differences: Path | None, methods: dict[str, str]
     if an answer differs.
     """
     from payment_sandbox.verification.comparing import compare_recorded
-    from payment_sandbox.verification.har import HarRefused, read_har
+    from payment_sandbox.verification.recorded import HarRefused, read_har
 
     try:
         recorded = read_har(file, methods)
@@ -127,8 +126,7 @@ def import_journal(file: Path, differences: Path | None, methods: dict[str, str]
 
 def _told(compared: "Compared", file: Path | None, *, as_json: bool, made_orders: bool) -> NoReturn:
     """Print what was found, write the settings, and exit."""
-    from payment_sandbox.verification.comparing import written
-    from payment_sandbox.verification.telling import as_data
+    from payment_sandbox.verification.comparing import as_data, written
 
     if file is not None:
         _write(file, written(compared, file.name))
@@ -140,7 +138,7 @@ def _told(compared: "Compared", file: Path | None, *, as_json: bool, made_orders
 
 
 def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> str:
-    from payment_sandbox.verification.telling import counts, left_behind, lines
+    from payment_sandbox.verification.comparing import counts, left_behind, lines
 
     told = [*lines(compared.theirs.told, compared.ours.told), "", counts(compared.theirs)]
     told += [left_behind(compared.theirs)] if made_orders else []
@@ -175,7 +173,7 @@ def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[
     """The service at an address, with who pays there and where its webhooks arrive."""
     import requests
 
-    from payment_sandbox.verification.pacing import UNLIMITED, Pace, pause
+    from payment_sandbox.verification.service import UNLIMITED, Pace, pause
     from payment_sandbox.verification.verifying import service_at
 
     if "://" not in url:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.serving.troubles import trouble
+from payment_sandbox.serving.sessions import trouble
 
 FOREIGN: Final = "Unknown"
 

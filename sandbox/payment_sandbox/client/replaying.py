@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.operations.happenings import EVIDENCE_FORMAT
+from payment_sandbox.operations.history import EVIDENCE_FORMAT
 from payment_sandbox.projects.default_scenario import DEFAULT
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")

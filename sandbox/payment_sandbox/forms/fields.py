@@ -9,7 +9,7 @@ from marshmallow import ValidationError, fields, validate
 from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.base import Problem, did_you_mean, nearest_word, of_entry
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.kernel.periods import Period, PeriodError
+from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 

@@ -4,8 +4,7 @@ import re
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
-from payment_sandbox.kernel.luhn import is_luhn
-from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.kernel.patterns import Pattern, is_luhn
 
 MASK: Final = "***"
 NUMBER_MASK: Final = "0"  # valid wherever a number is

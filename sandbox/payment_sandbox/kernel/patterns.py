@@ -35,3 +35,19 @@ NOT_TEXT: Final = Pattern("[\ud800-\udfff\x00]")
 
 UUID: Final = Pattern("([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 """An identifier of the service; its first part is enough for people to tell two apart."""
+
+
+def printable(text: str) -> str:
+    """The text with escapes for what would break the line or control a terminal."""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text
+    )
+
+
+def is_luhn(number: str) -> bool:
+    """Whether the check digit of a card number is correct."""
+    digits = [int(digit) for digit in reversed(number)]
+    doubled = (sum(divmod(digit * 2, 10)) for digit in digits[1::2])
+    return (sum(digits[0::2]) + sum(doubled)) % 10 == 0

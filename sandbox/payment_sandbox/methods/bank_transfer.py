@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods.common.banking import CREDITOR, ISSUERS, dutch_iban, payer
 from payment_sandbox.methods.common.base import (
     AT_ONCE,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods.common.base import (
     PAGE_KEYS,
     PROCESSOR_KEYS,
@@ -25,11 +25,10 @@ from payment_sandbox.methods.common.base import (
 )
 from payment_sandbox.methods.common.page import CUSTOMER_MESSAGE, PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import PROCESSOR, Action
-from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS
+from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS, ONE_CLICK, RECURRING, Credential
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.orders.vault import ONE_CLICK, RECURRING, Credential
 
 SETTLES_AFTER: Final = "PT1M"
 FIRST: Final = "first"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods.common.base import (
     APPROVE,
     AT_ONCE,

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.due import meaning_of
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch

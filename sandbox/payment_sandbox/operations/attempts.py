@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import SCANNED_BY, behaviour_of
 from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.operations.attempts import begin_attempt, why_unavailable
@@ -14,8 +14,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.journal import SCAN, VIA_CONTROL
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import SCAN, VIA_CONTROL
 
 SIZE_PIXELS_DEFAULT: Final = 200
 HANDED_ON: Final = ("description", "merchant_order_id", "return_url", "webhook_url")

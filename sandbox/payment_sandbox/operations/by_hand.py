@@ -10,10 +10,9 @@ from payment_sandbox.operations.refund import refund
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.causes import current_cause, set_cause
+from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, Deed, current_cause, set_cause
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.recorder import deed_event
-from payment_sandbox.projects.records import MERCHANT, VIA_CONTROL, Deed
 
 ACTIONS: Final = ("capture", "void", "refund", "cancel")
 

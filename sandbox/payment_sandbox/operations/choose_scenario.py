@@ -1,14 +1,27 @@
 """Choosing the scenario of a project."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from payment_sandbox.forms import Form
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.documents import Document
+from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.loader import load_scenario
-from payment_sandbox.scenarios.schema import scenario_schema
+
+
+def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, Any]:
+    """The schema; ``methods`` are for completion, ``settings`` is the form of the project settings."""
+    from payment_sandbox.forms.schemas import json_schema  # imported here for a faster startup
+
+    schema = json_schema(ScenarioForm, {"settings": settings})
+    name = schema["$defs"]["When"]["properties"]["payment_method"]
+    # Aliases are allowed too, so editors may suggest the names but must not insist on them.
+    name["items"] = {"anyOf": [{"enum": list(methods)}, {"type": "string"}]}
+    return schema
 
 
 def choose_scenario(project: Project, document: Document, catalogue: Catalogue) -> None:

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from payment_sandbox.kernel.moments import timestamp
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.operations.advance import Advance, Aim, Limits, advance, run_due
 from payment_sandbox.operations.agenda import needs_tidying
 from payment_sandbox.orders.refusals import Invalid, Violation

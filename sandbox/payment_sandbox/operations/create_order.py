@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.attempts import begin_attempt
 from payment_sandbox.operations.checks import check_order
 from payment_sandbox.orders.commands import ExpirePage

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.moments import timestamp
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery
+from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import (
     ANSWERED_BY_SCENARIO,
     DROPPED_BY_SCENARIO,
@@ -18,11 +18,11 @@ from payment_sandbox.orders.webhooks import (
     Reply,
     WebhookRequest,
 )
-from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.journal import cut_text
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import cut_text
 from payment_sandbox.projects.relay import Label, Offer, label_of
 from payment_sandbox.version import __version__
 
@@ -213,3 +213,22 @@ def _event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[
         "label": f"webhook attempt {number} for {delivery.order_id}: {outcome}",
         "delivery_id": delivery.id,
     }
+
+
+def redeliver(project: Project, delivery_id: str) -> Delivery:
+    """Make one more attempt now, even if the delivery has ended (CTL-22).
+
+    It skips the queue and waits for the response.
+
+    Raises:
+        Unknown: the project has no such delivery.
+    """
+    epoch = project.epoch
+    delivery = epoch.store.delivery(delivery_id)
+    if delivery is None:
+        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
+    project.deliver_now(epoch, QueuedDelivery(delivery_id, delivery.order_id, forced=True))
+    delivery = epoch.store.delivery(delivery_id)
+    if delivery is None:
+        raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer ones")
+    return delivery

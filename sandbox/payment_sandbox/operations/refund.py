@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, REFUND
 from payment_sandbox.operations.attempts import play_out
 from payment_sandbox.orders.lines import LineQuantity

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods.common.base import Credit, Later, Move, OpenPage, Reveal, Step, StoreCard
 from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import CaptureDelayed, ExpireAuthorization, Perform
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import Trigger, can_move
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.orders.vault import Credential
 from payment_sandbox.projects.edit import Edit
 
 PAID_OTHERWISE: Final = "Another attempt has paid the order"

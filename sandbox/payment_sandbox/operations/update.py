@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from payment_sandbox.operations.checks import check_order
 from payment_sandbox.operations.create_order import lines
-from payment_sandbox.orders.customers import reduced
-from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.order import Order, reduced
 from payment_sandbox.orders.refusals import Invalid, OrderNotUpdatable, Violation
 from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project

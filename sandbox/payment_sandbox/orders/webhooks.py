@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 
 DELIVERIES_MAX: Final = 10  # LIM-06
 RETRY_AFTER: Final = Period.parse("PT2M")

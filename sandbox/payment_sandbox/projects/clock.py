@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.periods import LAST_MOMENT
+from payment_sandbox.kernel.times import LAST_MOMENT
 from payment_sandbox.orders.refusals import Invalid, Violation
 
 FROZEN: Final = "frozen"

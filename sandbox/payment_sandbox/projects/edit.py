@@ -12,16 +12,16 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.methods.common.base import Terms
 from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Stale
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
-from payment_sandbox.orders.vault import Credential
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch, State
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.recorder import Moved, Published, Recorder
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import read
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.scenarios.forms import FaultsForm
 from payment_sandbox.scenarios.loader import fault_rules, webhook_rules
 from payment_sandbox.scenarios.model import FaultRule, Scenario, WebhookRule

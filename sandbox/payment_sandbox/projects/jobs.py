@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from payment_sandbox.kernel.periods import LAST_MOMENT, Period
+from payment_sandbox.kernel.times import LAST_MOMENT, Period
 
 KIND: Final = "job"
 QUIET_AFTER: Final = 2

@@ -1,13 +1,219 @@
 """The journal of a project: the requests of the merchant API, and what else happened."""
 
+import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from datetime import datetime
 from itertools import count
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.masking import Masking
-from payment_sandbox.projects.records import AgendaEvent, Deed, Failure, JournalEntry, StatusReached
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.scenarios.model import Decision
+
+VIA_PAGE: Final = "page"
+VIA_CONTROL: Final = "control"
+VIA_SCENARIO: Final = "scenario"
+MERCHANT: Final = "merchant"  # acts by hand, in the back office
+VIAS: Final = (VIA_PAGE, VIA_CONTROL, VIA_SCENARIO)
+
+PATH_KEPT_MAX: Final = 1000
+BODY_KEPT_BYTES: Final = 16_384
+HEADER_KEPT_MAX: Final = 500  # characters
+TEXT_SHOWN_MAX: Final = 200  # characters, in an event
+TEXTS_SHOWN_MAX: Final = 10
+MARGIN: Final = 600  # more is stored of a long text, so that a secret at its end is whole when it is masked
+SECRET_HEADERS: Final = (b"authorization", b"cookie", b"proxy-authorization")
+
+REFUSED: Final = 400
+VISIT: Final = "visit"
+RETURN: Final = "return"
+SCAN: Final = "scan"
+ASK: Final = "ask"  # the shop for something
+
+
+def as_plain(record: Any) -> dict[str, Any]:
+    """A record with sandbox and real time as plain data, for responses and events."""
+    return {**record._asdict(), "at": timestamp(record.at), "real_at": timestamp(record.real_at)}
+
+
+def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers that a journal keeps of a request: without those that hold keys."""
+    return tuple(
+        (name, value[: HEADER_KEPT_MAX + MARGIN])
+        for name, value in headers
+        if name.lower() not in SECRET_HEADERS
+    )
+
+
+def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
+    for header in headers:
+        name, value = (part.decode("latin-1") if isinstance(part, bytes) else str(part) for part in header)
+        yield name if not name.islower() and not name.isupper() else name.title(), value
+
+
+def did_you_mean(name: str, nearest: str | None) -> str:
+    """An unknown name, with the known one that was perhaps meant."""
+    return f"{name} (did you mean {nearest}?)" if nearest else name
+
+
+def _some(texts: Sequence[str]) -> list[str]:
+    """The first texts, each cut, so that an event stays short."""
+    shown = [text[:TEXT_SHOWN_MAX] for text in texts[:TEXTS_SHOWN_MAX]]
+    return [*shown, f"and {len(texts) - len(shown)} more"] if len(texts) > len(shown) else shown
+
+
+Cut = TypeVar("Cut", str, bytes)
+
+
+def cut_text(masked: Cut, stored: Cut, length_max: int) -> Cut:
+    """The first part; of a text that was stored in part, without its end, in which a secret may be cut."""
+    if len(stored) < length_max + MARGIN:
+        return masked[:length_max]
+    return masked[: min(length_max, max(0, len(masked) - MARGIN))]
+
+
+def _cut_headers(
+    masked: Iterable[tuple[str, str]], stored: Iterable[tuple[str, str]]
+) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, cut_text(value, before, HEADER_KEPT_MAX))
+        for (name, value), (_, before) in zip(masked, stored, strict=True)
+    )
+
+
+class JournalEntry(NamedTuple):
+    """One request and its response; bodies are unchanged, except that secrets are masked."""
+
+    id: str
+    at: datetime
+    method: str
+    path: str
+    query: str
+    status: int | None  # None: the connection was cut before the status
+    request: bytes
+    response: bytes
+    ignored: tuple[str, ...] = ()
+    rule: str | None = None
+    order_id: str | None = None
+    fault: dict[str, Any] | None = None
+    transaction_id: str | None = None  # of the attempt that the request created
+    real_at: datetime | None = None  # when it came in, before anything it caused
+    answered_at: datetime | None = None  # real time, before anything that the response caused
+    request_headers: Iterable[tuple[Any, Any]] = ()  # as bytes or text, with those that hold keys
+    response_headers: Iterable[tuple[Any, Any]] = ()
+    unknown: tuple[tuple[str, str | None], ...] = ()  # ignored keys that are none, each with the closest one
+    warnings: tuple[str, ...] = ()
+
+    def readable(self) -> "JournalEntry":
+        """The entry with headers as text."""
+        return self._replace(
+            request_headers=tuple(_headers(self.request_headers)),
+            response_headers=tuple(_headers(self.response_headers)),
+        )
+
+    def cut(self, stored: "JournalEntry") -> "JournalEntry":
+        """This masked entry with long values cut; ``stored`` is it before it was masked.
+
+        Only after secrets are masked can values be cut, or a part of one could be left.
+        """
+        return self._replace(
+            path=cut_text(self.path, stored.path, PATH_KEPT_MAX),
+            query=cut_text(self.query, stored.query, PATH_KEPT_MAX),
+            order_id=cut_text(self.order_id or "", stored.order_id or "", PATH_KEPT_MAX) or None,
+            request=cut_text(self.request, stored.request, BODY_KEPT_BYTES),
+            response=cut_text(self.response, stored.response, BODY_KEPT_BYTES),
+            request_headers=_cut_headers(self.request_headers, stored.request_headers),
+            response_headers=_cut_headers(self.response_headers, stored.response_headers),
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """The facts that an event tells."""
+        return {
+            "id": self.id,
+            "method": self.method,
+            "path": self.path,
+            "status": self.status,
+            "rule": self.rule,
+            "order_id": self.order_id,
+            "at": timestamp(self.at),
+            "error": self.error(),
+            "unknown": _some([did_you_mean(name, nearest) for name, nearest in self.unknown]),
+            "warnings": _some(self.warnings),
+            "fault": self.fault,
+        }
+
+    def error(self) -> str | None:
+        """The type and the sentence of a refusal; None if the request succeeded or its body was cut."""
+        if self.status is None or self.status < REFUSED:
+            return None
+        try:
+            error = json.loads(self.response)["error"]
+            return f"{error['type']}: {error['value']}"
+        except (ValueError, LookupError, TypeError):  # made by a fault, or too long to be kept
+            return None
+
+    def without_bodies(self) -> "JournalEntry":
+        """The entry without its bodies and headers."""
+        return self._replace(request=b"", response=b"", request_headers=(), response_headers=())
+
+
+class Deed(NamedTuple):
+    """What a customer, bank, screening, processor or merchant did, and by which way it came.
+
+    ``order_id`` is None for the visit of a QR code's page. ``how`` holds further fields of the action.
+    """
+
+    id: str
+    at: datetime
+    real_at: datetime
+    actor: str
+    action: str
+    via: str
+    order_id: str | None
+    transaction_id: str | None
+    how: Mapping[str, Any]
+
+
+class StatusReached(NamedTuple):
+    """A status that an order has reached or, with ``payment_method``, one of its attempts.
+
+    ``cause`` is the id of the request, deed or agenda event behind it.
+    """
+
+    id: str
+    order_id: str
+    payment_method: str | None
+    transaction_id: str | None
+    status: str
+    at: datetime
+    real_at: datetime
+    cause: str | None
+
+
+class AgendaEvent(NamedTuple):
+    """Something that was due and has happened, such as an expiry; actions and webhooks have other records."""
+
+    id: str
+    order_id: str
+    kind: str
+    label: str
+    at: datetime
+    real_at: datetime
+
+
+class Failure(NamedTuple):
+    """A due command that failed."""
+
+    id: str
+    order_id: str
+    kind: str
+    label: str
+    error: str
+    at: datetime
+    real_at: datetime
+
 
 ENTRIES_MAX: Final = 10_000
 
@@ -80,3 +286,16 @@ class Journal:
     def find(self, entry_id: str) -> JournalEntry | None:
         """A request by its id, without secrets."""
         return next(self.entries(lambda entry: entry.id == entry_id, newest_first=True), None)
+
+
+_CAUSE: Final[ContextVar[str | None]] = ContextVar("cause", default=None)
+
+
+def current_cause() -> str | None:
+    """The id of the record that causes what this thread or task does; None outside of requests."""
+    return _CAUSE.get()
+
+
+def set_cause(record_id: str | None) -> None:
+    """From now on, this record is the cause."""
+    _CAUSE.set(record_id)

@@ -9,13 +9,13 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.clock import Clock
-from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings

@@ -5,15 +5,20 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
-from payment_sandbox.projects.causes import current_cause
 from payment_sandbox.projects.events import Build
-from payment_sandbox.projects.journal import Journal
-from payment_sandbox.projects.records import AgendaEvent, Deed, StatusReached, as_plain
+from payment_sandbox.projects.journal import (
+    AgendaEvent,
+    Deed,
+    Journal,
+    StatusReached,
+    as_plain,
+    current_cause,
+)
 from payment_sandbox.scenarios.model import Decision
 from payment_sandbox.scenarios.near_misses import explain
 

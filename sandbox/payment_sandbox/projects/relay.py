@@ -10,8 +10,8 @@ from threading import Condition, Event
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Reply, WebhookRequest
-from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.locks import RELAY, ranked_lock
+from payment_sandbox.projects.outbox import QueuedDelivery
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch

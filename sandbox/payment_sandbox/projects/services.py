@@ -7,8 +7,8 @@ from payment_sandbox.projects.clock import RealTime
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from payment_sandbox.projects.delivery_queue import QueuedDelivery
     from payment_sandbox.projects.epoch import Epoch
+    from payment_sandbox.projects.outbox import QueuedDelivery
     from payment_sandbox.projects.project import Project
 
 

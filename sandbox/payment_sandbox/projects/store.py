@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.vault import Credential
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.faults import Use
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.advance import advance
 from payment_sandbox.orders.actions import CUSTOMER, Action

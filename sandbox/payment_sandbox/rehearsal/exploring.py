@@ -7,8 +7,7 @@ from zlib import crc32
 
 from payment_sandbox.rehearsal.books import Problem
 from payment_sandbox.rehearsal.judging import Judged
-from payment_sandbox.rehearsal.steps import DEED, WEBHOOK, Step
-from payment_sandbox.rehearsal.ways import WAYS, Change, Way, parse_change, ways_of
+from payment_sandbox.rehearsal.ways import DEED, WAYS, WEBHOOK, Change, Step, Way, parse_change, ways_of
 
 PAIRS_MAX: Final = 100  # of a test
 SUSPECTS: Final = frozenset(

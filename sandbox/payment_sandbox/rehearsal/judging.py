@@ -21,8 +21,7 @@ from payment_sandbox.rehearsal.books import (
     went_back,
 )
 from payment_sandbox.rehearsal.stage import RehearsedStage
-from payment_sandbox.rehearsal.steps import CALLS, PRESS, Step
-from payment_sandbox.rehearsal.ways import AT_ONCE, Change
+from payment_sandbox.rehearsal.ways import AT_ONCE, CALLS, PRESS, Change, Step
 
 SOON: Final = timedelta(days=1)
 HORIZON: Final = timedelta(days=40)

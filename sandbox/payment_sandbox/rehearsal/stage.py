@@ -1,18 +1,30 @@
 """One run of a test on stage: its steps are recorded, and those that are to go otherwise do."""
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from threading import Barrier, BrokenBarrierError
 from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.operations.happenings import short_path
+from payment_sandbox.operations.history import short_path
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.stage import Do
 from payment_sandbox.rehearsal.deeds import DEEDS, Scene, others
-from payment_sandbox.rehearsal.steps import ATTEMPT, DEED, PRESS, READ, WEBHOOK, Recorder, Step, kind_of_call
-from payment_sandbox.rehearsal.ways import Change, Way
+from payment_sandbox.rehearsal.ways import (
+    ATTEMPT,
+    DEED,
+    PRESS,
+    READ,
+    WEBHOOK,
+    Change,
+    Recorder,
+    Step,
+    Way,
+    kind_of_call,
+)
 from payment_sandbox.scenarios.model import Subject
 from payment_sandbox.web.placing import begin_waiting
 
@@ -176,3 +188,35 @@ class RehearsedStage:
             return None
         self.happened.append(change)
         return change.way
+
+
+UNITS: Final = {"s": 1, "m": 60, "h": 3600}
+REPORTS: Final = (".html", ".htm", ".json")
+
+
+def seconds_of(text: str) -> float:
+    """Read a time such as ``60s`` or ``10m``.
+
+    Raises:
+        ValueError: it is none, or no time above zero that ends.
+    """
+    number, unit = (text[:-1], text[-1:]) if text[-1:] in UNITS else (text, "s")
+    try:
+        seconds = float(number) * UNITS[unit]
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise ValueError(f"takes a time above zero such as 60s or 10m, not {text!r}")
+    return seconds
+
+
+def check_report(name: str) -> None:
+    """Check the name of a report.
+
+    Raises:
+        ValueError: it is neither that of a page nor of JSON, or its folder is not there.
+    """
+    if Path(name).suffix not in REPORTS:
+        raise ValueError(f"takes an .html or a .json file, not {name!r}")
+    if not Path(name).absolute().parent.is_dir():
+        raise ValueError(f"takes a file in a folder that is there, not {name!r}")

@@ -5,13 +5,12 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from payment_sandbox.operations.happenings import Happening
-from payment_sandbox.operations.history import history
+from payment_sandbox.operations.history import Happening, history
 from payment_sandbox.projects.project import Project
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
 from payment_sandbox.rehearsal.judging import Judged, judged_without_books
 from payment_sandbox.rehearsal.stage import RehearsedStage
-from payment_sandbox.rehearsal.steps import Recorder
+from payment_sandbox.rehearsal.ways import Recorder
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.pictures import sequence, svg

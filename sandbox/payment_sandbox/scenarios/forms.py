@@ -7,7 +7,7 @@ from marshmallow import ValidationError, validates_schema
 from payment_sandbox.forms import Cents, Choice, Flag, Form, Items, Part, PeriodText, Text, Whole
 from payment_sandbox.forms.base import Problem
 from payment_sandbox.forms.fields import Anything, OneOrMany, Seconds, Yes
-from payment_sandbox.kernel.periods import Period, PeriodError
+from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
 from payment_sandbox.orders.statuses import OrderStatus

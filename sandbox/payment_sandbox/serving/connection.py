@@ -4,7 +4,7 @@ import logging
 import re
 import socket
 import struct
-from asyncio import AbstractEventLoop, Future, Protocol, Transport
+from asyncio import AbstractEventLoop, Future, Protocol, Transport, timeout
 from collections import deque
 from email.utils import formatdate
 from functools import lru_cache
@@ -14,9 +14,34 @@ from typing import Protocol as Interface
 
 from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserUpgrade, HttpRequestParser
 
-from payment_sandbox.serving.first_byte import HANDSHAKE
 from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, Answer, Head, Peers, Request, error
+
+HANDSHAKE: Final = b"\x16"  # the first byte of TLS; no HTTP method begins with it
+SILENT_SECONDS_MAX: Final = 10.0  # browsers open connections that they may never use
+
+
+async def begins_with_tls(accepted: socket.socket, loop: AbstractEventLoop) -> bool:
+    """Whether a new connection's client speaks TLS; its byte stays to be read.
+
+    Raises:
+        TimeoutError: the client has sent nothing for a while.
+        OSError: the connection has failed.
+    """
+    readable: Future[None] = loop.create_future()
+
+    def note() -> None:
+        if not readable.done():
+            readable.set_result(None)
+
+    loop.add_reader(accepted, note)
+    try:
+        async with timeout(SILENT_SECONDS_MAX):
+            await readable
+        return accepted.recv(1, socket.MSG_PEEK) == HANDSHAKE
+    finally:
+        loop.remove_reader(accepted)
+
 
 HEAD_BYTES_MAX: Final = 16 << 10  # of a request line with its headers
 AHEAD_MAX: Final = 16  # requests that a client may send before it has read the responses to earlier ones

@@ -9,19 +9,59 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
-from payment_sandbox.operations.deliver_webhook import PreparedAttempt, prepare_attempt, record_attempt
+from payment_sandbox.operations.deliver_webhook import (
+    PreparedAttempt,
+    offers_of,
+    prepare_attempt,
+    record_attempt,
+)
 from payment_sandbox.orders.webhooks import Reply, Send, Told, WebhookRequest
-from payment_sandbox.projects.delivery_queue import QueuedDelivery
 from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.serving.forwarding import forward
-from payment_sandbox.serving.posting import Place, Posting
+from payment_sandbox.projects.relay import Label
+from payment_sandbox.serving.posting import Place, Posting, over_the_wire
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.serving.wire import over_the_wire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: Label) -> None:
+    """Offer an attempt and its copies to the listener, and record what the shop answered.
+
+    If the listener has gone, the webhook waits for the next one: that is no attempt.
+
+    Raises:
+        ProjectReset: the webhook belongs to an epoch that has ended.
+    """
+    offers = offers_of(prepared, label)
+    project.relay.offer(offers)
+    is_answered = False
+    try:
+        for offer in offers:
+            reply = offer.wait()
+            if reply is not None:
+                record_attempt(project, epoch, prepared, reply, is_copy=is_answered)
+                is_answered = True
+                offer.end(is_recorded=True)
+    finally:
+        project.relay.withdraw(offers)
+        for offer in offers:
+            offer.end(is_recorded=False)
+    if not is_answered:
+        _keep(project, epoch, prepared)
+
+
+def _keep(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
+    """Keep a webhook for the next listener, or try again if there is one, or none is wanted any more."""
+    with project.exclusively(epoch):  # the setting cannot change meanwhile
+        is_wanted = project.settings.forward_to is not None
+        is_left = is_wanted and project.relay.leave_unanswered(epoch, prepared.queued)
+    if not is_left:
+        project.put(epoch, prepared.queued)
+
 
 log = logging.getLogger(__name__)
 

@@ -1,19 +1,21 @@
 """Calls the application for each request: on the event loop if it cannot wait, else on a thread."""
 
 import logging
-from asyncio import AbstractEventLoop, Future, Task, timeout
-from collections.abc import Callable
+from asyncio import AbstractEventLoop, Event, Future, Task, sleep, timeout
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from threading import Lock
 from typing import Any, Final
 
+from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.connection import Connection, Limits, Response
-from payment_sandbox.serving.streams import Watchers
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.serving.turns import READING_MAX, RUNNING_MAX, Job, Lane, Turn, Waiting
 from payment_sandbox.serving.wsgi import CutOff, Request, Run, Site, environment, error
+from payment_sandbox.web.addresses import takes_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.event_stream import STREAM, EventStream
-from payment_sandbox.web.paths import takes_snapshot
+from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, STREAM, EventStream
 from payment_sandbox.web.placing import (
     AT_ONCE_BYTES_MAX,
     BEGIN_WAITING,
@@ -21,6 +23,192 @@ from payment_sandbox.web.placing import (
     TOO_MANY_WAIT,
     Placement,
 )
+
+RUNNING_MAX: Final = 8  # more would only slow each other down
+READING_MAX: Final = 1  # of large bodies: the interpreter does nothing else while it parses one
+
+Job = Callable[["Turn"], None]
+
+
+class Waiting:
+    """How many calls wait, or watch: ``most`` in all, and half of them for each project."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 0
+        self._by_share: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def begin(self, share: str) -> bool:
+        """Count one more; False if too many wait already."""
+        with self._lock:
+            if self._count >= self._most or self._by_share[share] >= self._most // 2:
+                return False
+            self._count += 1
+            self._by_share[share] += 1
+            return True
+
+    def end(self, share: str) -> None:
+        """Count one less."""
+        with self._lock:
+            self._count -= 1
+            self._by_share[share] -= 1
+            if not self._by_share[share]:
+                del self._by_share[share]
+
+    @contextmanager
+    def counted(self, share: str) -> Iterator[bool]:
+        """Count one more while inside; False if too many wait already."""
+        may_wait = self.begin(share)
+        try:
+            yield may_wait
+        finally:
+            if may_wait:
+                self.end(share)
+
+
+class Lane:
+    """Runs jobs on threads, a few at once: one of each project in turn, in the order in which they came."""
+
+    def __init__(self, loop: AbstractEventLoop, threads: Threads, running_max: int, waiting: Waiting) -> None:
+        self._loop = loop
+        self._threads = threads
+        self._running_max = running_max
+        self._waiting = waiting
+        self._running = 0
+        self._queues: dict[str, deque[Job]] = {}  # of the projects that want a turn, the next one first
+
+    def run(self, share: str, job: Job) -> None:
+        """Run a job when it is its turn. To be called on the event loop."""
+        self._queues.setdefault(share, deque()).append(job)
+        self._go_on()
+
+    def pass_on(self) -> None:
+        """Note that a job has ended, or waits. To be called on its thread."""
+        with suppress(RuntimeError):  # the loop has stopped
+            self._loop.call_soon_threadsafe(self._passed_on)
+
+    def _passed_on(self) -> None:
+        self._running -= 1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._queues and self._running < self._running_max:
+            share = next(iter(self._queues))
+            queue = self._queues.pop(share)
+            job = queue.popleft()
+            if queue:
+                self._queues[share] = queue  # behind all others
+            self._running += 1
+            turn = Turn(self, share, self._waiting)
+            self._threads.run(lambda job=job, turn=turn: turn.run(job))  # type: ignore[misc]
+
+
+class Turn:
+    """A job's turn to run on a thread; it passes to another one when the job begins to wait."""
+
+    def __init__(self, lane: Lane, share: str, waiting: Waiting) -> None:
+        self._lane = lane
+        self._share = share
+        self._waiting = waiting
+        self._is_waiting = False
+
+    def run(self, job: Job) -> None:
+        """Run the job on this thread."""
+        try:
+            job(self)
+        finally:
+            if self._is_waiting:
+                self._waiting.end(self._share)
+            else:
+                self._lane.pass_on()
+
+    def begin_waiting(self) -> bool:
+        """Let another job run; False if too many wait already. To be called on the job's thread."""
+        if not self._is_waiting and self._waiting.begin(self._share):
+            self._is_waiting = True
+            self._lane.pass_on()
+        return self._is_waiting
+
+
+WOKEN_MAX: Final = 32  # at once
+
+
+class Watchers:
+    """Serves event streams; each publication wakes all watchers of a project with one call."""
+
+    def __init__(self, loop: AbstractEventLoop, send_seconds: float) -> None:
+        self._loop = loop
+        self._send_seconds = send_seconds
+        self._audiences: dict[Events, _Audience] = {}
+
+    async def serve(self, stream: EventStream, response: Response) -> None:
+        """Send events until the project ends, or the client goes or reads no more."""
+        with self._listening(stream.events) as news, stream.watched():
+            response.on_lost = news.set
+            try:
+                await self._serve(stream, news, response)
+            except TimeoutError:
+                response.reset()
+            else:
+                response.end()
+
+    async def _serve(self, stream: EventStream, news: Event, response: Response) -> None:
+        text: str | None = stream.begin()
+        while text is not None and not response.is_closed:
+            response.send_piece(text.encode())
+            async with timeout(self._send_seconds):
+                await response.drained()
+            with suppress(TimeoutError):
+                async with timeout(HEARTBEAT_SECONDS):
+                    await news.wait()
+                await sleep(stream.apart_seconds)
+            news.clear()
+            text = stream.take() or (None if stream.events.is_ended else stream.heartbeat)
+
+    @contextmanager
+    def _listening(self, events: Events) -> Iterator[Event]:
+        audience = self._audiences.get(events)
+        if audience is None:
+            audience = self._audiences[events] = _Audience(self._loop)
+            events.listen(audience.call)
+        news = Event()
+        audience.waiting.add(news)
+        try:
+            yield news
+        finally:
+            audience.waiting.discard(news)
+            if not audience.waiting:
+                del self._audiences[events]
+                events.ignore(audience.call)
+
+
+class _Audience:
+    """The watchers of one project."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self.waiting: set[Event] = set()
+        self._loop = loop
+        self._is_called = False
+
+    def call(self) -> None:
+        """Wake all watchers soon, once for all that is published until then. To be called on any thread."""
+        if not self._is_called:
+            self._is_called = True
+            with suppress(RuntimeError):  # the loop has stopped
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._is_called = False
+        self._wake_some(list(self.waiting))
+
+    def _wake_some(self, waiting: list[Event]) -> None:
+        """Wake a few watchers, and the others when the requests that have come meanwhile were answered."""
+        for news in waiting[:WOKEN_MAX]:
+            news.set()
+        if len(waiting) > WOKEN_MAX:
+            self._loop.call_soon(self._wake_some, waiting[WOKEN_MAX:])
+
 
 STREAM_SECONDS_MAX: Final = 600.0  # for a whole response that is sent piece by piece
 

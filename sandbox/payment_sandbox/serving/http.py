@@ -9,8 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import Connection, Limits, say_once
-from payment_sandbox.serving.first_byte import begins_with_tls
+from payment_sandbox.serving.connection import Connection, Limits, begins_with_tls, say_once
 from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start

@@ -13,8 +13,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.listeners import Listener
-from payment_sandbox.serving.observer import Observer
-from payment_sandbox.serving.services import REAL_TIME, ServerServices
+from payment_sandbox.serving.services import REAL_TIME, Observer, ServerServices
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.starting import Start, make_projects
 from payment_sandbox.storage.memory import MemoryStorage

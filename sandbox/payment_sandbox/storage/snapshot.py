@@ -1,24 +1,289 @@
 """Saves a project's whole state as one document, and restores it."""
 
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
 
+from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due, Timeline
-from payment_sandbox.orders.commands import AttemptDelivery
+from payment_sandbox.kernel.times import Period, PeriodError
+from payment_sandbox.methods import NAMES, behaviour_of
+from payment_sandbox.methods.common.base import AttemptDraft, Terms
+from payment_sandbox.orders.actions import ACTIONS, Action
+from payment_sandbox.orders.amounts import CURRENCY
+from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
+from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform
+from payment_sandbox.orders.lines import OrderLine, Quantities
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
+from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.clock import RUNNING
-from payment_sandbox.projects.delivery_queue import QueuedDelivery
+from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import Settings, read_settings
+from payment_sandbox.projects.settings import FEATURES, Settings, read_settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.loader import load_scenario
-from payment_sandbox.storage.codec import decode, encode
-from payment_sandbox.storage.format import FORMAT, AgendaEntry, Snapshot
-from payment_sandbox.storage.validation import refuse_inconsistent
+from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
+
+CAPTURE_MODES: Final = (None, "manual", "delayed")
+SENT: Final[Mapping[str, type]] = {
+    "description": str,
+    "merchant_order_id": str,
+    "return_url": str,
+    "webhook_url": str,
+    "expiration_period": str,
+    "customer": dict,
+    "extra": dict,
+}
+SIZE_PIXELS: Final = range(100, 2001)
+
+ANYTHING_GOES: Final = Terms(
+    datetime.min.replace(tzinfo=UTC),
+    is_test=False,
+    features=frozenset(FEATURES),
+    find_credential=lambda token: None,
+    ids=Ids(0),
+)
+
+Problem = tuple[str, str]
+"""The path below ``state``, and the problem."""
+
+
+def refuse_inconsistent(snapshot: Snapshot, rules: int) -> None:
+    """Refuse a snapshot that no project could have; ``rules`` is the number of rules in its scenario.
+
+    Raises:
+        Invalid: lists all inconsistencies.
+    """
+    orders = {order.id: order for order in snapshot.orders}
+    problems: list[Problem] = [
+        *_clock(snapshot),
+        *_counters(snapshot, rules),
+        *_identities(snapshot),
+        *_agenda(snapshot, orders),
+        *_deliveries(snapshot, orders),
+    ]
+    for index, order in enumerate(snapshot.orders):
+        problems += _below(f"orders[{index}]", _order(order, orders))
+    for index, request in enumerate(snapshot.qr_requests):
+        problems += _below(f"qr_requests[{index}]", _qr_request(request))
+    if problems:
+        raise Invalid([Violation(f"state.{path}", problem) for path, problem in problems])
+
+
+def _below(path: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+    return ((f"{path}.{part}" if part else path, problem) for part, problem in problems)
+
+
+def _clock(snapshot: Snapshot) -> Iterator[Problem]:
+    if snapshot.clock_mode not in (RUNNING, FROZEN):
+        yield "clock_mode", f"must be {RUNNING} or {FROZEN}"
+    if not 0 < snapshot.clock_rate <= RATE_MAX:
+        yield "clock_rate", f"must be above 0 and at most {RATE_MAX:g}"
+
+
+def _counters(snapshot: Snapshot, rules: int) -> Iterator[Problem]:
+    if any(not 0 <= index < rules or used < 0 for index, used in snapshot.rule_uses):
+        yield "rule_uses", "names a rule that the scenario does not have"
+    if min(snapshot.epoch, snapshot.id_series, snapshot.deliveries_dropped) < 0:
+        yield "epoch", "must not be negative"
+    counts = snapshot.id_counts
+    if min(counts.values(), default=0) < 0 or any(counts.get(kind, 0) < n for kind, n in _given(snapshot)):
+        yield "id_counts", "would generate identifiers that already exist"
+
+
+def _given(snapshot: Snapshot) -> Iterator[tuple[str, int]]:
+    """How many identifiers of each kind the snapshot holds."""
+    attempts = [attempt for order in snapshot.orders for attempt in order.transactions]
+    given = {
+        "order": len(snapshot.orders),
+        "transaction": len(attempts),
+        "event": sum(len(attempt.events) for attempt in attempts),
+        "delivery": len(snapshot.deliveries),
+        "vault": len(snapshot.credentials),
+        "qr": len(snapshot.qr_requests),
+    }
+    yield from given.items()
+
+
+def _identities(snapshot: Snapshot) -> Iterator[Problem]:
+    lists: dict[str, Sequence[Any]] = {
+        "orders": [order.id for order in snapshot.orders],
+        "transactions": [attempt.id for order in snapshot.orders for attempt in order.transactions],
+        "deliveries": [delivery.id for delivery in snapshot.deliveries],
+        "credentials": [credential.vault_token for credential in snapshot.credentials],
+        "qr_requests": [request.id for request in snapshot.qr_requests],
+        "swapped": snapshot.swapped,
+    }
+    for name, ids in lists.items():
+        if len(set(ids)) != len(ids):
+            yield name, "contains an identifier twice"
+
+
+def _agenda(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    deliveries = {delivery.id for delivery in snapshot.deliveries}
+    seen: set[int] = set()
+    for index, entry in enumerate(snapshot.agenda):
+        path = f"agenda[{index}]"
+        if entry.sequence in seen or not 0 < entry.sequence <= snapshot.sequence:
+            yield f"{path}.sequence", "must be unique, from 1 to state.sequence"
+        seen.add(entry.sequence)
+        yield from _below(f"{path}.command", _command(entry.command, orders, deliveries))
+
+
+def _command(command: Command, orders: Mapping[str, Order], deliveries: set[str]) -> Iterator[Problem]:
+    order = orders.get(command.order_id)
+    if order is None:
+        yield "order_id", "is not an order of this snapshot"
+        return
+    transaction_id = getattr(command, "transaction_id", None)
+    if transaction_id is not None and order.transaction(transaction_id) is None:
+        yield "transaction_id", "is not a transaction of its order"
+    if isinstance(command, AttemptDelivery) and command.delivery_id not in deliveries:
+        yield "delivery_id", "is not a webhook of this snapshot"
+    if isinstance(command, Perform):
+        yield from _below("action", _action(command.action))
+
+
+def _action(action: Action) -> Iterator[Problem]:
+    if action.action not in ACTIONS.get(action.actor, ()):
+        yield "", f"{action.name!r} is not a known action"
+    if action.card is not None and action.card not in (*CARDS, *NETWORKS):
+        yield "card", f"{action.card!r} is not a test card"
+    if action.authorization not in (None, *AUTHORIZATION_METHODS):
+        yield "authorization", f"{action.authorization!r} is not an authorization method"
+    if action.amount_cents is not None and action.amount_cents < 1:
+        yield "amount_cents", "must be at least 1"
+
+
+def _deliveries(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    for index, delivery in enumerate(snapshot.deliveries):
+        if delivery.order_id not in orders:
+            yield f"deliveries[{index}].order_id", "is not an order of this snapshot"
+        yield from _url(f"deliveries[{index}].url", delivery.url)
+    known = {delivery.id for delivery in snapshot.deliveries}
+    for index, delivery_id in enumerate(snapshot.swapped):
+        if delivery_id not in known:
+            yield f"swapped[{index}]", "is not a webhook of this snapshot"
+
+
+def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    if order.status not in ORDER_TRANSITIONS:
+        yield "status", f"{order.status!r} is not a status of an order"
+    if order.amount_cents < 1 or order.currency != CURRENCY:
+        yield "amount_cents", f"must be at least 1, in {CURRENCY}"
+    if order.refund_of_order_id is not None:
+        yield from _refund(order, orders)
+    yield from _below("sent", _sent(order.sent))
+    for index, entry in enumerate(order.refunds):
+        if entry.refund_id not in orders:
+            yield f"refunds[{index}].refund_id", "is not a refund of this snapshot"
+        yield from _quantities(f"refunds[{index}].quantities", entry.quantities, order.order_lines)
+    for index, attempt in enumerate(order.transactions):
+        yield from _below(f"transactions[{index}]", _attempt(attempt))
+        if attempt.authorization is not None and attempt.authorization.lines != order.order_lines:
+            yield f"transactions[{index}].authorization.lines", "are not the lines of its order"
+
+
+def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
+    """Check the values from the merchant that the sandbox uses."""
+    for name, kind in SENT.items():
+        if not isinstance(sent.get(name, kind()), kind):
+            yield name, "must be an object" if kind is dict else "must be a string"
+        elif name in sent and name == "expiration_period":
+            yield from _period(name, sent[name])
+        elif name in sent and name.endswith("_url"):
+            yield from _url(name, sent[name])
+
+
+def _refund(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
+    if order.refund_of_order_id not in orders:
+        yield "refund_of_order_id", "is not an order of this snapshot"
+    if len(order.transactions) != 1:
+        yield "transactions", "must contain exactly one transaction, because this is a refund"
+
+
+def _attempt(attempt: Transaction) -> Iterator[Problem]:
+    if attempt.status not in TRANSACTION_TRANSITIONS:
+        yield "status", f"{attempt.status!r} is not a status of a transaction"
+    if attempt.method not in NAMES:
+        yield "method", f"{attempt.method!r} is not a payment method"
+    if attempt.amount_cents < 1 or attempt.credited_cents < 0:
+        yield "amount_cents", "must be at least 1, and credited_cents must not be negative"
+    if attempt.capture_mode not in CAPTURE_MODES:
+        yield "capture_mode", f"{attempt.capture_mode!r} is not a capture mode"
+    yield from _free_values(attempt)
+    yield from _by_method(attempt)
+    yield from _period("expiration_period", attempt.expiration_period)
+    if attempt.authorization is not None:
+        yield from _below("authorization", _authorization(attempt.authorization))
+
+
+def _by_method(attempt: Transaction) -> Iterator[Problem]:
+    """What its method refuses when an attempt is created, and what its page would miss."""
+    if attempt.method not in NAMES:
+        return
+    method = behaviour_of(attempt)
+    asked = {**attempt.asked, "cvc": "000"}  # it was sent, but is not stored
+    details = asked if "vault_token" not in asked else {}  # the card was charged when it was sent
+    draft = AttemptDraft("", attempt.amount_cents, details, attempt.capture_mode)
+    for found in method.check(draft, ANYTHING_GOES):
+        yield "asked", f"cannot be what was sent: {found.path.rpartition('.')[2]} {found.message}"
+    for name in method.capabilities.always_reveals:
+        if not isinstance(attempt.details.get(name), str):
+            yield f"details.{name}", "must be a string: the payment page shows it"
+
+
+def _free_values(attempt: Transaction) -> Iterator[Problem]:
+    for name, values in (("asked", attempt.asked), ("plan", {**attempt.plan, "credit": ""})):
+        if not all(isinstance(value, str) for value in values.values()):
+            yield name, "must contain only strings"
+    if not isinstance(attempt.details.get("issuer_id", ""), str):
+        yield "details.issuer_id", "must be a string"
+
+
+def _authorization(authorization: Authorization) -> Iterator[Problem]:
+    if authorization.remaining_cents < 0 or any(entry.amount_cents < 1 for entry in authorization.entries):
+        yield "entries", "add up to more than was authorized, or include an empty one"
+    for index, entry in enumerate(authorization.entries):
+        yield from _quantities(f"entries[{index}].quantities", entry.quantities, authorization.lines)
+
+
+def _quantities(path: str, quantities: Quantities, lines: Sequence[OrderLine]) -> Iterator[Problem]:
+    for index, quantity in quantities:
+        if not 0 <= index < len(lines) or not 0 < quantity <= lines[index].quantity:
+            yield path, f"take {quantity} of line {index}, which does not exist or has fewer items"
+
+
+def _qr_request(request: QrRequest) -> Iterator[Problem]:
+    if request.size_pixels not in SIZE_PIXELS:
+        yield "size_pixels", f"must be {SIZE_PIXELS.start} to {SIZE_PIXELS.stop - 1}"
+    if request.currency != CURRENCY or request.scans < 0:
+        yield "currency", f"must be {CURRENCY}, and scans must not be negative"
+    if min(request.amount_cents or 1, request.amount_min_cents or 1, request.amount_max_cents or 1) < 1:
+        yield "amount_cents", "must be at least 1"
+    yield from _url("return_url", request.return_url)
+    yield from _url("webhook_url", request.webhook_url)
+
+
+def _url(path: str, url: str | None) -> Iterator[Problem]:
+    problem = url_problem(url) if url is not None else None
+    if problem is not None:
+        yield path, f"is not a web address: {problem}"
+
+
+def _period(path: str, text: str | None) -> Iterator[Problem]:
+    try:
+        Period.parse(text or "P1D")
+    except PeriodError:
+        yield path, f"{text!r} is not a duration"
 
 
 class Checked(NamedTuple):

@@ -6,10 +6,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.transport import Transport
-from payment_sandbox.serving.sessions import direct_session
-from payment_sandbox.serving.troubles import trouble
+from payment_sandbox.client.client import SandboxClient, Transport
+from payment_sandbox.serving.sessions import direct_session, trouble
 
 if TYPE_CHECKING:
     import requests

@@ -12,7 +12,7 @@ from payment_sandbox.testing.loops import run_blocking
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.client.clock import SandboxClock
-    from payment_sandbox.client.review import Review
+    from payment_sandbox.client.history import Review
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")

@@ -100,3 +100,11 @@ def body_of(environ: dict[str, Any]) -> bytes:
     if environ.get("wsgi.input_terminated") or (not length and isinstance(source, BytesIO)):
         return bytes(source.read())
     return bytes(source.read(int(length))) if length else b""  # more could be waited for without end
+
+
+class Posted(NamedTuple):
+    """One webhook."""
+
+    url: str
+    headers: list[tuple[str, str]]
+    body: bytes

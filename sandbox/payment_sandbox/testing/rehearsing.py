@@ -1,8 +1,10 @@
 """Rehearses a test under pytest: runs it as it is, then in its variations, and reports what was found."""
 
+from collections import Counter
 from collections.abc import Generator
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
 from zlib import crc32
@@ -14,15 +16,55 @@ from payment_sandbox.operations.history import history
 from payment_sandbox.rehearsal.books import BookEntry
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation, parse_variation
 from payment_sandbox.rehearsal.judging import Judged, judge, read_books, stored_secrets, told_secrets
+from payment_sandbox.rehearsal.report import lines_of, summary, told, write
 from payment_sandbox.rehearsal.stage import RehearsedStage
-from payment_sandbox.rehearsal.steps import WEBHOOK
+from payment_sandbox.rehearsal.ways import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
-from payment_sandbox.testing.findings import tell
 from payment_sandbox.testing.project import PaymentSandbox
-from payment_sandbox.testing.shops.pressing import set_pressed
+from payment_sandbox.testing.shops.watching import set_pressed
 from payment_sandbox.testing.staged import Told, set_staged
 from payment_sandbox.web.pictures import sequence, svg
+
+PROPERTY: Final = "payment_rehearsal"
+
+
+def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> None:
+    """Note what the variations of a test showed, and fail it for findings."""
+    test = told(
+        item.nodeid,
+        explored,
+        lambda finding: f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"',
+    )
+    report.user_properties.append((PROPERTY, test))
+    if explored.findings:
+        lines = [f"payment rehearsal: {summary([test])}", "", *lines_of(test), *explored.notes]
+        report.outcome = "failed"
+        report.longrepr = "\n".join(lines)
+
+
+def summarize(config: pytest.Config, terminalreporter: Any) -> None:
+    """Say at the end of a run what was rehearsed, and write the report."""
+    tests = _rehearsed(terminalreporter)
+    if not tests:
+        return
+    terminalreporter.write_line(f"payment rehearsal: {summary(tests)}")
+    notes = Counter(note for test in tests for note in test["notes"])
+    for note, count in sorted(notes.items()):
+        terminalreporter.write_line(f"  in {count} tests {note}")
+    file = config.getoption("payment_rehearse_report")
+    if file:
+        write(Path(file), tests)
+        terminalreporter.write_line(f"  all of it is in {file}")
+
+
+def _rehearsed(terminalreporter: Any) -> list[dict[str, Any]]:
+    """What was told of every test, also by the workers of pytest-xdist."""
+    reports = [report for found in terminalreporter.stats.values() for report in found]
+    properties = [each for report in reports for each in getattr(report, "user_properties", ())]
+    tests = {value["test"]: value for name, value in properties if name == PROPERTY}
+    return [tests[name] for name in sorted(tests)]
+
 
 BOOKS: Final = "payment_books"
 TRACES: Final = "payment_traces"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.methods import NAMES
 from payment_sandbox.verification.answer import Answer, value_at
-from payment_sandbox.verification.passive import is_order
+from payment_sandbox.verification.checks import is_order
 from payment_sandbox.verification.samples import CARD, CUSTOMER
 from payment_sandbox.verification.service import ORDERS
 

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 
-from payment_sandbox.serving.troubles import trouble
+from payment_sandbox.serving.sessions import trouble
 from payment_sandbox.verification.checks import CannotTell
 from payment_sandbox.verification.samples import CARD
 from payment_sandbox.verification.service import TIMEOUT_SECONDS

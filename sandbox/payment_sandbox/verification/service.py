@@ -3,17 +3,43 @@
 import json
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
-from payment_sandbox.serving.troubles import trouble
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.sessions import trouble
 from payment_sandbox.verification.answer import MISSING, Answer, parsed
 from payment_sandbox.verification.checks import CannotTell
-from payment_sandbox.verification.names import Names, renamed, renamed_path, reverse
 from payment_sandbox.verification.samples import CUSTOMER, LINES, LINES_TOTAL, by, lines_worth
 
 if TYPE_CHECKING:
     import requests
+
+Names = Mapping[str, str]
+"""The account's names of methods, by the ledger's."""
+
+
+def renamed(value: Any, names: Names) -> Any:
+    """A JSON value with other names, wherever one stands alone: as a value, or as a key."""
+    if not names:
+        return value
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, dict):
+        return {names.get(key, key): renamed(inner, names) for key, inner in value.items()}
+    return [renamed(item, names) for item in value] if isinstance(value, list) else value
+
+
+def renamed_path(path: str, names: Names) -> str:
+    """A path with other names in its segments."""
+    return "/".join(names.get(part, part) for part in path.split("/")) if names else path
+
+
+def reverse(names: Names) -> dict[str, str]:
+    """The ledger's names, by the account's."""
+    return {theirs: name for name, theirs in names.items()}
+
 
 ORDERS: Final = "/v1/orders/"
 ENDED: Final = ("cancelled", "expired", "error")
@@ -251,3 +277,31 @@ class Service:
 def _no_auth(request: Any) -> Any:
     """Keep ``requests`` from adding credentials of its own."""
     return request
+
+
+UNLIMITED: Final = 0.0
+
+
+class Pace:
+    """Lets at most so many calls a second begin; 0 means as fast as they are answered."""
+
+    def __init__(self, per_second: float) -> None:
+        self._gap_seconds = 1 / per_second if per_second else 0.0
+        self._next_seconds = 0.0
+        self._lock = Lock()
+
+    def __call__(self) -> None:
+        """Wait for the next turn."""
+        if not self._gap_seconds:
+            return
+        with self._lock:
+            now = monotonic_seconds()
+            at = max(now, self._next_seconds)
+            self._next_seconds = at + self._gap_seconds
+        pause(at - now)
+
+
+def pause(seconds: float) -> None:
+    """Let real seconds pass: a server elsewhere has no clock that could be moved."""
+    if seconds > 0:
+        Event().wait(seconds)

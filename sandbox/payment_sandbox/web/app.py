@@ -10,11 +10,11 @@ from werkzeug.routing import Map, MapAdapter, Rule
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
 from payment_sandbox.web.answers.shapes import OpenApiShape
+from payment_sandbox.web.auth import known_hosts
 from payment_sandbox.web.carried import Application, OnRefused, application, close_exchange, open_exchange
 from payment_sandbox.web.control import CONTROL
 from payment_sandbox.web.dashboard import dashboard
 from payment_sandbox.web.docs import docs, show_nothing
-from payment_sandbox.web.guard import known_hosts
 from payment_sandbox.web.merchant import api, keep_unrouted
 from payment_sandbox.web.pages import pages
 from payment_sandbox.web.placing import Placement, begin_waiting, place, routed

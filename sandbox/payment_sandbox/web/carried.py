@@ -11,9 +11,8 @@ from flask import Flask, Request, current_app
 from flask import request as current_request
 
 from payment_sandbox.orders.refusals import Violation
-from payment_sandbox.projects.causes import set_cause
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.journal import Journal, set_cause
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 

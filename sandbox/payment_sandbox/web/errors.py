@@ -12,7 +12,7 @@ from payment_sandbox.kernel.masking import MASK, Masking
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
-from payment_sandbox.storage.format import NotStored
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.carried import exchange
 
 STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408}

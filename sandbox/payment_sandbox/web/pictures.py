@@ -6,7 +6,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import Pattern
-from payment_sandbox.operations.happenings import BANK, SCREENING, SERVICE, SHOP, Happening
+from payment_sandbox.operations.history import BANK, SCREENING, SERVICE, SHOP, Happening
 from payment_sandbox.orders.actions import CUSTOMER
 
 ROWS_MAX: Final = 200

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.luhn import is_luhn
+from payment_sandbox.kernel.patterns import is_luhn
 from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.web.pages.language import DEFAULT, Language
 from tests.support.driver import Sandbox, card

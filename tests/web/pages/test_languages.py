@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.orders.customers import LOCALES
+from payment_sandbox.orders.order import LOCALES
 from payment_sandbox.web.pages.language import DEFAULT, Language, phrases
 from tests.support.driver import Sandbox, by
 from tests.support.payer import Payer, payment_page

@@ -7,15 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from payment_sandbox.cli.failing import fail
-from payment_sandbox.cli.options import Number
-from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote
-from payment_sandbox.cli.remote.output import assignments, columns, money, short_time, value_of
+from payment_sandbox.cli.options import Number, fail
+from payment_sandbox.cli.remote.calling import (
+    LAST,
+    Call,
+    assignments,
+    columns,
+    money,
+    order_ids,
+    remote,
+    short_time,
+    value_of,
+)
 from payment_sandbox.orders.actions import ACTIONS
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.answers import Webhook
-    from payment_sandbox.client.overviews import OrderOverview, OrderRow
+    from payment_sandbox.client.answers import OrderOverview, OrderRow, Webhook
 
 CARD: Final = "credit-card"
 

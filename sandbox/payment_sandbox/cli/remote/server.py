@@ -3,13 +3,13 @@
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from payment_sandbox.cli.options import Seconds
-from payment_sandbox.cli.remote.calling import Call, order_ids, remote
-from payment_sandbox.cli.remote.output import columns, short_time, shown
+from payment_sandbox.cli.options import Seconds, fail
+from payment_sandbox.cli.remote.calling import Call, columns, order_ids, remote, short_time, shown
 
 if TYPE_CHECKING:
     from payment_sandbox.client.answers import Due, JournalEntry
@@ -104,7 +104,7 @@ def journal(call: Call, method: str | None, path: str | None, status: int | None
 @remote("review", example="review")
 def review(call: Call) -> None:
     """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
-    from payment_sandbox.client.review import review as look_through
+    from payment_sandbox.client.history import review as look_through
 
     found = look_through(call.sandbox)
     findings = [finding._asdict() for finding in found]
@@ -119,6 +119,33 @@ def replay(call: Call, file: str) -> None:
 
     The dashboard saves such a file: "Download evidence" on the page of an order.
     """
-    from payment_sandbox.cli.remote.replaying import replay_file
 
     sys.exit(1 if replay_file(call, file) else 0)
+
+
+SKIPPED_SHOWN_MAX: Final = 10
+
+
+def replay_file(call: Call, file: str) -> int:
+    """Play a file, and print the differences; return their number."""
+    from payment_sandbox.client.replaying import EvidenceRefused
+    from payment_sandbox.client.replaying import replay as play
+
+    try:
+        evidence = json.loads(Path(file).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        fail(f"{file} cannot be played: byte {error.start} is not UTF-8")
+    except json.JSONDecodeError as error:
+        fail(f"{file}:{error.lineno}:{error.colno}: cannot be played: this is not JSON: {error.msg}")
+    try:
+        outcome = play(call.sandbox, evidence)
+    except EvidenceRefused as refused:
+        fail(f"{file} cannot be played: {refused}")
+    count = len(outcome.differences)
+    address = f"{call.sandbox.base_url}/dashboard/{outcome.project_id}/orders/"
+    told = f"{count} difference{'' if count == 1 else 's'}" if count else "all went the same way"
+    lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
+    lines += [f"different: {difference}" for difference in outcome.differences]
+    lines.append(f"{outcome.steps} steps, {told}; see {address}")
+    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(lines))
+    return count

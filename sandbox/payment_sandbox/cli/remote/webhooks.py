@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from payment_sandbox.cli.failing import fail
-from payment_sandbox.cli.printing import put_once
-from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote
-from payment_sandbox.cli.remote.output import short_time
+from payment_sandbox.cli.options import fail, put_once
+from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote, short_time
 
 if TYPE_CHECKING:
     from payment_sandbox.client.answers import Webhook

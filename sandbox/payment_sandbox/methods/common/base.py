@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.orders.actions import BANK, CUSTOMER, PROCESSOR, SCREENING, Action
 from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.orders.vault import Credential
 
 PAGE_KEYS: Final = frozenset({"customer", "after", "reason"})
 PROCESSOR_KEYS: Final = frozenset({"processor", "after", "reason"})

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.kernel.periods import Period
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, NAMES
 from payment_sandbox.orders.authorization import Taken
 from payment_sandbox.orders.order import Order

@@ -22,7 +22,7 @@ from payment_sandbox.operations.review.setup import (
 )
 from payment_sandbox.operations.review.webhooks import polled, trusted_return, unanswered, unread
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.records import RETURN
+from payment_sandbox.projects.journal import RETURN
 
 __all__ = ["HINT", "KINDS", "Finding", "review"]
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from payment_sandbox.operations.review.evidence import Finding, Reviewed, line_of
-from payment_sandbox.projects.records import JournalEntry
+from payment_sandbox.projects.journal import JournalEntry
 
 
 def ignored(reviewed: Reviewed) -> Iterator[Finding]:

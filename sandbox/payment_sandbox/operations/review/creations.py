@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from payment_sandbox.operations.review.evidence import Finding, Reviewed, as_object, line_of
-from payment_sandbox.projects.records import JournalEntry
+from payment_sandbox.projects.journal import JournalEntry
 
 LOSING: Final = frozenset({"status", "reset", "hang", "truncate", "silence"})
 CREATION: Final = "/v1/orders"

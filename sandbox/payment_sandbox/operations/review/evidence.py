@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.webhooks import Attempt, Delivery
-from payment_sandbox.projects.records import Deed, JournalEntry
+from payment_sandbox.projects.journal import Deed, JournalEntry
 
 LOOKED: Final = (200, 304)
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from payment_sandbox.operations.review.evidence import HINT, Finding, Reviewed, as_object, counted, line_of
+from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.orders.commands import ExpireAuthorization
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.orders.vault import RECURRING
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.records import JournalEntry
+from payment_sandbox.projects.journal import JournalEntry
 
 CREATED: Final = 201
 REFUSALS: Final = (400, 404, 405, 409, 412, 413, 415)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.review.evidence import (
     Finding,
     Reviewed,
@@ -17,7 +17,7 @@ from payment_sandbox.operations.review.evidence import (
     status_told,
 )
 from payment_sandbox.orders.webhooks import BY_SCENARIO, Attempt
-from payment_sandbox.projects.records import JournalEntry
+from payment_sandbox.projects.journal import JournalEntry
 
 POLLS_MAX: Final = 4
 CLIENT_ERROR: Final = 400

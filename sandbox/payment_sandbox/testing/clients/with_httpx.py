@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from payment_sandbox.testing.clients.in_process import CutOff, InProcess, TookTooLong, key_in, path_of
 from payment_sandbox.testing.clients.memory_socket import Target
 from payment_sandbox.testing.loops import run_blocking
-from payment_sandbox.web.paths import is_stream
+from payment_sandbox.web.addresses import is_stream
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server

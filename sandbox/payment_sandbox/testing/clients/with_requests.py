@@ -14,7 +14,7 @@ from urllib3 import HTTPResponse, Timeout
 
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.testing.clients.in_process import Answer, CutOff, InProcess, TookTooLong, key_in, path_of
-from payment_sandbox.web.paths import is_stream
+from payment_sandbox.web.addresses import is_stream
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.server import Server

@@ -9,9 +9,8 @@ from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, To
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
-from payment_sandbox.testing.environments import host_of
+from payment_sandbox.testing.environments import Posted, host_of
 from payment_sandbox.testing.loops import LoopThread, OwnLoop, is_running_here, new_event, within
-from payment_sandbox.testing.shops.posted import Posted
 from payment_sandbox.testing.shops.tracebacks import handled_here, logged, note
 from payment_sandbox.testing.shops.watching import is_django
 

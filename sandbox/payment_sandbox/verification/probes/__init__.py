@@ -3,36 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from payment_sandbox.verification.probes import (
-    answers,
-    cards,
-    customers,
-    expiring,
-    fields,
-    invoices,
-    methods,
-    pages,
-    qr,
-    reading,
-    requests,
-    webhooks,
-)
+from payment_sandbox.verification.probes import answers, invoices, methods, pages
 from payment_sandbox.verification.probing import PROBES, Probe
 
-MODULES: Final = (
-    requests,
-    reading,
-    answers,
-    fields,
-    methods,
-    invoices,
-    qr,
-    pages,
-    webhooks,
-    expiring,
-    customers,
-    cards,
-)
+MODULES: Final = (answers, invoices, pages, methods)
 
 
 def all_probes() -> Iterator[Probe]:

@@ -1,6 +1,6 @@
-"""The fields of an order and a transaction as they are answered."""
+"""Probes of orders, requests and answers in general."""
 
-from typing import Final
+from typing import Any, Final
 
 from payment_sandbox.verification.answer import MISSING
 from payment_sandbox.verification.checks import (
@@ -11,19 +11,32 @@ from payment_sandbox.verification.checks import (
     LIST,
     MOMENT,
     OBJECT,
+    ORDER_STATUSES,
+    STATUSES,
     TEXT,
     Checks,
     absent,
+    accepted,
     echoed,
     holds,
     kind,
     one_of,
+    refused,
     same,
 )
-from payment_sandbox.verification.passive import ORDER_STATUSES, STATUSES
 from payment_sandbox.verification.probing import probe
-from payment_sandbox.verification.samples import CARD, CUSTOMER, RETURN_URL, WEBHOOK_URL, by
-from payment_sandbox.verification.service import Service
+from payment_sandbox.verification.samples import (
+    CARD,
+    CUSTOMER,
+    LINES,
+    LINES_TOTAL,
+    NOBODY,
+    RETURN_URL,
+    WEBHOOK_URL,
+    by,
+    card,
+)
+from payment_sandbox.verification.service import ORDERS, Service
 
 ATTEMPT: Final = "transactions[0]."
 MERCHANT: Final = ("merchant_id", "project_id")
@@ -154,3 +167,222 @@ def amounts(service: Service) -> Checks:
     yield same("ORD-05", order, "amount", 1295)
     yield same("LIM-02", order, "amount", 1295)
     yield kind("TRQ-04", order, f"{ATTEMPT}expiration_period", TEXT)
+
+
+OVER_ONE_MIB: Final = b'{"currency": "EUR", "amount": 1000, "description": "' + b"x" * (1 << 20) + b'"}'
+
+
+@probe("AUTH-01", "AUTH-02", "SET-02")
+def credentials(service: Service) -> Checks:
+    """Without the key nothing is answered, and the password does not matter."""
+    without = service.call("GET", ORDERS + NOBODY + "/", key="")
+    yield from refused("AUTH-01", without, 401, "Unauthorized")
+    yield holds("SET-02", "WWW-Authenticate" in without.headers, "a 401 has no WWW-Authenticate")
+    yield kind("SET-02", without, "error", OBJECT)
+    yield from refused("AUTH-02", service.call("GET", ORDERS + NOBODY + "/", key="no-such-key"), 401)
+
+
+@probe("VER-01", "VER-02", "SET-01")
+def paths(service: Service) -> Checks:
+    """Paths begin with /v1/, and a final slash does not matter."""
+    order = service.order()
+    yield holds("VER-01", service.read(order).is_success, "an order cannot be read under /v1/")
+    for path in ("/orders/", "/v2/orders/"):
+        yield from refused("VER-02", service.call("POST", path, {"currency": "EUR", "amount": 1000}), 404)
+    for path in (f"{ORDERS}{order.at('id')}/", f"{ORDERS}{order.at('id')}"):
+        answer = service.call("GET", path)
+        yield holds("SET-01", answer.status == 200, f"GET {path} is {answer.told}")
+    without = service.call("POST", "/v1/orders", {"currency": "EUR", "amount": 1000})
+    yield holds("SET-01", without.is_success, f"POST /v1/orders is {without.told}")
+
+
+@probe("END-01", "END-02", "SET-07", "GEN-01")
+def a_creation(service: Service) -> Checks:
+    """Amount and currency are enough."""
+    answer = service.create(description=...)
+    yield from accepted("GEN-01", answer)
+    yield holds("END-02", answer.status == 201, answer.told)
+    mimetype = answer.headers.get("Content-Type", "").partition(";")[0]
+    yield holds("END-01", mimetype == "application/json", f"the answer is {mimetype or 'untyped'}")
+
+
+@probe("SET-03", "SET-04", "SET-05")
+def errors(service: Service) -> Checks:
+    """One shape of errors, with all problems at once."""
+    answer = service.create(currency="USD", amount=-1, return_url="no address")
+    for place, expected in (("error", OBJECT), ("error.type", TEXT), ("error.value", TEXT)):
+        yield kind("SET-03", answer, place, expected)
+    yield same("SET-03", answer, "error.status", answer.status)
+    yield same("SET-04", answer, "error.type", "ValidationError")
+    violations = answer.at("error.violations")
+    found = [each.get("path") for each in violations] if isinstance(violations, list) else []
+    missed = {"currency", "amount", "return_url"} - set(found)
+    yield holds("SET-05", not missed, f"the violations do not name {', '.join(sorted(missed))}")
+    other = service.call("GET", "/v1/no-such-path/")
+    yield kind("SET-03", other, "error.type", TEXT)
+
+
+@probe("SET-08", "SET-09")
+def statuses_of_refusals(service: Service) -> Checks:
+    """Each kind of bad request has its status."""
+    yield from refused("SET-08", service.call("GET", f"{ORDERS}{NOBODY}/"), 404, "NotFound")
+    yield from refused("SET-08", service.call("PATCH", ORDERS, {}), 405, "MethodNotAllowed")
+    yield from refused("SET-08", service.call("POST", ORDERS, content=b'{"currency": '), 400, "BadRequest")
+    yield from refused("SET-08", service.call("POST", ORDERS, [1]), 400)
+    large = service.call("POST", ORDERS, content=OVER_ONE_MIB)
+    yield from refused("SET-09", large, 413, "RequestEntityTooLarge")
+    text = service.call("POST", ORDERS, content=b"amount=1", headers={"Content-Type": "text/plain"})
+    yield from refused("SET-09", text, 415, "UnsupportedMediaType")
+
+
+@probe("SET-12", "SET-14")
+def unknown_fields(service: Service) -> Checks:
+    """Unknown keys are dropped and named; client and extra are free."""
+    answer = service.create(amuont=5, client={"user_agent": "probe/1", "shop": 7}, extra={"basket": [1, 2]})
+    yield holds("SET-12", answer.is_success, f"an unknown key is refused: {answer.told}")
+    if answer.is_success:
+        named = answer.headers.get("Sandbox-Ignored-Fields", "")
+        is_quiet = answer.at("amuont") is MISSING
+        yield holds("SET-12", is_quiet, "an unknown key is echoed")
+        yield holds("SET-12", not named or "amuont" in named, f"Sandbox-Ignored-Fields is {named!r}")
+        yield same("SET-14", answer, "extra", {"basket": [1, 2]})
+        yield same("SET-14", answer, "client.shop", 7)
+
+
+BLOCKS = ("order_line_details", "amount_details")
+
+
+@probe("END-03", "END-04", "END-05", "END-06", "ORD-28", "ORD-29")
+def blocks(service: Service) -> Checks:
+    """An order is read with the blocks that were asked for."""
+    order = service.order(by(CARD), amount=LINES_TOTAL, order_lines=LINES)
+    plain = service.read(order)
+    yield same("END-03", plain, "id", order.at("id"))
+    yield absent("ORD-28", plain, BLOCKS[0])
+    yield absent("ORD-29", plain, BLOCKS[1])
+    yield kind("END-04", service.read(order, BLOCKS[0]), BLOCKS[0], LIST)
+    yield kind("END-05", service.read(order, BLOCKS[1]), BLOCKS[1], OBJECT)
+    both = service.read(order, *BLOCKS)
+    yield kind("END-06", both, BLOCKS[0], LIST)
+    yield kind("END-06", both, BLOCKS[1], OBJECT)
+
+
+@probe("SET-32", "SET-33", "SET-34")
+def entity_tags(service: Service) -> Checks:
+    """An order has an ETag, which guards changes and saves reads."""
+    order = service.order()
+    read = service.read(order)
+    etag = read.headers.get("ETag", "")
+    yield holds("SET-32", etag.startswith('"'), f"the ETag of an order is {etag or 'missing'}")
+    place = f"{ORDERS}{order.at('id')}/"
+    again = service.call("GET", place, headers={"If-None-Match": etag or '"x"'})
+    yield holds("SET-34", again.status == 304, f"a read with If-None-Match is {again.told}")
+    stale = service.call("DELETE", place, headers={"If-Match": '"stale"'})
+    yield from refused("SET-33", stale, 412, "PreconditionFailed")
+
+
+@probe("SET-51", "SET-52", "SET-53")
+def updates(service: Service) -> Checks:
+    """PUT changes what the customer has not seen, and takes the whole order as it was read."""
+    order = service.order()
+    place = f"{ORDERS}{order.at('id')}/"
+    changes = {
+        "description": "Changed by a probe",
+        "merchant_order_id": "probe-2",
+        "return_url": "https://shop.invalid/changed",
+        "webhook_url": WEBHOOK_URL,
+        "customer": CUSTOMER,
+        "extra": {"basket": 8},
+    }
+    changed = service.call("PUT", place, changes)
+    yield holds("SET-51", changed.status == 200, f"PUT is {changed.told}")
+    if changed.is_success:
+        for name in ("description", "merchant_order_id", "return_url", "webhook_url", "extra"):
+            yield same("SET-51", changed, name, changes[name])
+    raised = service.call("PUT", place, {"amount": 1100})
+    yield holds("SET-52", raised.at("amount") == 1100, f"a new amount is {raised.told}")
+    whole = dict(service.read(order).data or {}, description="Whole", status="completed", merchant_id="x")
+    answer = service.call("PUT", place, whole)
+    yield holds("SET-53", answer.status == 200, f"PUT of the whole order is {answer.told}")
+    if answer.is_success:
+        yield same("SET-53", answer, "description", "Whole")
+        yield same("SET-53", answer, "status", order.at("status"))
+
+
+WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+    ("ORD-02", "currency", {"currency": ...}),
+    ("ORD-03", "currency", {"currency": "USD"}),
+    ("LIM-01", "currency", {"currency": "GBP"}),
+    ("ORD-04", "amount", {"amount": ...}),
+    ("ORD-05", "amount", {"amount": "1295"}),
+    ("LIM-02", "amount", {"amount": 12.95}),
+    ("SET-11", "amount", {"amount": 0}),
+    ("SET-11", "amount", {"amount": None}),
+    ("SET-11", "amount", {"amount": True}),
+    ("ORD-06", "description", {"description": 5}),
+    ("ORD-07", "merchant_order_id", {"merchant_order_id": 5}),
+    ("ORD-08", "return_url", {"return_url": "no address"}),
+    ("ORD-10", "webhook_url", {"webhook_url": "no address"}),
+    ("ORD-11", "expiration_period", {"expiration_period": "an hour"}),
+    ("SET-21", "expiration_period", {"expiration_period": "PT0S"}),
+    ("SET-21", "expiration_period", {"expiration_period": "-PT5M"}),
+    ("ORD-13", "payment_methods", {"payment_methods": CARD}),
+    ("ORD-15", "customer", {"customer": "Jan"}),
+    (
+        "TRQ-07",
+        "transactions[0].payment_method_details",
+        {"transactions": [card() | {"payment_method_details": 5}]},
+    ),
+    ("TRQ-01", "transactions[0].payment_method", {"transactions": [{}]}),
+    ("TRQ-02", "transactions[0].payment_method", {"transactions": [by("cheque")]}),
+    ("TRQ-03", "transactions[0].expiration_period", {"transactions": [by(CARD, expiration_period="soon")]}),
+    ("TRQ-06", "transactions[0].capture_mode", {"transactions": [by(CARD, capture_mode="later")]}),
+    ("SET-17", "transactions", {"transactions": [by(CARD), by(CARD)]}),
+)
+CUSTOMERS: Final[tuple[tuple[str, str, Any], ...]] = (
+    ("CUS-01", "first_name", 5),
+    ("CUS-02", "gender", 5),
+    ("CUS-03", "birthdate", "31-01-1990"),
+    ("CUS-04", "email_address", 5),
+    ("CUS-05", "phone_numbers", "+31000000000"),
+    ("CUS-06", "address", 5),
+    ("CUS-07", "address_type", 5),
+    ("CUS-08", "additional_addresses", "Teststraat 2"),
+    ("CUS-09", "country", "Netherlands"),
+    ("CUS-10", "ip_address", 5),
+    ("CUS-11", "locale", "xx"),
+)
+OF_LINES: Final[tuple[tuple[str, str, Any], ...]] = (
+    ("LINE-01", "type", "service"),
+    ("LINE-02", "amount", 2.5),
+    ("LINE-03", "currency", "USD"),
+    ("LINE-04", "merchant_order_line_id", 5),
+    ("LINE-05", "name", 5),
+    ("LINE-06", "quantity", 1.5),
+    ("LINE-07", "vat_percentage", "21%"),
+    ("SET-30", "vat_percentage", 10_001),
+)
+
+
+@probe(*(rule for rule, _, _ in WRONG))
+def wrong_fields(service: Service) -> Checks:
+    """Each is refused, at its place."""
+    for rule, place, fields in WRONG:
+        yield from refused(rule, service.create(**fields), 400, "ValidationError", place)
+
+
+@probe(*(rule for rule, _, _ in CUSTOMERS))
+def wrong_customers(service: Service) -> Checks:
+    """Each is refused, at its place."""
+    for rule, name, value in CUSTOMERS:
+        answer = service.create(customer={**CUSTOMER, name: value})
+        yield from refused(rule, answer, 400, "ValidationError", f"customer.{name}")
+
+
+@probe(*(rule for rule, _, _ in OF_LINES))
+def wrong_lines(service: Service) -> Checks:
+    """Each is refused, at its place."""
+    for rule, name, value in OF_LINES:
+        lines = [{**LINES[0], name: value}, LINES[1]]
+        answer = service.create(amount=LINES_TOTAL, order_lines=lines)
+        yield from refused(rule, answer, 400, "ValidationError", f"order_lines[0].{name}")

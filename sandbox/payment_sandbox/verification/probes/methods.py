@@ -1,9 +1,10 @@
-"""Each payment method at the creation of an order."""
+"""Probes of the payment methods, stored cards and expiry."""
 
-from typing import Final
+from typing import Any, Final
 
-from payment_sandbox.verification.answer import MISSING
+from payment_sandbox.verification.answer import MISSING, Answer
 from payment_sandbox.verification.checks import (
+    BOOLEAN,
     LIST,
     OBJECT,
     TEXT,
@@ -13,9 +14,11 @@ from payment_sandbox.verification.checks import (
     accepted,
     holds,
     kind,
+    one_of,
     refused,
     same,
 )
+from payment_sandbox.verification.probes.invoices import AMOUNTS, BY_AMOUNT
 from payment_sandbox.verification.probing import probe
 from payment_sandbox.verification.samples import (
     CARD,
@@ -185,3 +188,120 @@ def lines_that_do_not_add_up(service: Service) -> Checks:
     """They are accepted."""
     answer = service.create(amount=LINES_TOTAL + 1, order_lines=LINES)
     yield holds("SET-31", answer.is_success, f"they are {answer.told}")
+
+
+CARD_DETAILS: Final = "transactions[0].payment_method_details."
+PAGE: Final = "transactions[0].payment_url"
+
+
+def _stored(service: Service, **details: Any) -> tuple[Answer, str]:
+    """A first payment, and its token."""
+    order, _ = service.paid(card(**details))
+    token = order.at(f"{CARD_DETAILS}vault_token")
+    if not isinstance(token, str):
+        raise CannotTell(f"after a first payment the order is {order.at('status')}, without vault_token")
+    return order, token
+
+
+@probe("STA-08", "FLOW-04", "CARD-15", "CARD-16", "CARD-17", "CARD-18", "CARD-19", "CARD-20", spends=True)
+def a_first_payment(service: Service) -> Checks:
+    """It completes, and shows its card and the token."""
+    order, _ = service.paid(card(one_click_type="first"))
+    for rule in ("STA-08", "FLOW-04"):
+        yield same(rule, order, "status", "completed")
+        yield kind(rule, order, f"{CARD_DETAILS}vault_token", TEXT)
+    yield kind("CARD-20", order, f"{CARD_DETAILS}vault_token", TEXT)
+    expiry = str(order.at(f"{CARD_DETAILS}card_expiry"))
+    yield holds("CARD-15", len(expiry) in (6, 7) and expiry[-4:].isdigit(), f"card_expiry is {expiry}")
+    yield kind("CARD-16", order, f"{CARD_DETAILS}cardholder_name", TEXT)
+    yield kind("CARD-17", order, f"{CARD_DETAILS}liability_shift", BOOLEAN)
+    pan = str(order.at(f"{CARD_DETAILS}truncated_pan"))
+    masked = order.at(f"{CARD_DETAILS}truncated_pan") is not MISSING and not pan.isdigit()
+    yield holds("CARD-18", masked, f"truncated_pan is {pan}")
+    yield same("CARD-19", order, f"{CARD_DETAILS}one_click_type", "first")
+
+
+@probe("STA-11", "FLOW-05", "FLOW-06", "LIM-10", "TX-13", "CARD-21", spends=True)
+def one_click(service: Service) -> Checks:
+    """A stored card pays at once, any amount, with its CVC."""
+    first, token = _stored(service, one_click_type="first")
+    actual = {"one_click_type": "one-click", "vault_token": token}
+    without = service.create(card(**actual))
+    yield from refused("LIM-11", without, 400, "ValidationError")
+    order = service.create(card(**actual, cvc="123"), amount=1750)
+    for rule in ("FLOW-05", "LIM-10"):
+        yield holds(rule, order.is_success, f"another amount is {order.told}: {order.at('error.value')}")
+    if not order.is_success:
+        raise CannotTell(f"a one-click payment is {order.told}")
+    yield same("STA-11", order, "status", "completed")
+    for rule in ("FLOW-06", "TX-13"):
+        yield absent(rule, order, PAGE)
+    place = f"{CARD_DETAILS}first_authorised_transaction_id"
+    yield same("CARD-21", order, place, first.at("transactions[0].id"))
+
+
+@probe("STA-09", "FLOW-07", "STA-12", "FLOW-08", "FLOW-09", "LIM-07", "SET-64", spends=True)
+def recurring(service: Service) -> Checks:
+    """A series charges the amount of its first payment, without anybody."""
+    first, token = _stored(service, recurring_type="first")
+    for rule in ("STA-09", "FLOW-07"):
+        yield same(rule, first, "status", "completed")
+    actual = card(recurring_type="recurring", vault_token=token)
+    other = service.create(actual, amount=1750)
+    for rule in ("LIM-07", "SET-64"):
+        yield from refused(rule, other, 400, "ValidationError", "amount")
+    order = service.create(actual)
+    yield holds("FLOW-08", order.is_success, f"a recurring payment is {order.told}")
+    if not order.is_success:
+        raise CannotTell(f"a recurring payment is {order.told}")
+    yield same("STA-12", order, "status", "processing")
+    yield absent("FLOW-09", order, PAGE)
+
+
+SHORT: Final = "PT3S"
+SHORT_SECONDS: Final = 3.0
+MARGIN_SECONDS: Final = 1.5
+ENDED: Final = ("CAP-03", "CAP-04", "ERR-03", "TRQ-05", "SET-41", "SET-42", "ORD-12")
+CAPTURED: Final = ("CAP-05", "CAP-07", "SET-44")
+
+
+def _authorized(service: Service) -> tuple[Answer, Answer]:
+    """Two invoices that expire soon; of the second a part is captured."""
+    first = service.with_lines(INVOICE, expiration_period=SHORT)
+    second = service.with_lines(INVOICE, expiration_period=SHORT)
+    if first.at("status") not in ("accepted", "completed"):
+        raise CannotTell(f"the screening of the test customer says {first.at('status')}")
+    service.take(second, "captures/amount/", BY_AMOUNT)
+    return first, second
+
+
+def _delayed(service: Service) -> Answer | str:
+    """An authorization that is captured by itself soon, less a part; or why there is none."""
+    try:
+        order, _ = service.paid(by(CARD, capture_mode="delayed", expiration_period=SHORT))
+    except CannotTell as why:
+        return str(why)
+    voided = service.take(order, "voids/amount/", BY_AMOUNT)
+    return order if voided.is_success else f"a void of a delayed authorization is {voided.told}"
+
+
+@probe(*ENDED, *CAPTURED, spends=True)
+def endings(service: Service) -> Checks:
+    """An authorization ends, and so does a hosted page; a delayed capture happens."""
+    hosted = service.order(expiration_period=SHORT)
+    delayed = _delayed(service)
+    unused, used = _authorized(service)
+    service.pause(SHORT_SECONDS + MARGIN_SECONDS)
+    yield same("ORD-12", service.read(hosted), "status", "expired")
+    yield one_of("CAP-03", service.read(unused), "status", ("expired", "cancelled"))
+    yield same("SET-41", service.read(unused), "status", "expired")
+    yield same("SET-42", service.read(used), "status", "completed")
+    for rule in ("CAP-04", "ERR-03", "TRQ-05", "SET-42"):
+        order = used if rule == "SET-42" else unused
+        yield from refused(rule, service.take(order, "captures/", {}), 409, "AuthorizationExpired")
+    if isinstance(delayed, str):
+        raise CannotTell(delayed)
+    read = service.read(delayed, AMOUNTS)
+    for rule in CAPTURED:
+        yield same(rule, read, f"{AMOUNTS}.captured", 750)
+    yield same("CAP-07", read, f"{AMOUNTS}.voided", 250)

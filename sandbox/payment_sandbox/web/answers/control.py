@@ -3,11 +3,11 @@
 from typing import Any
 
 from payment_sandbox.kernel.masking import Masking
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.advance import Advance
 from payment_sandbox.orders.webhooks import Attempt, Delivery
+from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import JournalEntry
 from payment_sandbox.scenarios.model import Decision
 from payment_sandbox.scenarios.near_misses import explain
 from payment_sandbox.web.bodies import parse

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from payment_sandbox.forms import Choice, Form, Items, Part, Text, repairs
 from payment_sandbox.forms.fields import Birthdate, NumberOrText, without_nulls
-from payment_sandbox.orders.customers import LOCALES
+from payment_sandbox.orders.order import LOCALES
 
 COUNTRY: Final = {"pattern": "[A-Za-z]{2}", "expected": "a two-letter country code"}
 

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.journal import RETURN, Deed, JournalEntry, as_plain
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import RETURN, Deed, JournalEntry, as_plain
+from payment_sandbox.web.addresses import same_path
 from payment_sandbox.web.answers.control import (
     delivery_record,
     delivery_summary,
     journal_record,
     journal_summary,
 )
-from payment_sandbox.web.paths import same_path
 
 PAGED: Final = ("limit", "before", "summary")
 """Without these, the journal is answered as a whole, with its other lists."""

@@ -6,10 +6,9 @@ from marshmallow import fields
 
 from payment_sandbox.forms import Cents, Choice, Items, Part, PeriodText, Text, WebUrl
 from payment_sandbox.forms.fields import Anything
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import CURRENCY
-from payment_sandbox.orders.customers import reduced
-from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.order import Order, reduced
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any, Final
 
-from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.operations.cancel import why_not_cancellable

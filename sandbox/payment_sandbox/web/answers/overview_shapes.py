@@ -5,12 +5,12 @@ from typing import Any, Final
 from marshmallow import Schema, fields
 
 from payment_sandbox.operations.coverage.met import METHOD, REFUSAL, RULE, WEBHOOK
-from payment_sandbox.operations.happenings import KINDS, PARTIES
+from payment_sandbox.operations.history import KINDS, PARTIES
 from payment_sandbox.operations.review import KINDS as FINDING_KINDS
 from payment_sandbox.orders.actions import ACTIONS
+from payment_sandbox.orders.cards import ONE_CLICK, RECURRING
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.orders.vault import ONE_CLICK, RECURRING
-from payment_sandbox.projects.records import MERCHANT, VIAS
+from payment_sandbox.projects.journal import MERCHANT, VIAS
 from payment_sandbox.web.answers.control_shapes import DueShape
 from payment_sandbox.web.answers.history_shapes import DecisionShape, DeliveryShape
 from payment_sandbox.web.answers.order import ORDER

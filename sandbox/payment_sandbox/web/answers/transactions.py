@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from marshmallow import fields
 
 from payment_sandbox.forms import Choice, Form, Part, PeriodText, Text
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.methods import details_fields
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus

@@ -8,9 +8,8 @@ from flask import Blueprint, request
 from payment_sandbox.forms import Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.web.after import release_webhooks
-from payment_sandbox.web.auth import select_project
+from payment_sandbox.web.auth import refuse_strangers, select_project
 from payment_sandbox.web.bodies import json_body
-from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.routes import current_facts
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Response, request
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
-from payment_sandbox.operations.redeliver_webhook import redeliver
+from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers import history as histories
 from payment_sandbox.web.answers.control import delivery_record

@@ -6,22 +6,21 @@ from typing import Final
 from flask import Response, request
 
 from payment_sandbox.forms import read
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
 from payment_sandbox.operations.coverage.matrix import coverage
 from payment_sandbox.operations.find_orders import Wanted, find_orders
-from payment_sandbox.operations.happenings import as_mapping
-from payment_sandbox.operations.history import history
+from payment_sandbox.operations.history import as_mapping, history
 from payment_sandbox.operations.review import review
 from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.vault import Credential
 from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.journal import as_plain
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import as_plain
 from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import qr_page_url

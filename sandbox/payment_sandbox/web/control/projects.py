@@ -21,13 +21,12 @@ from payment_sandbox.web.answers.control import (
 )
 from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
-from payment_sandbox.web.auth import project, registry
+from payment_sandbox.web.auth import project, refuse_strangers, registry
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, json_body
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown
 from payment_sandbox.web.control.forms import ClockForm, StateForm
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Number
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -15,12 +15,11 @@ from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
 from payment_sandbox.projects.relay import Offer
 from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.auth import project, select_project
+from payment_sandbox.web.auth import project, refuse_strangers, select_project
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, refuse_unknown
 from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
 from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
-from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.routes import route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0

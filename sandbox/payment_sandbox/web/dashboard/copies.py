@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from payment_sandbox.kernel.moments import timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.default_scenario import DEFAULT
-from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import (
+from payment_sandbox.projects.journal import (
     ASK,
     MERCHANT,
     RETURN,
@@ -18,6 +17,7 @@ from payment_sandbox.projects.records import (
     Deed,
     JournalEntry,
 )
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.carried import application
 

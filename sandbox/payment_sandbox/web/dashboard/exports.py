@@ -4,12 +4,11 @@ from typing import Any, Final
 
 from flask import Response
 
-from payment_sandbox.kernel.moments import timestamp
-from payment_sandbox.operations.happenings import EVIDENCE_FORMAT, as_mapping
-from payment_sandbox.operations.history import history
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.history import EVIDENCE_FORMAT, as_mapping, history
 from payment_sandbox.orders.order import Order
+from payment_sandbox.projects.journal import as_plain
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import as_plain
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.responses import streamed_answer

@@ -10,14 +10,14 @@ from urllib.parse import urlencode, urlsplit
 
 from flask import Blueprint, Response, render_template, request
 
-from payment_sandbox.kernel.moments import timestamp
 from payment_sandbox.kernel.patterns import NOT_TEXT, UUID
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.addresses import base_path
+from payment_sandbox.web.addresses import base_path, takes_snapshot
 from payment_sandbox.web.after import release_webhooks
-from payment_sandbox.web.auth import registry
+from payment_sandbox.web.auth import refuse_strangers, registry
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
 from payment_sandbox.web.carried import application, exchange
@@ -30,8 +30,6 @@ from payment_sandbox.web.dashboard.signing_in import (
     visible_projects,
 )
 from payment_sandbox.web.errors import RequestRefused, answer_for
-from payment_sandbox.web.guard import refuse_strangers
-from payment_sandbox.web.paths import takes_snapshot
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 

@@ -12,16 +12,15 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant, create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
-from payment_sandbox.operations.happenings import Happening
-from payment_sandbox.operations.history import history
+from payment_sandbox.operations.history import Happening, history
 from payment_sandbox.orders.actions import ACTIONS as ACTORS
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import MERCHANT
 from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.control import journal_summary

@@ -5,7 +5,7 @@ from typing import Final
 from flask import Response, request
 
 from payment_sandbox.operations.coverage.matrix import coverage
-from payment_sandbox.operations.redeliver_webhook import redeliver
+from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.operations.review import review
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import DeliveryState

@@ -9,9 +9,8 @@ from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.webhooks import ATTEMPTS_KEPT_MAX, BODY_KEPT_BYTES
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
 from payment_sandbox.projects.events import EVENTS_KEPT_MAX, VALUE_LENGTH_MAX
-from payment_sandbox.projects.journal import ENTRIES_MAX
-from payment_sandbox.projects.records import BODY_KEPT_BYTES as JOURNAL_BODY_BYTES
-from payment_sandbox.projects.records import HEADER_KEPT_MAX, PATH_KEPT_MAX
+from payment_sandbox.projects.journal import BODY_KEPT_BYTES as JOURNAL_BODY_BYTES
+from payment_sandbox.projects.journal import ENTRIES_MAX, HEADER_KEPT_MAX, PATH_KEPT_MAX
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
 from payment_sandbox.web.answers.responses import ANSWERS_KEPT_MAX
 from payment_sandbox.web.docs import references

@@ -22,8 +22,8 @@ from payment_sandbox.web.examples import LINES, START, MakeApp, Shop
 from payment_sandbox.web.pictures import sequence, svg
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.delivery_queue import QueuedDelivery
     from payment_sandbox.projects.epoch import Epoch
+    from payment_sandbox.projects.outbox import QueuedDelivery
     from payment_sandbox.projects.project import Project
 
 HOOK: Final = "https://shop.example/webhook"

@@ -6,23 +6,22 @@ from typing import Any, Final
 
 from flask import Blueprint, Response, json, request
 
-from payment_sandbox.projects.causes import set_cause
-from payment_sandbox.projects.own_errors import own_error
-from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import (
+from payment_sandbox.projects.journal import (
     BODY_KEPT_BYTES,
     MARGIN,
     PATH_KEPT_MAX,
     JournalEntry,
     kept_headers,
+    set_cause,
 )
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import own_error
 from payment_sandbox.projects.stage import AS_IT_IS
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
-from payment_sandbox.web.auth import known_project, require_project
+from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import CUT_OFF, SENT_HEADERS, SILENCE, Exchange, exchange
 from payment_sandbox.web.errors import RATE_LIMITED, RequestRefused, refused_answer, tell_refused
-from payment_sandbox.web.guard import refuse_foreign_host
 from payment_sandbox.web.merchant.explained import explain
 from payment_sandbox.web.merchant.reading import name_ignored, note_query
 from payment_sandbox.web.placing import begin_waiting, catch_up_first, may_wait

@@ -8,7 +8,7 @@ from flask import Response, request
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms.fields import NO_TIME
-from payment_sandbox.operations.possible import possible_now
+from payment_sandbox.operations.act import possible_now
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import exchange

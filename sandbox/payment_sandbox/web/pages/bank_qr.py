@@ -17,8 +17,8 @@ from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents, typed_euros
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
+from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import VIA_PAGE
 from payment_sandbox.web.addresses import base_path, qr_page_url
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.browsers import HTML, go

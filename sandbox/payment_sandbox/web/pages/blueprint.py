@@ -10,10 +10,10 @@ from flask import Blueprint, Response, render_template, request
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.after import release_webhooks
+from payment_sandbox.web.auth import refuse_strangers
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy
 from payment_sandbox.web.errors import RequestRefused, answer_for
-from payment_sandbox.web.guard import refuse_strangers
 from payment_sandbox.web.pages.language import NAMES
 from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language
 from payment_sandbox.web.routes import route

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.methods.common.base import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
-from payment_sandbox.orders.customers import LOCALES
+from payment_sandbox.orders.order import LOCALES
 
 DEFAULT: Final = "en-GB"
 VARIANT_OF: Final = {"nl-BE": "nl"}  # has phrases of its own only where they differ

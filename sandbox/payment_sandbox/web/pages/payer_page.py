@@ -14,8 +14,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.projects.journal import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.records import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.web.addresses import base_path, dashboard_path
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import HTML, go

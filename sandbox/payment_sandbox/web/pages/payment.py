@@ -7,13 +7,11 @@ from typing import Any, Final, NamedTuple
 
 from flask import Response, request
 
-from payment_sandbox.kernel.luhn import is_luhn
-from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.kernel.patterns import Pattern, is_luhn
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common.banking import ISSUERS
 from payment_sandbox.methods.common.base import CANCEL, FAIL, PAY
-from payment_sandbox.operations.act import act_on_attempt
-from payment_sandbox.operations.foresee import status_after
+from payment_sandbox.operations.act import act_on_attempt, status_after
 from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
 from payment_sandbox.orders.cards import (
     AUTHORIZATION_METHODS,
@@ -249,7 +247,7 @@ def _echoed() -> Mapping[str, str]:
 def paid(page: PayerPage) -> Response | Action:
     """What the pay button does: an action, or a redirect or page that comes first."""
     pay = PAYING.get(kind_of(page))
-    return pay(page) if pay is not None else BUTTONS[PAY]
+    return pay(page) if pay is not None else BUTTONS[PAY_BUTTON]
 
 
 def _card_shown(page: PayerPage) -> dict[str, Any]:
@@ -266,7 +264,7 @@ def _pay_by_card(page: PayerPage) -> Response | Action:
         return shown(page, errors)
     if card.asks:
         return go(page.url("get_secure", card=card.name))
-    return BUTTONS[PAY]._replace(card=card.name)
+    return BUTTONS[PAY_BUTTON]._replace(card=card.name)
 
 
 def _login_shown(page: PayerPage) -> dict[str, Any]:
@@ -294,7 +292,7 @@ def _sheet_shown(page: PayerPage) -> dict[str, Any]:
 def _pay_by_sheet(page: PayerPage) -> Response | Action:
     if request.form.get("authorization") == PAN_ONLY:
         return go(page.url("get_secure", authorization=PAN_ONLY))
-    return BUTTONS[PAY]
+    return BUTTONS[PAY_BUTTON]
 
 
 def _transfer_shown(page: PayerPage) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, OrderNotCancellable, Unknown
 from payment_sandbox.orders.statuses import OrderStatus
-from payment_sandbox.projects.records import VIA_PAGE
+from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.responses import json_answer
@@ -209,7 +209,7 @@ def get_payment(project_id: str, order_id: str, transaction_id: str) -> Response
     return go_on(page) if page.is_over else payment.shown(page)
 
 
-@route(pages, "POST", f"{ATTEMPT}/", **POSTED)
+@route(pages, "POST", f"{ATTEMPT}/", slow=True, **POSTED)
 def post_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Pay, fail or cancel the attempt, or act for the bank or the screening."""
     page = arrive(project_id, order_id, transaction_id)

@@ -1,20 +1,218 @@
-"""Plays recorded calls in the sandbox, and compares the answers field by field."""
+"""Recorded calls of a service: read from a HAR file, made again here, and compared."""
 
+import base64
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox.client.replaying import NO_WEBHOOKS
-from payment_sandbox.verification.answer import MISSING, Answer, value_at
+from payment_sandbox.verification.answer import MISSING, Answer, parsed, value_at
 from payment_sandbox.verification.checks import REFUSED, Check, holds, shown
 from payment_sandbox.verification.differences import EXPLAIN
-from payment_sandbox.verification.har import Recorded
-from payment_sandbox.verification.places import rule_of_beginning, rule_of_call, rule_of_field
+from payment_sandbox.verification.samples import INVOICE, TRANSFER
+from payment_sandbox.verification.service import Names, renamed, renamed_path, reverse
 
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.verification.service import Service
+
+API: Final = "/v1/"
+
+
+class HarRefused(ValueError):
+    """The file is no HAR file, or has no call of this API."""
+
+
+class Recorded(NamedTuple):
+    """A recorded call with its answer, and when it was made."""
+
+    at: datetime
+    answer: Answer
+
+
+def read_har(file: Path, names: Names | None = None) -> list[Recorded]:
+    """The calls of this API in a file, oldest first; ``names`` are the account's names of methods.
+
+    Raises:
+        HarRefused: it is no HAR file, or has none; with the place in it.
+        OSError: it cannot be read.
+    """
+    try:
+        document = json.loads(file.read_bytes())
+    except UnicodeDecodeError as error:
+        raise HarRefused(f"byte {error.start} is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise HarRefused(
+            f"line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}"
+        ) from None
+    log = document.get("log") if isinstance(document, dict) else None
+    entries = log.get("entries") if isinstance(log, dict) else None
+    if not isinstance(entries, list):
+        raise HarRefused("it has no log.entries, so it is no HAR file")
+    ours = reverse(names or {})
+    found = sorted((_renamed(call, ours) for call in _calls(entries)), key=lambda recorded: recorded.at)
+    if not found:
+        raise HarRefused(f"none of its {len(entries)} entries is a call of a path that begins with {API}")
+    return found
+
+
+def _renamed(recorded: Recorded, names: Names) -> Recorded:
+    answer = recorded.answer
+    return recorded._replace(
+        answer=answer._replace(
+            path=renamed_path(answer.path, names),
+            sent=renamed(answer.sent, names),
+            data=renamed(answer.data, names),
+        )
+    )
+
+
+def _calls(entries: list[Any]) -> Iterator[Recorded]:
+    for index, entry in enumerate(entries):
+        try:
+            recorded = _call(entry)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise HarRefused(f"log.entries[{index}] is malformed: {type(error).__name__} {error}") from None
+        if recorded is not None:
+            yield recorded
+
+
+def _call(entry: Mapping[str, Any]) -> Recorded | None:
+    request, response = entry["request"], entry["response"]
+    parts = urlsplit(request["url"])
+    begin = parts.path.find(API)
+    if begin < 0 or not response["status"]:  # of 0 if no answer came
+        return None
+    path = parts.path[begin:] + (f"?{parts.query}" if parts.query else "")
+    content = _content(response.get("content", {}))
+    headers = CaseInsensitiveDict((each["name"], each["value"]) for each in response.get("headers", ()))
+    sent = parsed((request.get("postData") or {}).get("text", "").encode())
+    at = datetime.fromisoformat(entry["startedDateTime"])
+    if at.tzinfo is None:
+        raise ValueError(f"startedDateTime {entry['startedDateTime']!r} has no offset")
+    status = int(response["status"])
+    return Recorded(at, Answer(request["method"], path, sent, status, headers, parsed(content), content))
+
+
+def _content(content: Mapping[str, Any]) -> bytes:
+    text = content.get("text", "")
+    return base64.b64decode(text) if content.get("encoding") == "base64" else text.encode()
+
+
+CALLS: Final = (  # the first that fits
+    ("POST", r"/v1/orders/?", "END-02"),
+    ("GET", r"/v1/orders/[^/]+/?", "END-03"),
+    ("DELETE", r"/v1/orders/[^/]+/?", "END-07"),
+    ("PUT", r"/v1/orders/[^/]+/?", "SET-51"),
+    ("POST", r".*/refunds/?", "END-10"),
+    ("POST", r".*/captures/?", "END-11"),
+    ("POST", r".*/captures/orderlines/?", "END-13"),
+    ("POST", r".*/captures/amount/?", "END-14"),
+    ("POST", r".*/voids/orderlines/?", "END-15"),
+    ("POST", r".*/voids/amount/?", "END-16"),
+    ("GET", r".*/issuers/?", "END-17"),
+    ("POST", r"/v1/bankqr/?", "END-18"),
+    ("GET", r".*/currencies/?", "SET-54"),
+)
+OTHER_CALL: Final = "VER-02"
+BEGINS: Final = {TRANSFER: "STA-10", INVOICE: "STA-17", None: "STA-03"}
+REDIRECTED: Final = "STA-02"
+FIELDS: Final = {
+    "id": "ORD-01",
+    "currency": "ORD-03",
+    "amount": "ORD-05",
+    "description": "ORD-06",
+    "merchant_order_id": "ORD-07",
+    "return_url": "ORD-08",
+    "webhook_url": "ORD-10",
+    "expiration_period": "ORD-11",
+    "payment_methods": "ORD-13",
+    "customer": "SET-25",
+    "order_lines": "ORD-16",
+    "transactions": "ORD-17",
+    "client": "ORD-18",
+    "created": "ORD-19",
+    "modified": "ORD-19",
+    "completed": "ORD-20",
+    "last_transaction_added": "ORD-21",
+    "merchant_id": "ORD-22",
+    "project_id": "ORD-22",
+    "status": "STA-01",
+    "order_url": "SET-24",
+    "flags": "SET-26",
+    "extra": "SET-14",
+    "order_line_details": "LDET-01",
+    "amount_details": "ADET-01",
+    "refund_of_order_id": "SET-48",
+    "transactions.order_id": "TX-01",
+    "transactions.id": "TX-01",
+    "transactions.merchant_id": "TX-01",
+    "transactions.project_id": "TX-01",
+    "transactions.amount": "TX-02",
+    "transactions.currency": "TX-02",
+    "transactions.description": "TX-03",
+    "transactions.balance": "TX-04",
+    "transactions.credit_debit": "TX-05",
+    "transactions.created": "TX-06",
+    "transactions.modified": "TX-06",
+    "transactions.completed": "TX-07",
+    "transactions.expiration_period": "TX-08",
+    "transactions.payment_method": "TX-09",
+    "transactions.payment_method_brand": "TX-10",
+    "transactions.payment_method_details": "TX-11",
+    "transactions.payment_url": "TX-12",
+    "transactions.product_type": "TX-14",
+    "transactions.status": "STA-18",
+    "transactions.events": "TX-16",
+    "transactions.channel": "SET-29",
+    "transactions.is_capturable": "SET-27",
+    "transactions.is_fully_captured": "SET-27",
+}
+QR_FIELDS: Final = {
+    "amount": "QR-01",
+    "amount_changeable": "QR-03",
+    "one_off": "QR-12",
+    "expiration": "QR-16",
+    "size": "QR-19",
+    "merchant_sub_id": "QR-24",
+    "beneficiary": "QR-25",
+    "qr_url": "QR-26",
+}
+
+
+def rule_of_call(method: str, path: str) -> str:
+    """The rule that a call belongs to."""
+    plain = path.partition("?")[0]
+    for known, pattern, rule in CALLS:
+        if method == known and re.fullmatch(pattern, plain):
+            return rule
+    return OTHER_CALL
+
+
+def rule_of_field(method: str, path: str, place: str) -> str:
+    """The rule that a field of an answer belongs to; that of the call, if the field has none."""
+    call = rule_of_call(method, path)
+    name = re.sub(r"\[\d+\]", "", place)
+    known = QR_FIELDS if call == "END-18" else FIELDS
+    while name and name not in known:
+        name = name.rpartition(".")[0]
+    return known.get(name, call)
+
+
+def rule_of_beginning(sent: Any) -> str:
+    """The rule about the status with which an order begins."""
+    transactions = sent.get("transactions") if isinstance(sent, dict) else None
+    if not transactions:
+        return BEGINS[None]
+    first = transactions[0] if isinstance(transactions, list) else {}
+    return BEGINS.get(first.get("payment_method"), REDIRECTED) if isinstance(first, dict) else REDIRECTED
+
 
 IDENTIFIERS: Final = ("id", "vault_token")
 WAYS: Final = {  # what somebody did, if a status was reached

@@ -1,4 +1,4 @@
-"""ISO 8601 durations that keep their spelling and follow the calendar."""
+"""Periods of time and moments, in ISO 8601."""
 
 import re
 from calendar import monthrange
@@ -99,3 +99,9 @@ def add_months(moment: datetime, months: int) -> datetime:
     if year > LAST_MOMENT.year:
         raise OverflowError(f"the year {year} is after the calendar's end")
     return moment.replace(year=year, month=month, day=min(moment.day, monthrange(year, month)[1]))
+
+
+@lru_cache(maxsize=256)  # one answer shows the same few moments many times
+def timestamp(moment: datetime) -> str:
+    """ISO 8601 with microseconds and +00:00 (SET-19)."""
+    return moment.isoformat(timespec="microseconds")
