@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from payment_sandbox.methods import NAMES
-from payment_sandbox.operations.coverage import met as coverage
-from payment_sandbox.operations.coverage.met import Met, met_by, possible_ends, refusal_rules
+from payment_sandbox.operations import coverage
+from payment_sandbox.operations.coverage import Met, met_by, possible_ends, refusal_rules
 from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.suites import suite

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.support.changed_package import ChangedPackage
 
-ROW = """        echoed("invoice_number", Text(pattern="[0-9]+", expected="digits", about="On the invoice."), "ORD-07"),
+ROW = """    SentField("invoice_number", Text(pattern="[0-9]+", expected="digits", about="On the invoice."), "ORD-07"),
 """
 PROGRAM = """
 import requests
@@ -27,11 +27,27 @@ with Server() as server:
     assert refused.headers["Sandbox-Explain"].startswith("ORD-07 ")
     state = call("GET", "/control/state/").json()
     assert call("PUT", "/control/state/", state).status_code == 200
+    state["orders"][0]["sent"]["invoice_number"] = {"bad": 1}
+    refused = call("PUT", "/control/state/", state)
+    assert refused.status_code == 400, refused.text
+    (found,) = refused.json()["error"]["violations"]
+    assert (found["path"], found["message"]) == ("state.orders[0].sent.invoice_number", "must be a string")
     assert call("GET", path).json()["invoice_number"] == "18"
     described = call("GET", "/openapi.json").json()["components"]["schemas"]
     for name in ("Order", "OrderRequest", "UpdateRequest"):
         assert described[name]["properties"]["invoice_number"]["description"] == "On the invoice.", name
     assert "invoice_number" in requests.get(f"{server.url}/docs/merchant-api/", timeout=10).text
+    order = call("POST", "/v1/orders/", {"currency": "EUR", "amount": 5, "transactions": [
+        {"payment_method": "credit-card"}]}).json()
+    call("POST", f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})
+    late = call("PUT", f"/v1/orders/{order['id']}/", {"amount": 6, "invoice_number": "19"})
+    assert "invoice_number" in late.json()["error"]["allowed"]
+from payment_sandbox.verification.recorded import FIELDS, VALUES
+assert (FIELDS["invoice_number"], "invoice_number" in VALUES) == ("ORD-07", True)
+import sys
+sys.path.append(ROOT)
+from tests.typed_records import written
+assert "    invoice_number: NotRequired[str]" in written()
 print("there")
 """
 
@@ -39,5 +55,5 @@ print("there")
 def test_a_new_field_is_one_row(tmp_path: Path) -> None:
     """It is read, checked, stored, shown, changed, explained, restored and described."""
     package = ChangedPackage(tmp_path)
-    package.insert("web/answers/order.py", '        echoed("merchant_order_id"', ROW)
-    assert package.run(PROGRAM) == "there\n"
+    package.insert("forms/orders.py", '    SentField("merchant_order_id"', ROW)
+    assert package.run(PROGRAM.replace("ROOT", repr(str(Path(__file__).parents[2])))) == "there\n"

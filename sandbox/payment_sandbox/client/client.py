@@ -12,12 +12,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.client import answers
-from payment_sandbox.client.answers import OrderOverview, OrderRow
 from payment_sandbox.client.clock import Advance, SandboxClock, given
 from payment_sandbox.client.errors import SandboxError, Violation, plainly
 from payment_sandbox.client.plain import plain, seconds
 from payment_sandbox.serving.sessions import direct_session
+from payment_sandbox.web.answers import records as answers
+from payment_sandbox.web.answers.records import OrderOverview, OrderRow
 
 if TYPE_CHECKING:
     import requests

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from payment_sandbox.client.answers import Clock, Due
 from payment_sandbox.client.plain import seconds
+from payment_sandbox.web.answers.records import Clock, Due
 
 
 class Call(Protocol):

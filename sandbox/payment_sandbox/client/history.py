@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from payment_sandbox.client import answers
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.review import HINT, Finding
 from payment_sandbox.projects.default_scenario import DEFAULT
+from payment_sandbox.web.answers import records as answers
 
 __all__ = ["Finding", "Review", "review"]
 

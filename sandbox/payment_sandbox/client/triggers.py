@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.client.answers import OrderOverview
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.web.answers.records import OrderOverview
 
 LIVE: Final = "live"
 WEBHOOKS_SECONDS: Final = 6.0

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.operations.checks import check_order
 from payment_sandbox.operations.create_order import lines
 from payment_sandbox.orders.order import Order, reduced
@@ -10,7 +11,7 @@ from payment_sandbox.orders.refusals import Invalid, OrderNotUpdatable, Violatio
 from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
 
-ALWAYS: Final = ("description", "merchant_order_id", "return_url", "webhook_url", "customer", "extra")
+ALWAYS: Final = tuple(field.name for field in SENT_FIELDS if field.changes)
 SUM: Final = frozenset({"amount", "order_lines"})
 PAYABILITY: Final = SUM | {"customer"}
 

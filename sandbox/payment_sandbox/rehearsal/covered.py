@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Final
 
-from payment_sandbox.operations.coverage.matrix import Covered, Row
+from payment_sandbox.operations.coverage import Covered, Row
 from payment_sandbox.rehearsal.report import JSON, page, save
 
 TESTS_SHOWN: Final = 3

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.forms import load, unknown_keys
 from payment_sandbox.forms.addresses import url_problem
+from payment_sandbox.forms.orders import SentForm
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due, Timeline
 from payment_sandbox.kernel.times import Period, PeriodError
@@ -33,15 +35,7 @@ from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
 
 CAPTURE_MODES: Final = (None, "manual", "delayed")
-SENT: Final[Mapping[str, type]] = {
-    "description": str,
-    "merchant_order_id": str,
-    "return_url": str,
-    "webhook_url": str,
-    "expiration_period": str,
-    "customer": dict,
-    "extra": dict,
-}
+SENT: Final = SentForm()
 SIZE_PIXELS: Final = range(100, 2001)
 
 ANYTHING_GOES: Final = Terms(
@@ -193,14 +187,11 @@ def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
 
 
 def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
-    """Check the values from the merchant that the sandbox uses."""
-    for name, kind in SENT.items():
-        if not isinstance(sent.get(name, kind()), kind):
-            yield name, "must be an object" if kind is dict else "must be a string"
-        elif name in sent and name == "expiration_period":
-            yield from _period(name, sent[name])
-        elif name in sent and name.endswith("_url"):
-            yield from _url(name, sent[name])
+    """Check what the merchant sent, as when it was sent."""
+    for unknown in unknown_keys(SENT, sent):
+        yield unknown.path, "is not a field of an order"
+    for found in load(SENT, sent)[1]:
+        yield found.path, found.message
 
 
 def _refund(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:

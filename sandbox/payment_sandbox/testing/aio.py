@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from payment_sandbox.client import answers
 from payment_sandbox.client.clock import Advance
 from payment_sandbox.testing.loops import run_blocking
+from payment_sandbox.web.answers import records as answers
 
 if TYPE_CHECKING:
     from payment_sandbox.client.client import SandboxClient

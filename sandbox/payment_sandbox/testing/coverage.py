@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from payment_sandbox.operations.coverage.matrix import Covered, covered, met_of
-from payment_sandbox.operations.coverage.met import METHOD, Met, enabled_methods, met_by
+from payment_sandbox.operations.coverage import METHOD, Covered, Met, covered, enabled_methods, met_by, met_of
 from payment_sandbox.rehearsal.covered import lines, write
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from payment_sandbox.client import answers
 from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing.access import Access
 from payment_sandbox.testing.calling import CALLING_LOOP
+from payment_sandbox.web.answers import records as answers
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox.client.replaying import NO_WEBHOOKS
+from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.verification.answer import MISSING, Answer, parsed, value_at
 from payment_sandbox.verification.checks import REFUSED, Check, holds, shown
 from payment_sandbox.verification.differences import EXPLAIN
@@ -127,11 +128,7 @@ FIELDS: Final = {
     "id": "ORD-01",
     "currency": "ORD-03",
     "amount": "ORD-05",
-    "description": "ORD-06",
-    "merchant_order_id": "ORD-07",
-    "return_url": "ORD-08",
-    "webhook_url": "ORD-10",
-    "expiration_period": "ORD-11",
+    **{field.name: field.rule for field in SENT_FIELDS},
     "payment_methods": "ORD-13",
     "customer": "SET-25",
     "order_lines": "ORD-16",
@@ -146,7 +143,6 @@ FIELDS: Final = {
     "status": "STA-01",
     "order_url": "SET-24",
     "flags": "SET-26",
-    "extra": "SET-14",
     "order_line_details": "LDET-01",
     "amount_details": "ADET-01",
     "refund_of_order_id": "SET-48",
@@ -224,8 +220,9 @@ WAYS: Final = {  # what somebody did, if a status was reached
 }
 EVENTS: Final = re.compile(r"\bevents\[")  # those of a poll in between are not in the recording
 VALUES: Final = (  # of other fields it matters that they are there
-    *("status", "amount", "currency", "description", "merchant_order_id", "flags", "payment_methods"),
-    *("expiration_period", "payment_method", "balance", "credit_debit", "product_type", "channel"),
+    *(field.name for field in SENT_FIELDS if field.is_plain),
+    *("status", "amount", "currency", "flags", "payment_methods", "payment_method"),
+    *("balance", "credit_debit", "product_type", "channel"),
     *("capture_mode", "is_capturable", "is_fully_captured", "one_click_type", "recurring_type"),
     *("captured", "original", "remaining", "voided", "quantity", "type", "vat_percentage"),
     *("amount_changeable", "one_off", "size"),

@@ -9,7 +9,7 @@ from werkzeug.routing import Map, MapAdapter, Rule
 
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
-from payment_sandbox.web.answers.shapes import OpenApiShape
+from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.auth import known_hosts
 from payment_sandbox.web.carried import Application, OnRefused, application, close_exchange, open_exchange
 from payment_sandbox.web.control import CONTROL
@@ -134,7 +134,7 @@ def move(app: Flask, public_url: str) -> None:
 description = Blueprint("description", __name__)
 
 
-@route(description, "GET", "/openapi.json", answers=OpenApiShape, errors=(), slow=True)
+@route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
 def get_openapi() -> Response:
     """Get the OpenAPI 3.1 description of both APIs."""
     from payment_sandbox.web.openapi import described  # imported late: faster startup

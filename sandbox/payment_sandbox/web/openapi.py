@@ -13,7 +13,8 @@ from werkzeug.routing import Rule
 
 from payment_sandbox.forms.schemas import plugin, prepare
 from payment_sandbox.version import __version__
-from payment_sandbox.web.answers.shapes import ErrorAnswerShape
+from payment_sandbox.web.answers.records import ErrorAnswer
+from payment_sandbox.web.answers.shapes import shape_of
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.examples import Example, MakeApp, Shop, played
 from payment_sandbox.web.routes import JSON, Facts, facts_of
@@ -126,7 +127,7 @@ def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str
 
 
 def _answer(facts: Facts, summary: str, example: Example | None) -> dict[str, Any]:
-    schema: Any = facts.shape or {}
+    schema: Any = {} if facts.answers is None else shape_of(facts.answers)
     if facts.is_list:
         schema = {"type": "array", "items": schema}
     content = {"schema": schema} if example is None else {"schema": schema, "example": example.answer}
@@ -134,7 +135,7 @@ def _answer(facts: Facts, summary: str, example: Example | None) -> dict[str, An
 
 
 def _error(status: int, refusal: Example | None) -> dict[str, Any]:
-    content: dict[str, Any] = {"schema": ErrorAnswerShape}
+    content: dict[str, Any] = {"schema": shape_of(ErrorAnswer)}
     if refusal is not None:
         content["example"] = refusal.answer
         if refusal.body is not None:

@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from flask import Blueprint, Flask, Response, current_app, request
-from marshmallow import Schema
 
 from payment_sandbox.forms import Form
-from payment_sandbox.web.answers.later import Later
 
 JSON: Final = "application/json"
 HTML: Final = "text/html"
@@ -20,14 +18,14 @@ View = TypeVar("View", bound=Callable[..., Response])
 class Facts:
     """What a route accepts and returns.
 
-    ``answers`` is the shape of a successful response, or of its items if ``is_list``. ``reads`` and ``query``
-    are the forms of the body and the query. ``rules`` maps the path of a field to the rule that a wrong value
-    breaks. ``without_body`` are other statuses that are no errors. ``slow`` marks calls that take long,
-    ``waits`` those that may wait, for example for a webhook receiver: both run on threads. ``streams`` marks
-    a stream of events, which never ends.
+    ``answers`` is the record of a successful response, or of its items if ``is_list``; ``shapes.shape_of``
+    describes it. ``reads`` and ``query`` are the forms of the body and the query. ``rules`` maps the path of
+    a field to the rule that a wrong value breaks. ``without_body`` are other statuses that are no errors.
+    ``slow`` marks calls that take long, ``waits`` those that may wait, for example for a webhook receiver:
+    both run on threads. ``streams`` marks a stream of events, which never ends.
     """
 
-    answers: type[Schema] | Later | None = None
+    answers: Any = None
     is_list: bool = False
     status: int = 200
     reads: type[Form] | None = None
@@ -42,11 +40,6 @@ class Facts:
     slow: bool = False
     waits: bool = False
     streams: bool = False
-
-    @property
-    def shape(self) -> type[Schema] | None:
-        """The shape of a successful response, or of its items."""
-        return self.answers.shape if isinstance(self.answers, Later) else self.answers
 
 
 class RouteWithoutFacts(Exception):

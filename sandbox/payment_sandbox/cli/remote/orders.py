@@ -3,7 +3,7 @@
 import sys
 import webbrowser
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -22,7 +22,7 @@ from payment_sandbox.cli.remote.calling import (
 from payment_sandbox.orders.actions import ACTIONS
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.answers import OrderOverview, OrderRow, Webhook
+    from payment_sandbox.web.answers.records import OrderOverview, OrderRow, Webhook
 
 CARD: Final = "credit-card"
 
@@ -74,7 +74,7 @@ def _overview(call: Call, found: "OrderOverview") -> Iterator[str]:
         yield f"  {attempt['payment_method']} is {attempt['status']}"
     yield from (f"  page: {_address(call, page)}" for page in found["pages"])
     for actor, actions in found["actions"].items():
-        names = [item["action"] if isinstance(item, dict) else item for item in actions]
+        names = [item["action"] if isinstance(item, dict) else item for item in cast("list[Any]", actions)]
         if names:
             yield f"  possible for the {actor}: {', '.join(names)}"
     yield from (f"  due {short_time(item['at'])}: {item['label']}" for item in found["agenda"])

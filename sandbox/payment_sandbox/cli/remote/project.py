@@ -10,7 +10,7 @@ from payment_sandbox.cli.options import fail, scenario_names
 from payment_sandbox.cli.remote.calling import Call, assignments, columns, group, remote, shown, value_of
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.answers import Clock, Project, ScenarioSummary
+    from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary
 
 FAULT_CONDITIONS: Final = ("method", "path", "nth")
 WEBHOOK_CONDITIONS: Final = ("status", "attempt")

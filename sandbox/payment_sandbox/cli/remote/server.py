@@ -12,7 +12,7 @@ from payment_sandbox.cli.options import Seconds, fail
 from payment_sandbox.cli.remote.calling import Call, columns, order_ids, remote, short_time, shown
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.answers import Due, JournalEntry
+    from payment_sandbox.web.answers.records import Due, JournalEntry
 
 TIMED_OUT: Final = 408
 

@@ -13,9 +13,9 @@ from payment_sandbox.cli.options import fail, put_once
 from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote, short_time
 
 if TYPE_CHECKING:
-    from payment_sandbox.client.answers import Webhook
     from payment_sandbox.client.listening import Forwarded, Listener
     from payment_sandbox.serving.sessions import Trust
+    from payment_sandbox.web.answers.records import Webhook
 
 ENDING: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 

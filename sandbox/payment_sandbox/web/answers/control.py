@@ -1,6 +1,6 @@
 """The records in responses of the control API."""
 
-from typing import Any
+from typing import Any, cast
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
@@ -10,11 +10,12 @@ from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Decision
 from payment_sandbox.scenarios.near_misses import explain
+from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.errors import RequestRefused
 
 
-def clock_record(project: Project) -> dict[str, Any]:
+def clock_record(project: Project) -> records.Clock:
     """The clock (CTL-12)."""
     return {
         "now": timestamp(project.now()),
@@ -23,24 +24,25 @@ def clock_record(project: Project) -> dict[str, Any]:
     }
 
 
-def advance_record(advance: Advance) -> dict[str, Any]:
+def advance_record(advance: Advance) -> records.Advance:
     """The result of an advance (CTL-13, CTL-16)."""
     return {
         "from": timestamp(advance.begun),
         "to": timestamp(advance.ended),
-        "events": advance.events,
+        "events": cast(list[records.Happened], advance.events),
         **stopped_record(advance),
     }
 
 
-def stopped_record(advance: Advance) -> dict[str, Any]:
+def stopped_record(advance: Advance) -> records.Stopped:
     """Whether a limit stopped an advance, and the webhooks then unanswered; mostly empty."""
+    under_way = cast(list[records.UnderWay], advance.under_way)
     if advance.stopped:
-        return {"stopped": True, "under_way": advance.under_way}
-    return {"under_way": advance.under_way} if advance.under_way else {}
+        return {"stopped": True, "under_way": under_way}
+    return {"under_way": under_way} if under_way else {}
 
 
-def project_record(project: Project) -> dict[str, Any]:
+def project_record(project: Project) -> records.Project:
     """A project, without its API key (CTL-29)."""
     return {
         "project_id": project.project_id,
@@ -51,7 +53,7 @@ def project_record(project: Project) -> dict[str, Any]:
     }
 
 
-def delivery_record(delivery: Delivery, masking: Masking) -> dict[str, Any]:
+def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:
     """A webhook with all its attempts (CTL-21)."""
     return {
         "id": delivery.id,
@@ -63,7 +65,7 @@ def delivery_record(delivery: Delivery, masking: Masking) -> dict[str, Any]:
     }
 
 
-def delivery_summary(delivery: Delivery, masking: Masking) -> dict[str, Any]:
+def delivery_summary(delivery: Delivery, masking: Masking) -> records.Webhook:
     """A webhook with its attempts, without what was sent and answered."""
     record = delivery_record(delivery, masking)
     for attempt in record["attempts"]:
@@ -73,7 +75,7 @@ def delivery_summary(delivery: Delivery, masking: Masking) -> dict[str, Any]:
     return record
 
 
-def _attempt_record(attempt: Attempt) -> dict[str, Any]:
+def _attempt_record(attempt: Attempt) -> records.Attempt:
     reply = attempt.reply
     return {
         "number": attempt.number,
@@ -98,18 +100,22 @@ def _body(body: bytes) -> Any:
         return body.decode(errors="replace")
 
 
-def journal_record(entry: JournalEntry, decision: Decision | None, masking: Masking) -> dict[str, Any]:
+def journal_record(entry: JournalEntry, decision: Decision | None, masking: Masking) -> records.JournalEntry:
     """A request and its response (CTL-25), with the scenario's decision for the attempt it created."""
     return {
         **journal_summary(entry),
         "request": _body(entry.request),
         "response": _body(entry.response),
         "headers": {"request": dict(entry.request_headers), "response": dict(entry.response_headers)},
-        "decision": masking.record(explain(decision)) if decision is not None else None,
+        "decision": _decision(decision, masking),
     }
 
 
-def journal_summary(entry: JournalEntry) -> dict[str, Any]:
+def _decision(decision: Decision | None, masking: Masking) -> records.Decision | None:
+    return None if decision is None else cast(records.Decision, masking.record(explain(decision)))
+
+
+def journal_summary(entry: JournalEntry) -> records.JournalEntry:
     """A request and its response without bodies."""
     return {
         "id": entry.id,

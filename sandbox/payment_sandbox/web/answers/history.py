@@ -10,6 +10,7 @@ from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.journal import RETURN, Deed, JournalEntry, as_plain
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import same_path
+from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
     delivery_record,
     delivery_summary,
@@ -23,7 +24,7 @@ PAGED: Final = ("limit", "before", "summary")
 Record = TypeVar("Record", Delivery, JournalEntry, Deed)
 
 
-def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Webhook]:
     """Webhooks with their attempts, newest last.
 
     Raises:
@@ -60,7 +61,7 @@ def _after(newest_first: Iterator[Record], before: str) -> Iterator[Record]:
         is_begun = is_begun or item.id == before
 
 
-def journal(project: Project, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.JournalEntry]:
     """Requests and their responses, newest last.
 
     Raises:
@@ -90,7 +91,7 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[dict[str, An
     return (request_record(project, entry) for entry in found)
 
 
-def request_record(project: Project, entry: JournalEntry) -> dict[str, Any]:
+def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:
     """A request and its response, with the scenario's decision for the attempt it created."""
     decision = project.epoch.journal.decisions.get(entry.transaction_id or "")
     return journal_record(entry, decision, project.masking)
@@ -129,16 +130,16 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def returns(project: Project, order_id: str | None) -> list[dict[str, Any]]:
+def returns(project: Project, order_id: str | None) -> list[records.Return]:
     """Customers' returns to the shop, oldest first."""
     return [
-        {"order_id": deed.order_id, "at": timestamp(deed.at), "real_at": timestamp(deed.real_at)}
+        {"order_id": deed.order_id or "", "at": timestamp(deed.at), "real_at": timestamp(deed.real_at)}
         for deed in project.epoch.journal.deeds(frozenset((order_id,)) if order_id is not None else None)
         if deed.action == RETURN
     ]
 
 
-def other_lists(project: Project, order_id: str | None) -> dict[str, list[dict[str, Any]]]:
+def other_lists(project: Project, order_id: str | None) -> dict[str, list[Any]]:
     """The journal's other lists: returns to the shop, statuses, and events that failed."""
     return {
         "returns": returns(project, order_id),

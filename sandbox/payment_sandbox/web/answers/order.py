@@ -1,18 +1,19 @@
 """Orders and refunds in requests and responses; both have the same shape."""
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from marshmallow import fields
 
-from payment_sandbox.forms import Cents, Choice, Items, Part, PeriodText, Text, WebUrl
+from payment_sandbox.forms import Cents, Choice, Items, Part, Text
 from payment_sandbox.forms.fields import Anything
+from payment_sandbox.forms.orders import SENT_FIELDS, SentField
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import CURRENCY
 from payment_sandbox.orders.order import Order, reduced
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses
-from payment_sandbox.web.answers.customer import CustomerForm
 from payment_sandbox.web.answers.lines import DETAIL, LINE, OrderLineForm, order_line_details
 from payment_sandbox.web.answers.tables import CREATE, UPDATE, Row, Table, moment, number, text
 from payment_sandbox.web.answers.transactions import (
@@ -50,9 +51,21 @@ class Shown(NamedTuple):
         return {**(self.order.extra or {}), "bankqr_id": self.order.bankqr_id}
 
 
-def echoed(name: str, reads: Any, rule: str | None = None, on: tuple[str, ...] = CHANGED) -> Row[Shown]:
-    """A field that is stored with the order and echoed as sent."""
-    return Row(name, lambda shown: shown.order.sent.get(name), reads=reads, on=on, rule=rule)
+SHOWN: Final[Mapping[str, Callable[[Shown], Any]]] = {
+    "customer": lambda shown: shown.customer,
+    "extra": lambda shown: shown.extra,
+}
+"""How fields are answered that are not just echoed."""
+
+
+def _echoed(field: SentField) -> Row[Shown]:
+    """A field that is stored with the order."""
+
+    def echo(shown: Shown) -> Any:
+        return shown.order.sent.get(field.name)
+
+    on = CHANGED if field.changes else SENT
+    return Row(field.name, SHOWN.get(field.name, echo), reads=field.reads, on=on, rule=field.rule)
 
 
 AMOUNTS_TABLE: Final[Table[Order]] = Table(
@@ -96,26 +109,13 @@ ORDER: Final[Table[Shown]] = Table(
             always=True,
             rule="SET-11",
         ),
-        echoed("description", Text(about="Stored with the order."), "ORD-06"),
-        echoed("merchant_order_id", Text(about="The merchant's own id for the order."), "ORD-07"),
-        echoed(
-            "return_url", WebUrl(about="The URL that the customer returns to after the payment."), "ORD-08"
-        ),
-        echoed("webhook_url", WebUrl(about="The URL that receives this order's webhooks."), "ORD-10"),
-        echoed("expiration_period", PeriodText(about="How long the hosted page stays open."), "ORD-11", SENT),
+        *map(_echoed, SENT_FIELDS),
         Row(
             "payment_methods",
             lambda shown: None if shown.order.payment_methods is None else list(shown.order.payment_methods),
             reads=Items(Text(), about="The methods that the hosted page may offer."),
             on=SENT,
             rule="ORD-13",
-        ),
-        Row(
-            "customer",
-            lambda shown: shown.customer,
-            reads=Part(CustomerForm, about="The customer who pays."),
-            on=CHANGED,
-            rule="ORD-15",
         ),
         Row(
             "order_lines",
@@ -146,13 +146,6 @@ ORDER: Final[Table[Shown]] = Table(
             reads=Anything(about="Free-form, echoed."),
             on=SENT,
             always=True,
-            rule="SET-14",
-        ),
-        Row(
-            "extra",
-            lambda shown: shown.extra,
-            reads=Anything(about="Free-form, echoed."),
-            on=CHANGED,
             rule="SET-14",
         ),
         Row("flags", lambda shown: shown.order.flags, fields.List(text()), always=True),

@@ -1,14 +1,14 @@
 """Orders as the control API and the dashboard show them: light rows, and everything about one."""
 
 from collections import Counter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.operations.cancel import why_not_cancellable
-from payment_sandbox.operations.coverage.matrix import Row
+from payment_sandbox.operations.coverage import Row
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.commands import Command
@@ -20,6 +20,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.scenarios.near_misses import explain
 from payment_sandbox.web.addresses import order_url, payment_url
+from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.order import order_record
 
@@ -27,7 +28,7 @@ MERCHANT: Final = "merchant"
 PLACES_SHOWN_MAX: Final = 100
 
 
-def order_row(project: Project, order: Order) -> dict[str, Any]:
+def order_row(project: Project, order: Order) -> records.OrderRow:
     """The few facts of an order that a list shows, with a summary of its webhooks."""
     attempt = order.last_transaction
     deliveries = project.epoch.store.deliveries_of(order.id)
@@ -45,21 +46,23 @@ def order_row(project: Project, order: Order) -> dict[str, Any]:
         "modified": timestamp(order.modified),
         "flags": order.flags,
         "webhooks": {
-            **{state.value: states[state] for state in DeliveryState},
+            "pending": states[DeliveryState.PENDING],
+            "delivered": states[DeliveryState.DELIVERED],
+            "failed": states[DeliveryState.FAILED],
             "attempts": sum(len(delivery.attempts) for delivery in deliveries),
         },
     }
 
 
-def order_overview(project: Project, order: Order) -> dict[str, Any]:
+def order_overview(project: Project, order: Order) -> records.OrderOverview:
     """Everything about one order or refund."""
     epoch = project.epoch
     refunds = [epoch.find_order(refund.refund_id) for refund in order.refunds]
     return {
-        "order": order_record(project, order),
+        "order": cast(records.Order, order_record(project, order)),
         "actions": actions(project, order),
         "decisions": list(_decisions(project, order)),
-        "agenda": [event(due) for due in dues_of(epoch, order)],
+        "agenda": [cast(records.Due, event(due)) for due in dues_of(epoch, order)],
         "webhooks": [
             delivery_record(delivery, project.masking)
             for order_id in (order.id, *(refund.id for refund in refunds))
@@ -78,7 +81,7 @@ def dues_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
     return [due for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)]
 
 
-def actions(project: Project, order: Order) -> dict[str, list[Any]]:
+def actions(project: Project, order: Order) -> records.Actions:
     """What everybody could do now, by actor; the merchant's actions with their limits in cents."""
     terms = project.epoch.terms(project.now())
     possible = possible_actions(order, terms)
@@ -86,16 +89,18 @@ def actions(project: Project, order: Order) -> dict[str, list[Any]]:
         actor: [name.partition(" ")[2] for name in possible if name.startswith(f"{actor} ")]
         for actor in ACTIONS
     }
-    return {**found, MERCHANT: _of_merchant(order)}
+    return cast(records.Actions, {**found, MERCHANT: _of_merchant(order)})
 
 
-def _of_merchant(order: Order) -> list[dict[str, Any]]:
+def _of_merchant(order: Order) -> list[records.MerchantAction]:
     takes = {
         "capture": _capturable_cents(order),
         "void": _held_cents(order),
         "refund": _refundable_cents(order),
     }
-    found = [{"action": name, "amount_max": cents} for name, cents in takes.items() if cents > 0]
+    found: list[records.MerchantAction] = [
+        {"action": name, "amount_max": cents} for name, cents in takes.items() if cents > 0
+    ]
     if why_not_cancellable(order) is None:
         found.append({"action": "cancel", "amount_max": None})
     return found
@@ -132,7 +137,7 @@ def _pages(project: Project, order: Order) -> list[str]:
     ]
 
 
-def scenario_record(project: Project, scenario: Scenario) -> dict[str, Any]:
+def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDetail:
     """A scenario with its rules; uses are counted while it is active."""
     state = project.epoch.state
     is_active = state.scenario.name == scenario.name
@@ -158,9 +163,9 @@ def scenario_record(project: Project, scenario: Scenario) -> dict[str, Any]:
     }
 
 
-def row_record(row: Row) -> dict[str, Any]:
+def row_record(row: Row) -> records.CoverageRow:
     """A row of the coverage."""
-    cells = [
+    cells: list[records.CoverageCell] = [
         {"what": what, "met_by": list(places[:PLACES_SHOWN_MAX]), "count": len(places)}
         for what, places in row.cells.items()
     ]

@@ -1,90 +1,124 @@
-"""Shapes that are not records: errors, lists and small objects."""
+"""Describes records: the marshmallow schemas that OpenAPI and the tests read, made from their types."""
 
-from typing import Any
+import types
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from marshmallow import Schema, fields
 
-from payment_sandbox.web.answers.tables import number, text
+from payment_sandbox.web.answers.records import DROPPED, Format, Like, OneOf
+from payment_sandbox.web.answers.tables import number
+
+PLAIN: Final[dict[Any, type[fields.Field[Any]]]] = {
+    str: fields.String,
+    int: fields.Integer,
+    bool: fields.Boolean,
+    float: fields.Float,
+    Any: fields.Raw,
+}
 
 
-def always(field: Any) -> Any:
-    """Mark a field as present in every response."""
+class Listed(NamedTuple):
+    """A list of records, as the control API answers it."""
+
+    record: Any
+    name: str
+
+
+def listed(record: Any, name: str) -> Listed:
+    """The answer that has these records as its items; ``name`` is its own in OpenAPI."""
+    return Listed(record, name)
+
+
+@cache
+def shape_of(answer: Any) -> type[Schema]:
+    """The schema of a record, of a list of records, or of what has one already."""
+    if isinstance(answer, Listed):
+        return _shape(
+            answer.name,
+            f"A list: {answer.record.__doc__}",
+            {"items": _always(fields.List(_nested(answer.record))), "dropped": _always(number(DROPPED))},
+        )
+    if not is_typeddict(answer):
+        found: type[Schema] = answer
+        return found
+    hints = get_type_hints(answer, include_extras=True)
+    described = {name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()}
+    return _shape(answer.__name__, answer.__doc__ or "", described)
+
+
+def _shape(name: str, about: str, described: dict[str, Any]) -> type[Schema]:
+    made: Any = Schema.from_dict(described, name=f"{name}Shape")
+    made.__doc__ = about
+    return made  # type: ignore[no-any-return]
+
+
+def _always(field: Any) -> Any:
     field.required = True
     return field
 
 
-class IssuerShape(Schema):
-    """A bank."""
-
-    id = always(text("The bank's BIC."))
-    list_type = always(text())
-    name = always(text())
+def _nested(record: Any) -> Any:
+    return fields.Nested(shape_of(record))
 
 
-class MethodCurrenciesShape(Schema):
-    """The currencies of a method."""
-
-    currencies = always(fields.List(text()))
-
-
-class CurrenciesShape(Schema):
-    """The enabled methods and their currencies."""
-
-    payment_methods = always(fields.Dict(keys=fields.String(), values=fields.Nested(MethodCurrenciesShape)))
-
-
-class ViolationShape(Schema):
-    """One problem with a request."""
-
-    path = always(text())
-    message = always(text())
-    allowed = fields.List(text())
-    nearest = text("The closest known name, if the name looks misspelled.")
-    file = text()
-    line = number()
-    column = number()
+def _field(hint: Any, is_required: bool = True) -> Any:
+    if get_origin(hint) is NotRequired:
+        hint = get_args(hint)[0]
+    hint, metadata, like = _annotated(hint)
+    arms = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    kinds = [arm for arm in arms if arm is not type(None)]
+    field: Any = fields.Raw() if len(kinds) > 1 else _plain(kinds[0])
+    if like is not None:
+        field = fields.Nested(like())
+    field.metadata.update(metadata)
+    field.required = is_required
+    if len(kinds) < len(arms):
+        field.allow_none = True
+    return field
 
 
-class ErrorShape(Schema):
-    """An error."""
-
-    status = always(number())
-    type = always(text())
-    value = always(text("A message that names the field or rule."))
-    violations = always(fields.List(fields.Nested(ViolationShape)))
-    allowed = fields.List(text("An allowed value or action."))
-    now = fields.Dict(metadata={"description": "The current state, when a wait has timed out."})
-
-
-class ErrorAnswerShape(Schema):
-    """The body of every 4xx and 5xx."""
-
-    error = always(fields.Nested(ErrorShape))
-
-
-def listed(name: str, item: type[Schema], **more: Any) -> type[Schema]:
-    """The shape of a list in the control API."""
-    described: dict[str, Any] = {
-        "items": always(fields.List(fields.Nested(item))),
-        "dropped": always(number("How many older items were dropped to make room.")),
-        **more,
-    }
-    return type(
-        f"{name}Shape", (Schema,), {"__doc__": f"A list: {item.__doc__}", "__module__": __name__, **described}
-    )
+def _annotated(hint: Any) -> tuple[Any, dict[str, Any], Any]:
+    """A type without its annotations, what they say, and what has its shape."""
+    metadata: dict[str, Any] = {}
+    like = None
+    if get_origin(hint) is Annotated:
+        hint, *notes = get_args(hint)
+        for note in notes:
+            if isinstance(note, str):
+                metadata["description"] = note
+            elif isinstance(note, Format):
+                metadata["format"] = note.name
+            elif isinstance(note, OneOf):
+                metadata["enum"] = list(note.values())
+            elif isinstance(note, Like):
+                like = note.shape
+    return hint, metadata, like
 
 
-class StateVersionShape(Schema):
-    """The order's version; it grows with every change."""
-
-    state = always(number())
-
-
-class OpenApiShape(Schema):
-    """The OpenAPI description."""
-
-    openapi = always(text())
-    info = always(fields.Dict())
-    paths = always(fields.Dict())
-    components = always(fields.Dict())
-    servers = always(fields.List(fields.Dict()))
+def _plain(kind: Any) -> Any:
+    origin, arms = get_origin(kind), get_args(kind)
+    if origin is Annotated:  # of an alternative to null
+        return _field(kind)
+    if origin is Literal:
+        field: Any = PLAIN[type(arms[0])]()
+        field.metadata["enum"] = list(arms)
+        return field
+    if origin is list:
+        return fields.List(_field(arms[0], is_required=False))
+    if origin is dict:
+        values = {} if arms[1] is Any else {"values": _field(arms[1], is_required=False)}
+        return fields.Dict(keys=fields.String(), **values) if values else fields.Dict()
+    return _nested(kind) if is_typeddict(kind) else PLAIN[kind]()

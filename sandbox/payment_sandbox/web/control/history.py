@@ -8,9 +8,10 @@ from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers import history as histories
+from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
-from payment_sandbox.web.answers.later import HISTORY, Later
 from payment_sandbox.web.answers.responses import json_answer, list_answer
+from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
@@ -21,7 +22,7 @@ from payment_sandbox.web.routes import route
     control,
     "GET",
     "/webhooks/",
-    answers=Later("WebhooksShape", HISTORY),
+    answers=listed(records.Webhook, "Webhooks"),
     query=WebhooksQuery,
     errors=(400, 401),
     slow=True,
@@ -32,7 +33,7 @@ def get_webhooks() -> Response:
     return list_answer(histories.webhooks(project(), request.args), dropped)
 
 
-@route(control, "GET", "/webhooks/<delivery_id>/", answers=Later("DeliveryShape", HISTORY), errors=(401, 404))
+@route(control, "GET", "/webhooks/<delivery_id>/", answers=records.Webhook, errors=(401, 404))
 def get_webhook(delivery_id: str) -> Response:
     """Get one webhook with its delivery attempts."""
     delivery = project().epoch.store.delivery(delivery_id)
@@ -45,7 +46,7 @@ def get_webhook(delivery_id: str) -> Response:
     control,
     "POST",
     "/webhooks/<delivery_id>/redeliver/",
-    answers=Later("DeliveryShape", HISTORY),
+    answers=records.Webhook,
     errors=(401, 404),
     waits=True,
 )
@@ -58,7 +59,7 @@ def post_redelivery(delivery_id: str) -> Response:
     control,
     "GET",
     "/journal/",
-    answers=Later("JournalShape", HISTORY),
+    answers=records.Journal,
     query=JournalQuery,
     errors=(400, 401),
     slow=True,
@@ -74,7 +75,7 @@ def get_journal() -> Response:
     return list_answer(items, dropped, **histories.other_lists(project(), request.args.get("order_id")))
 
 
-@route(control, "GET", "/journal/<entry_id>/", answers=Later("EntryShape", HISTORY), errors=(401, 404))
+@route(control, "GET", "/journal/<entry_id>/", answers=records.JournalEntry, errors=(401, 404))
 def get_journal_entry(entry_id: str) -> Response:
     """Get one request to the merchant API with its response."""
     entry = project().epoch.journal.find(entry_id)
@@ -83,7 +84,7 @@ def get_journal_entry(entry_id: str) -> Response:
     return json_answer(histories.request_record(project(), entry))
 
 
-@route(control, "GET", "/fidelity/", answers=Later("FidelityShape"), slow=True)
+@route(control, "GET", "/fidelity/", answers=records.Fidelity, slow=True)
 def get_fidelity() -> Response:
     """List every rule with the tests that prove it, and every assumption (SET-70)."""
     shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]

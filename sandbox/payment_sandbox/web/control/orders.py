@@ -10,7 +10,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import act
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.operations.choose_scenario import choose_scenario, file_schema
-from payment_sandbox.operations.coverage.matrix import coverage
+from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.history import as_mapping, history
 from payment_sandbox.operations.review import review
@@ -25,11 +25,12 @@ from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.history import newest_page
-from payment_sandbox.web.answers.later import OVERVIEW, Later
 from payment_sandbox.web.answers.order import ORDER
 from payment_sandbox.web.answers.overview import order_overview, order_row, row_record, scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
+from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
@@ -43,7 +44,7 @@ from payment_sandbox.web.shared_forms import ActForm
     control,
     "GET",
     "/orders/",
-    answers=Later("OrdersShape", OVERVIEW),
+    answers=listed(records.OrderRow, "Orders"),
     query=OrdersQuery,
     errors=(400, 401),
     slow=True,
@@ -62,7 +63,7 @@ def get_orders() -> Response:
     control,
     "GET",
     "/orders/<order_id>/",
-    answers=Later("OrderOverviewShape", OVERVIEW),
+    answers=records.OrderOverview,
     errors=(401, 404),
     slow=True,
 )
@@ -75,7 +76,7 @@ def get_order_overview(order_id: str) -> Response:
     control,
     "GET",
     "/timeline/",
-    answers=Later("TimelineShape", OVERVIEW),
+    answers=listed(records.Happening, "Timeline"),
     query=TimelineQuery,
     errors=(400, 401, 404),
     slow=True,
@@ -92,7 +93,7 @@ def get_timeline() -> Response:
     control,
     "GET",
     "/deeds/",
-    answers=Later("DeedsShape", OVERVIEW),
+    answers=listed(records.PerformedAction, "PerformedActions"),
     query=DeedsQuery,
     errors=(400, 401),
     slow=True,
@@ -105,13 +106,13 @@ def get_deeds() -> Response:
     return list_answer(map(as_plain, page))
 
 
-@route(control, "GET", "/review/", answers=Later("ReviewShape", OVERVIEW), slow=True)
+@route(control, "GET", "/review/", answers=listed(records.Finding, "Review"), slow=True)
 def get_review() -> Response:
     """List mistakes of the integration, found in its requests and webhooks; a correct one has none."""
     return list_answer([finding._asdict() for finding in review(project().epoch)])
 
 
-@route(control, "GET", "/coverage/", answers=Later("CoverageShape", OVERVIEW), slow=True)
+@route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage() -> Response:
     """Tell what the project has met of all that can happen: ends of payments, webhooks, refusals, rules."""
     found = coverage(project())
@@ -119,13 +120,13 @@ def get_coverage() -> Response:
     return list_answer(rows, percent=round(found.percent, 1), is_chosen=found.is_chosen)
 
 
-@route(control, "GET", "/cards/", answers=Later("StoredCardsShape", OVERVIEW), slow=True)
+@route(control, "GET", "/cards/", answers=listed(records.StoredCard, "StoredCards"), slow=True)
 def get_cards() -> Response:
     """List the stored cards, oldest first."""
     return list_answer(map(_card, project().epoch.store.credentials()))
 
 
-@route(control, "GET", "/bankqr/", answers=Later("QrRequestsShape", OVERVIEW), slow=True)
+@route(control, "GET", "/bankqr/", answers=listed(records.QrRow, "QrRequests"), slow=True)
 def get_qr_requests() -> Response:
     """List the QR requests, oldest first."""
     owner = project()
@@ -206,7 +207,7 @@ def delete_scenario() -> Response:
     return json_answer(project().epoch.state.scenario.document)
 
 
-@route(control, "GET", "/scenarios/", answers=Later("ScenariosShape"))
+@route(control, "GET", "/scenarios/", answers=listed(records.ScenarioSummary, "Scenarios"))
 def get_scenarios() -> Response:
     """List the scenarios that can be chosen by name (CTL-18)."""
     known = registry().catalogue.scenarios.values()
@@ -217,7 +218,7 @@ def get_scenarios() -> Response:
     control,
     "GET",
     "/scenarios/<name>/",
-    answers=Later("ScenarioDetailShape", OVERVIEW),
+    answers=records.ScenarioDetail,
     errors=(401, 404),
 )
 def get_one_scenario(name: str) -> Response:
@@ -225,7 +226,7 @@ def get_one_scenario(name: str) -> Response:
     return json_answer(scenario_record(project(), _find_scenario(name)))
 
 
-@route(control, "GET", "/scenarios/schema/", answers=Later("JsonSchemaShape"), slow=True)
+@route(control, "GET", "/scenarios/schema/", answers=records.JsonSchema, slow=True)
 def get_scenario_schema() -> Response:
     """Get the JSON Schema of scenario files, for editors."""
     return json_answer(file_schema())

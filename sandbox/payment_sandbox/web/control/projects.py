@@ -13,14 +13,15 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.version import __version__
+from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import (
     advance_record,
     clock_record,
     project_record,
     stopped_record,
 )
-from payment_sandbox.web.answers.later import Later
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
+from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.auth import project, refuse_strangers, registry
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, json_body
 from payment_sandbox.web.carried import application
@@ -34,7 +35,7 @@ health = Blueprint("health", __name__)
 projects = Blueprint("projects", __name__, url_prefix="/control")
 
 
-@route(health, "GET", "/health/", answers=Later("HealthShape"), errors=())
+@route(health, "GET", "/health/", answers=records.Health, errors=())
 def get_health() -> Response:
     """Check that the server is ready, with everything requested at startup in place (CTL-05)."""
     return json_answer({"status": "ok", "version": __version__})
@@ -62,7 +63,7 @@ projects.before_request(refuse_unknown)
     "POST",
     "/projects/",
     reads=NewProjectForm,
-    answers=Later("NewProjectShape"),
+    answers=records.NewProject,
     status=201,
     needs_body=False,
     errors=(400, 401, 413, 415),
@@ -77,13 +78,13 @@ def post_project() -> Response:
     return json_answer({"api_key": api_key, **project_record(made)}, 201)
 
 
-@route(projects, "GET", "/projects/", answers=Later("ProjectsShape"))
+@route(projects, "GET", "/projects/", answers=listed(records.Project, "Projects"))
 def get_projects() -> Response:
     """List the projects, without their API keys."""
     return list_answer([project_record(found) for found in registry().all()])
 
 
-@route(control, "GET", "/project/", answers=Later("ProjectShape"))
+@route(control, "GET", "/project/", answers=records.Project)
 def get_project() -> Response:
     """Get the project."""
     return json_answer(project_record(project()))
@@ -94,7 +95,7 @@ def get_project() -> Response:
     "PATCH",
     "/project/",
     reads=SettingsForm,
-    answers=Later("ProjectShape"),
+    answers=records.Project,
     errors=BODY_ERRORS,
     example={"mode": "live"},
 )
@@ -104,21 +105,21 @@ def patch_project() -> Response:
     return json_answer(project_record(project()))
 
 
-@route(control, "DELETE", "/project/", answers=Later("DeletedShape"))
+@route(control, "DELETE", "/project/", answers=records.Deleted)
 def delete_project() -> Response:
     """Delete the project; its API key stops working."""
     registry().delete(project())
     return json_answer({"deleted": project().project_id})
 
 
-@route(control, "POST", "/reset/", answers=Later("ProjectShape"))
+@route(control, "POST", "/reset/", answers=records.Project)
 def post_reset() -> Response:
     """Reset the project to its initial state (CTL-09)."""
     project().reset()
     return json_answer(project_record(project()))
 
 
-@route(control, "GET", "/state/", answers=Later("SnapshotShape"), slow=True)
+@route(control, "GET", "/state/", answers=records.Snapshot, slow=True)
 def get_state() -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
     return streamed_answer(snapshot.snapshot_parts(project()))
@@ -129,7 +130,7 @@ def get_state() -> Response:
     "PUT",
     "/state/",
     reads=StateForm,
-    answers=Later("ProjectShape"),
+    answers=records.Project,
     errors=(*BODY_ERRORS, 409),
     slow=True,
 )
@@ -143,7 +144,7 @@ CLOCK = ClockForm()
 ADVANCE = AdvanceForm()
 
 
-@route(control, "GET", "/clock/", answers=Later("ClockShape"))
+@route(control, "GET", "/clock/", answers=records.Clock)
 def get_clock() -> Response:
     """Get the clock."""
     return json_answer(clock_record(project()))
@@ -154,7 +155,7 @@ def get_clock() -> Response:
     "PATCH",
     "/clock/",
     reads=ClockForm,
-    answers=Later("MovedClockShape"),
+    answers=records.MovedClock,
     errors=(*BODY_ERRORS, 409),
     example={"mode": "running", "rate": 3600},
     waits=True,
@@ -170,7 +171,7 @@ def patch_clock() -> Response:
     "POST",
     "/clock/advance/",
     reads=AdvanceForm,
-    answers=Later("AdvanceShape"),
+    answers=records.Advance,
     errors=(*BODY_ERRORS, 409),
     example={"by": "PT30M"},
     waits=True,
@@ -183,7 +184,7 @@ def post_advance() -> Response:
     return json_answer(advance_record(clocks.advance_clock(project(), aim, limits)))
 
 
-@route(control, "GET", "/agenda/", answers=Later("AgendaShape"), slow=True)
+@route(control, "GET", "/agenda/", answers=listed(records.Due, "Agenda"), slow=True)
 def get_agenda() -> Response:
     """List the scheduled events, and those that failed (CTL-17)."""
     return list_answer(agenda(project().epoch))

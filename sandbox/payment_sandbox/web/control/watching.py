@@ -13,7 +13,7 @@ from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
 from payment_sandbox.projects.relay import Offer
-from payment_sandbox.web.answers.later import Later
+from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import project, refuse_strangers, select_project
 from payment_sandbox.web.bodies import json_body
@@ -35,7 +35,7 @@ watching.before_request(refuse_unknown)
     watching,
     "GET",
     "/wait/",
-    answers=Later("WaitedShape"),
+    answers=records.Waited,
     query=WaitQuery,
     errors=(400, 401, 404, 408),
     waits=True,
@@ -123,7 +123,7 @@ ANSWER: Final = AnswerForm()
     "POST",
     "/listener/next/",
     reads=NextForm,
-    answers=Later("OffersShape"),
+    answers=records.Offers,
     needs_body=False,
     errors=BODY_ERRORS,
     example={"timeout": 1, "listener": "my laptop", "forward_to": "http://localhost:3000/webhook"},
@@ -153,7 +153,7 @@ def post_next() -> Response:
     "POST",
     "/listener/answers/",
     reads=AnswerForm,
-    answers=Later("RecordedShape"),
+    answers=records.Recorded,
     errors=BODY_ERRORS,
     example={"id": "...", "status": 204, "duration_ms": 12.5},
     waits=True,

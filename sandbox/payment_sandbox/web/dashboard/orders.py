@@ -2,7 +2,7 @@
 
 from functools import partial
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from flask import Response, request
 
@@ -188,7 +188,8 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
     overview = order_overview(project, order)
     link = partial(link_of, project)
     picture = sequence(happenings, due_of(project, order), link)
-    possible = [f"{actor} {name}" for actor in ACTORS for name in overview["actions"][actor]]
+    by_actor = cast("dict[str, list[str]]", overview["actions"])
+    possible = [f"{actor} {name}" for actor in ACTORS for name in by_actor[actor]]
     can_pay = any(name in CUSTOMERS for name in possible)
     return {
         "order": overview["order"],

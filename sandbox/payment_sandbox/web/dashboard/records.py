@@ -4,7 +4,7 @@ from typing import Final
 
 from flask import Response, request
 
-from payment_sandbox.operations.coverage.matrix import coverage
+from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.operations.review import review
 from payment_sandbox.orders.refusals import Unknown

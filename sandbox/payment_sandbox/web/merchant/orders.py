@@ -27,8 +27,8 @@ from payment_sandbox.web.answers.order import (
     order_record,
 )
 from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
+from payment_sandbox.web.answers.records import Currencies, Issuer
 from payment_sandbox.web.answers.responses import if_match, is_known, json_answer, order_answer
-from payment_sandbox.web.answers.shapes import CurrenciesShape, IssuerShape
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.bodies import json_object, line
@@ -151,7 +151,7 @@ def post_refund(order_id: str) -> Response:
     return order_answer(project(), done.record, 201)
 
 
-@route(api, "GET", "/<method_name>/issuers/", answers=IssuerShape, is_list=True, errors=(401, 404))
+@route(api, "GET", "/<method_name>/issuers/", answers=Issuer, is_list=True, errors=(401, 404))
 def get_issuers(method_name: str) -> Response:
     """List the banks of an online banking method, by the method's name or alias (CTL-02)."""
     method = BY_NAME.get(project().settings.method(method_name) or "")
@@ -160,7 +160,7 @@ def get_issuers(method_name: str) -> Response:
     return json_answer([issuer._asdict() for issuer in ISSUERS])
 
 
-@route(api, "GET", "/merchants/self/projects/self/currencies/", answers=CurrenciesShape)
+@route(api, "GET", "/merchants/self/projects/self/currencies/", answers=Currencies)
 def get_currencies() -> Response:
     """List the enabled payment methods and their currencies."""
     enabled = project().settings.payment_methods

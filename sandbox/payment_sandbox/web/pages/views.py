@@ -18,8 +18,8 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.answers.records import StateVersion
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.answers.shapes import StateVersionShape
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.bank_qr import qr_svg
@@ -280,7 +280,7 @@ def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
     return Response(qr_svg(address), mimetype="image/svg+xml")
 
 
-@route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersionShape, errors=(404,))
+@route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersion, errors=(404,))
 def get_state(project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the order's version; waiting pages poll it."""
     page = arrive(project_id, order_id, transaction_id)

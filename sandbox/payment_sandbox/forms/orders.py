@@ -1,0 +1,93 @@
+"""The fields of an order that are stored and echoed as the merchant sends them, one row each.
+
+Reading, answering, changing, describing, restoring and verifying an order all go by these rows.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.forms.base import Form, repairs
+from payment_sandbox.forms.fields import (
+    Anything,
+    Birthdate,
+    Choice,
+    Items,
+    NumberOrText,
+    Part,
+    PeriodText,
+    Text,
+    WebUrl,
+    without_nulls,
+)
+from payment_sandbox.orders.order import LOCALES
+
+COUNTRY: Final = {"pattern": "[A-Za-z]{2}", "expected": "a two-letter country code"}
+
+
+class AddressForm(Form):
+    """Another address of a customer."""
+
+    null_is_absent = True
+
+    address = Text(about="Lines separated by newlines.")
+    address_type = Text(about="Such as customer or billing.")
+    country = Text(**COUNTRY, about="Two letters.")
+
+
+class CustomerForm(Form):
+    """The customer who pays."""
+
+    null_is_absent = True
+
+    first_name = Text(about="Given name.")
+    last_name = Text(about="Family name.")
+    gender = Text(about="Such as male or female.")
+    birthdate = Birthdate(about="YYYY-MM-DD.")
+    email_address = Text(about="Some addresses trigger an outcome: see the test values.")
+    phone_numbers = Items(Text(), about="Any number of phone numbers.")
+    address = Text(about="Lines separated by newlines.")
+    address_type = Text(about="Such as customer or billing.")
+    additional_addresses = Items(Part(AddressForm), about="Other addresses.")
+    country = Text(**COUNTRY, about="Two letters.")
+    ip_address = Text(about="The customer's IP address.")
+    locale = Choice(LOCALES, about="The language of the payment page.")
+    postal_code = NumberOrText(about="Accepted and echoed.")
+    housenumber = NumberOrText(about="Accepted and echoed.")
+    merchant_customer_id = NumberOrText(about="The merchant's own id for the customer.")
+    user_agent = Text(about="The customer's browser.")
+    forwarded_ip = Text(about="The customer's IP address behind a proxy.")
+
+    @repairs
+    def nulls_are_absent(self, data: Any, **options: Any) -> Any:
+        """Treat null as absent (SET-15)."""
+        return without_nulls(data) if isinstance(data, Mapping) else data
+
+
+class SentField(NamedTuple):
+    """One field; ``rule`` is the rule that a wrong value breaks, ``changes`` whether PUT may change it."""
+
+    name: str
+    reads: Any
+    rule: str
+    changes: bool = True
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a text without a meaning of its own in the sandbox, such as an address."""
+        return isinstance(self.reads, Text) and not isinstance(self.reads, WebUrl)
+
+
+SENT_FIELDS: Final = (
+    SentField("description", Text(about="Stored with the order."), "ORD-06"),
+    SentField("merchant_order_id", Text(about="The merchant's own id for the order."), "ORD-07"),
+    SentField("return_url", WebUrl(about="Where the customer returns to after the payment."), "ORD-08"),
+    SentField("webhook_url", WebUrl(about="The URL that receives this order's webhooks."), "ORD-10"),
+    SentField(
+        "expiration_period", PeriodText(about="How long the hosted page stays open."), "ORD-11", changes=False
+    ),
+    SentField("customer", Part(CustomerForm, about="The customer who pays."), "ORD-15"),
+    SentField("extra", Anything(about="Free-form, echoed."), "SET-14"),
+)
+
+SentForm: Final = type("SentForm", (Form,), {field.name: field.reads for field in SENT_FIELDS})
+"""What can be stored of an order as it was sent."""

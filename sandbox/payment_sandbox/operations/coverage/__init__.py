@@ -1,1 +1,0 @@
-"""Coverage: what a project has met of all that can happen."""
