@@ -11,7 +11,11 @@ from tests.support.driver import Sandbox
 WITH_ALL_COLOURS = ("quick-start", "languages", "mistakes", "fidelity")  # text, every language, every table
 
 
-@pytest.mark.parametrize("name", NAMES)
+FAST = "quick-start"
+EVERY = [name if name == FAST else pytest.param(name, marks=pytest.mark.prove) for name in NAMES]
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_every_page_is_readable(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
     """Nothing for axe-core to find, and only tables and code scroll sideways."""
     page = new_context(viewport={"width": 390, "height": 844}, bypass_csp=True).new_page()
@@ -23,7 +27,7 @@ def test_every_page_is_readable(sandbox: Sandbox, new_context: NewContext, name:
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERY)
 def test_every_page_asks_nobody_else(sandbox: Sandbox, new_context: NewContext, name: str) -> None:
     """It needs no network, and its own policy stops nothing of it."""
     page = new_context(viewport={"width": 1400, "height": 900}).new_page()

@@ -150,6 +150,7 @@ def test_it_is_told_at_the_end(tmp_path: Path) -> None:
     assert told["percent"] == pytest.approx(100 * 2 / len(rows["wallet-web"]), abs=0.1)
 
 
+@pytest.mark.prove
 def test_what_the_shop_offers_counts(tmp_path: Path) -> None:
     """If it says so, methods that no test has used are in the table, and in the percentage."""
     (tmp_path / "pytest.ini").write_text(

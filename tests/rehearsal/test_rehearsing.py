@@ -85,8 +85,11 @@ def rehearsed(tmp_path: Path, tests: str, *options: str) -> tuple[int, dict[str,
 
 def test_a_right_shop_passes(tmp_path: Path) -> None:
     """Whatever is tried, and more than a little is."""
-    code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, "--payment-rehearse-budget=2s")
-    assert (code, told["findings"]) == (0, []), printed[-3000:]
+    for budget in ("2s", "20s", "60s"):  # a machine that does much else needs longer
+        code, told, printed = rehearsed(tmp_path, LOCKED + A_SALE, f"--payment-rehearse-budget={budget}")
+        assert (code, told["findings"]) == (0, []), printed[-3000:]
+        if told["variations"] > 10:
+            break
     assert told["variations"] > 10
     assert f"1 test rehearsed in {told['variations']} variations" in printed
 
@@ -108,6 +111,7 @@ def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> Non
     assert other.returncode == 0, other.stdout[-2000:]
 
 
+@pytest.mark.prove
 def test_two_runs_are_the_same(tmp_path: Path) -> None:
     """In what they try, in which order, and in what they find."""
     (tmp_path / "conftest.py").write_text("""
@@ -171,6 +175,7 @@ def test_single_tests_can_be_marked(tmp_path: Path) -> None:
     assert "1 test rehearsed" in ran.stdout
 
 
+@pytest.mark.prove
 def test_workers_share_the_tests(tmp_path: Path) -> None:
     """The findings of all are summed up, and stand in one report."""
     tests = BOOKS + A_SALE + A_SALE.replace("test_a_sale", "test_another")
@@ -196,6 +201,7 @@ def test_it_is_told_once(payment_sandbox, shop):
     assert sentences[0].startswith("the webhook of 'processing' came twice: the test fails: AssertionError")
 
 
+@pytest.mark.prove
 def test_a_shop_is_restarted_where_a_fixture_says_how(tmp_path: Path) -> None:
     """One that keeps what it knows in memory forgets it."""
     restart = """

@@ -1,7 +1,7 @@
 """What YAML becomes, and where each part of it stands."""
 
 import tracemalloc
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -89,9 +89,9 @@ def mistakes_in(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 def test_no_text_takes_long(text: str) -> None:
     """However it is nested, repeated or named; a mistake in it is found as soon."""
-    begun = perf_counter()
+    begun = process_time()
     mistakes_in(text)
-    assert perf_counter() - begun < AT_ONCE_SECONDS
+    assert process_time() - begun < AT_ONCE_SECONDS
 
 
 @pytest.mark.parametrize("name", ["a long key around many", "long keys", "merges of merges"])

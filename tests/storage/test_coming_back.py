@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import pytest
 import requests
 
 from payment_sandbox.orders.webhooks import Delivery
@@ -25,6 +26,7 @@ from tests.support.state_files import NOON, again, check_file, comparable, with_
 HOUR = timedelta(hours=1)
 
 
+@pytest.mark.prove
 def test_every_journey_is_in_the_file(tmp_path: Path) -> None:
     """What hundreds of tests leave behind in memory is in the file, to the last counter."""
     root = Path(__file__).parent.parent

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from payment_sandbox.serving.server import Server
 from tests.support.suites import passed, suite
 
@@ -35,6 +37,7 @@ def test_alone_in_the_crowd(payment_sandbox, number):
 """
 
 
+@pytest.mark.prove
 def test_sixteen_workers_share_a_server_and_never_meet(tmp_path: Path) -> None:
     """Each test has a project, a clock and orders of its own, and cannot read its neighbours'."""
     with Server(freeze_memory=True) as server:

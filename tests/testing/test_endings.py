@@ -56,7 +56,9 @@ def is_listening(port: int) -> bool:
         return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
-@pytest.mark.parametrize("wait", WAITS)
+@pytest.mark.parametrize(
+    "wait", [name if name == "waiting" else pytest.param(name, marks=pytest.mark.prove) for name in WAITS]
+)
 def test_ctrl_c_in_the_middle(tmp_path: Path, wait: str) -> None:
     """The run ends at once, as pytest ends when it is interrupted, and its ports are free."""
     listening = socket.create_server(("127.0.0.1", 0))
@@ -207,6 +209,7 @@ def test_one_of_several(payment_sandbox, shop, webhook_receiver, number):
 """
 
 
+@pytest.mark.prove
 def test_each_test_in_a_process_of_its_own(tmp_path: Path) -> None:
     """That ends without a farewell."""
     (tmp_path / "conftest.py").write_text(FORKED)
@@ -229,6 +232,7 @@ def test_a_child_that_ends_in_every_way(payment_sandbox, shop):
 """
 
 
+@pytest.mark.prove
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_children_of_a_test_disturb_nothing(tmp_path: Path) -> None:
     """A test that forks goes on with the server that it had."""
@@ -258,13 +262,21 @@ def test_b_sees_nothing_of_it(payment_sandbox, webhook_receiver):
 """
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2", "--dist", "loadfile")])
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("-n", "2", "--dist", "loadfile"), marks=pytest.mark.prove)]
+)
 def test_what_a_test_leaves_behind_goes_with_it(tmp_path: Path, options: tuple[str, ...]) -> None:
     """A project that never comes to rest, on a clock that runs."""
     passed(suite(tmp_path, LEFT_BEHIND, *options), 2)
 
 
-@pytest.mark.parametrize("options", [("-p", "randomly"), ("-n", "3"), ("-p", "no:xdist")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-p", "randomly"),
+        *(pytest.param(more, marks=pytest.mark.prove) for more in (("-n", "3"), ("-p", "no:xdist"))),
+    ],
+)
 def test_any_order_on_any_number_of_workers(tmp_path: Path, options: tuple[str, ...]) -> None:
     """With and without pytest-randomly and pytest-xdist."""
     passed(suite(tmp_path, SEVERAL, *options), 5)

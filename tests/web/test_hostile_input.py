@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -55,11 +55,11 @@ def test_patterns_take_time_that_grows_with_the_text_only() -> None:
         for piece in pieces:
             text: Any = (piece * LENGTH)[:LENGTH] + "!"
             hostile = text.encode() if isinstance(pattern.pattern, bytes) else text
-            begun = perf_counter()
+            begun = process_time()
             pattern.search(hostile)
             pattern.fullmatch(hostile)
             pattern.sub("" if isinstance(hostile, str) else b"", hostile)
-            assert perf_counter() - begun < AT_ONCE_SECONDS, (pattern.pattern, piece)
+            assert process_time() - begun < AT_ONCE_SECONDS, (pattern.pattern, piece)
 
 
 def timed(answer: requests.Response) -> requests.Response:
@@ -113,13 +113,13 @@ def test_many_lines_can_be_captured_voided_and_refunded(sandbox: Sandbox) -> Non
     assert len(answer.json()["error"]["violations"]) == 100
     right = [{"merchant_order_line_id": str(number), "quantity": 1} for number in range(count)]
     for call, part in (("captures", right[: count // 2]), ("voids", right[count // 2 :])):
-        begun = perf_counter()
+        begun = process_time()
         assert sandbox.post(f"{path}/{call}/orderlines/", {"order_lines": part}).status_code < 300
-        assert perf_counter() - begun < AT_ONCE_SECONDS
-    begun = perf_counter()
+        assert process_time() - begun < AT_ONCE_SECONDS
+    begun = process_time()
     refunded = sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"order_lines": right[: count // 2]})
     assert refunded.status_code == 201
-    assert perf_counter() - begun < AT_ONCE_SECONDS
+    assert process_time() - begun < AT_ONCE_SECONDS
 
 
 @pytest.mark.parametrize(
