@@ -33,7 +33,7 @@ def rehearse(
     """
     from payment_sandbox.rehearsal.exploring import parse_variation
     from payment_sandbox.rehearsal.report import lines_of, summary, told, write
-    from payment_sandbox.rehearsal.stage import check_report, seconds_of
+    from payment_sandbox.rehearsal.run import check_report, seconds_of
     from payment_sandbox.rehearsal.suites import Suite, SuiteFails
 
     seconds = _checked("--budget", seconds_of, budget)

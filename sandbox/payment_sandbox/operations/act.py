@@ -43,7 +43,7 @@ def act(project: Project, order_id: str, action: Action, via: str = VIA_CONTROL)
         ActionNotPossible: the order's state does not allow it; ``allowed`` lists the actions it does.
         Invalid: the method, issuer or card is not one of the choices.
     """
-    return project.epoch.stage.act(order_id, action, partial(_act, project, order_id, via))
+    return project.epoch.rehearsal.act(order_id, action, partial(_act, project, order_id, via))
 
 
 def _act(project: Project, order_id: str, via: str, action: Action) -> Order:
@@ -75,7 +75,7 @@ def act_on_attempt(
         with project.edit() as edit:
             return perform_on_attempt(edit, order_id, transaction_id, chosen, via)
 
-    return project.epoch.stage.act(order_id, action, do)
+    return project.epoch.rehearsal.act(order_id, action, do)
 
 
 def perform_on_attempt(

@@ -174,7 +174,7 @@ def _effect(edit: Edit, delivery: Delivery) -> Mapping[str, Any]:
     return (
         state.faults.webhook(delivery.status, number)
         or state.scenario_faults.webhook(delivery.status, number)
-        or edit.epoch.stage.webhook(delivery)
+        or edit.epoch.rehearsal.webhook(delivery)
     )
 
 

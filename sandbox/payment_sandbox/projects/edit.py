@@ -122,9 +122,9 @@ class Edit:
 
     def decide(self, transaction_id: str, subject: Subject) -> dict[str, Any]:
         """Ask the scenario for the outcome of an attempt; a rehearsal takes precedence."""
-        staged = self.epoch.stage.decide(subject)
-        if staged is not None:
-            return {key: value for key, value in staged.items() if key in subject.outcome_keys}
+        decided = self.epoch.rehearsal.decide(subject)
+        if decided is not None:
+            return {key: value for key, value in decided.items() if key in subject.outcome_keys}
         uses = self.state.rule_uses
         decision = self.state.scenario.decide(subject, uses)
         if decision.rule is not None:

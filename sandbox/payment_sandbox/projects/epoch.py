@@ -20,8 +20,8 @@ from payment_sandbox.projects.jobs import Jobs
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
 from payment_sandbox.projects.outbox import Outbox
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings, read_settings
-from payment_sandbox.projects.stage import AS_IT_IS, Stage
 from payment_sandbox.projects.store import Chosen, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
 
@@ -101,7 +101,7 @@ class Epoch:
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup runs
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
-        self.stage: Stage = AS_IT_IS
+        self.rehearsal: Rehearsal = NO_REHEARSAL
         self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()

@@ -16,6 +16,7 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
@@ -44,6 +45,7 @@ class Project:
         self.events = Events(self.masking)
         self.relay = Relay(services.real.monotonic_seconds)
         self.is_deleted = False
+        self.rehearsal: Rehearsal = NO_REHEARSAL
         self._storage = storage
         self._state_lock = ranked_lock(STATE)
         self._telling = ranked_lock(TELLING)
@@ -55,7 +57,13 @@ class Project:
         """A new epoch in its initial state; it is not the current one yet."""
         start, real = self.identity.start, self.services.real
         clock = Clock.started(real, start.at or real.wall_now(), start.mode)
-        return Epoch(number, State.first(settings, clock), self._storage.store(), self.events)
+        epoch = Epoch(number, State.first(settings, clock), self._storage.store(), self.events)
+        epoch.rehearsal = self.rehearsal
+        return epoch
+
+    def rehearse(self, rehearsal: Rehearsal) -> None:
+        """Ask this rehearsal at every step from now on; a reset keeps it."""
+        self.rehearsal = self.epoch.rehearsal = rehearsal
 
     def begin(self) -> None:
         """Save the first epoch to the storage."""

@@ -11,7 +11,7 @@ from payment_sandbox.operations.advance import advance
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
-from payment_sandbox.projects.stage import Do
+from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.web.carried import current_exchange
 from payment_sandbox.web.placing import begin_waiting
 

@@ -20,7 +20,7 @@ from payment_sandbox.rehearsal.books import (
     unpaid,
     went_back,
 )
-from payment_sandbox.rehearsal.stage import RehearsedStage
+from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.rehearsal.ways import AT_ONCE, CALLS, PRESS, Change, Step
 
 SOON: Final = timedelta(days=1)
@@ -54,7 +54,7 @@ class Judged(NamedTuple):
 
 
 def rest(
-    project: Project, stage: RehearsedStage, advance: Advance, tell: Callable[[], list[BookEntry]]
+    project: Project, run: RehearsedRun, advance: Advance, tell: Callable[[], list[BookEntry]]
 ) -> tuple[list[Problem], list[BookEntry]]:
     """Let everything happen that is still due; return the payments that the shop missed on the way.
 
@@ -70,7 +70,7 @@ def rest(
     ]
     now = project.now()
     advance(max(now, min([now + SOON, *ends])))
-    stage.end()
+    run.end()
     believed = tell()
     found = missed(believed, truths_of(project))
     advance(project.now() + HORIZON)
@@ -97,7 +97,7 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[Problem]]:
 
 def judge(
     project: Project,
-    stage: RehearsedStage,
+    run: RehearsedRun,
     advance: Advance,
     books: Books | None,
     *,
@@ -112,12 +112,12 @@ def judge(
     shop told while the test ran.
     """
     problems = _failed("test", failure, changes)
-    stage.rest()
+    run.rest()
     problems += _reviewed(project, changes)  # of two orders, one may have expired later
     problems += _lapsed_early(project, changes)
     at_end = read_books(books)[0]
     problems += unpaid(at_end, truths_of(project))
-    missing, in_between = rest(project, stage, advance, lambda: read_books(books)[0])
+    missing, in_between = rest(project, run, advance, lambda: read_books(books)[0])
     problems += missing
     entries, invariants = read_books(books)
     problems += invariants
@@ -125,22 +125,22 @@ def judge(
         problems += compare(entries, truths_of(project))
         problems += went_back([*believed, at_end, in_between, entries], truths_of(project))
     problems += _reviewed(project, changes)
-    problems += _seen(project, stage)
+    problems += _seen(project, run)
     moved = _moved(project, entries)
     if baseline is not None and all(change.step.startswith(PRESS) for change in changes):
         problems += _moved_more(moved, baseline.moved)
-    return Judged(_each_once(problems), _trace(stage.steps), _state(project, entries), moved)
+    return Judged(_each_once(problems), _trace(run.steps), _state(project, entries), moved)
 
 
 def judged_without_books(
-    stages: Sequence[RehearsedStage], steps: Sequence[Step], changes: Sequence[Change], failure: str | None
+    runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[Change], failure: str | None
 ) -> Judged:
-    """Judge a run of a suite, of which only calls and failure are seen; ``steps`` are those of all stages."""
+    """Judge a run of a suite, of which only calls and failure are seen; ``steps`` are those of all runs."""
     problems = _failed("suite", failure, changes)
-    for stage in stages:
-        stage.end()
-        problems += [*_reviewed(stage.project, changes), *_seen(stage.project, stage)]
-    state = tuple(_state(stage.project, ()) for stage in stages)
+    for run in runs:
+        run.end()
+        problems += [*_reviewed(run.project, changes), *_seen(run.project, run)]
+    state = tuple(_state(run.project, ()) for run in runs)
     return Judged(_each_once(problems), _trace(steps), state)
 
 
@@ -171,9 +171,9 @@ def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> It
             yield Problem(kind, f"{euros(now)} {what} instead of {euros(once)}")
 
 
-def _seen(project: Project, stage: RehearsedStage) -> Iterator[Problem]:
+def _seen(project: Project, run: RehearsedRun) -> Iterator[Problem]:
     """What shows in calls and answers, whatever the books say."""
-    for call in stage.waited_forever:
+    for call in run.waited_forever:
         yield Problem("waits", f"the shop waits for ever for {call}: the call has no time limit")
     deliveries = project.epoch.store.deliveries()
     answers = [attempt.reply.body for delivery in deliveries for attempt in delivery.attempts]

@@ -9,7 +9,7 @@ from payment_sandbox.operations.history import Happening, history
 from payment_sandbox.projects.project import Project
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
 from payment_sandbox.rehearsal.judging import Judged, judged_without_books
-from payment_sandbox.rehearsal.stage import RehearsedStage
+from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.rehearsal.ways import Recorder
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
@@ -25,28 +25,28 @@ class SuiteFails(Exception):
     """The suite does not pass as it is; the text is the end of what it printed."""
 
 
-class _Staging:
-    """Puts every project of a run on one stage."""
+class _Observing:
+    """Rehearses every project of a run."""
 
     def __init__(self, variation: Variation) -> None:
-        self.stages: list[RehearsedStage] = []
+        self.runs: list[RehearsedRun] = []
         self.recorder = Recorder()
         self._variation = variation
 
     def opened(self, project: Project) -> None:
         """A project was created."""
-        stage = RehearsedStage(project, self._variation, recorder=self.recorder)
-        project.epoch.stage = stage
-        self.stages.append(stage)
+        run = RehearsedRun(project, self._variation, recorder=self.recorder)
+        project.rehearse(run)
+        self.runs.append(run)
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
         """A request belongs to no project."""
 
     def history(self) -> Iterator[Happening]:
         """What happened in the projects that the suite used."""
-        for stage in self.stages:
-            if stage.has_steps:
-                yield from history(stage.project.epoch)
+        for run in self.runs:
+            if run.has_steps:
+                yield from history(run.project.epoch)
 
 
 class Suite:
@@ -77,18 +77,18 @@ class Suite:
         return explorer.only(only, baseline) if only else explorer.explore(baseline)
 
     def _run(self, variation: Variation) -> tuple[Ran, str | None]:
-        staging = _Staging(variation)
-        with Server(observer=staging, seed=SEED, clock=CLOCK) as server:
+        observing = _Observing(variation)
+        with Server(observer=observing, seed=SEED, clock=CLOCK) as server:
             failure = self._failure(server.url)
-            judged = judged_without_books(staging.stages, staging.recorder.steps, variation, failure)
-            return self._ran(staging, judged, failure), failure
+            judged = judged_without_books(observing.runs, observing.recorder.steps, variation, failure)
+            return self._ran(observing, judged, failure), failure
 
-    def _ran(self, staging: _Staging, judged: Judged, failure: str | None) -> Ran:
-        happened = [change for stage in staging.stages for change in stage.happened]
-        steps = staging.recorder.steps
+    def _ran(self, observing: _Observing, judged: Judged, failure: str | None) -> Ran:
+        happened = [change for run in observing.runs for change in run.happened]
+        steps = observing.recorder.steps
         if not judged.problems:
             return Ran(judged, steps, happened, "", "")
-        told = list(staging.history())
+        told = list(observing.history())
         lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in told]
         timeline = "\n".join([*lines, *(failure or "").splitlines()])
         return Ran(judged, steps, happened, timeline, svg(sequence(told), is_file=True))

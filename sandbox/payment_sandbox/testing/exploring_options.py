@@ -76,7 +76,7 @@ def rehearsal_seconds(config: pytest.Config) -> float:
     text: str | None = config.getoption("payment_rehearse_budget")
     if text is None:
         return BUDGET_SECONDS
-    from payment_sandbox.rehearsal.stage import seconds_of
+    from payment_sandbox.rehearsal.run import seconds_of
 
     try:
         return seconds_of(text)
@@ -87,7 +87,7 @@ def rehearsal_seconds(config: pytest.Config) -> float:
 def _check_report(option: str, name: str | None) -> None:
     if not name:
         return
-    from payment_sandbox.rehearsal.stage import check_report
+    from payment_sandbox.rehearsal.run import check_report
 
     try:
         check_report(name)

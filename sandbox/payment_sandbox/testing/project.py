@@ -84,7 +84,7 @@ class ShopInProcess:
         assert server is not None, "it has the project"
         from payment_sandbox.testing.shops.receiving import Receiver
 
-        is_here = thread == WAITING and not project.epoch.stage.is_elsewhere
+        is_here = thread == WAITING and not project.epoch.rehearsal.is_elsewhere
         receiver = Receiver(app, host, is_here=is_here)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
@@ -128,11 +128,11 @@ class ShopInProcess:
             RuntimeError: the server runs in another process.
         """
         from payment_sandbox.projects.jobs import Job
-        from payment_sandbox.projects.stage import AS_IT_IS
+        from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 
         named = str(name or getattr(job, "__name__", type(job).__name__))
         interval, epoch = period_of(period), self._in_process("every").epoch
-        run = runner(named, job, lambda: epoch.stage is not AS_IT_IS)
+        run = runner(named, job, lambda: epoch.rehearsal is not NO_REHEARSAL)
         epoch.jobs.add(Job(named, interval, interval.after(epoch.now()), run))
 
     def wall_clock(self) -> "AbstractContextManager[None]":

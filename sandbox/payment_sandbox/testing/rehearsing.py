@@ -17,13 +17,13 @@ from payment_sandbox.rehearsal.books import BookEntry
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation, parse_variation
 from payment_sandbox.rehearsal.judging import Judged, judge, read_books, stored_secrets, told_secrets
 from payment_sandbox.rehearsal.report import lines_of, summary, told, write
-from payment_sandbox.rehearsal.stage import RehearsedStage
+from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.rehearsal.ways import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
 from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.rehearsed_test import Told, set_current_test
 from payment_sandbox.testing.shops.watching import set_pressed
-from payment_sandbox.testing.staged import Told, set_staged
 from payment_sandbox.web.pictures import sequence, svg
 
 PROPERTY: Final = "payment_rehearsal"
@@ -73,7 +73,7 @@ NOT_JUDGED: Final = Judged([], (), ())
 
 
 class OneRun:
-    """One run of a test: its project comes on stage when the fixture makes it."""
+    """One run of a test: its project is rehearsed from when the fixture makes it."""
 
     def __init__(
         self,
@@ -91,21 +91,21 @@ class OneRun:
         self._elsewhere = elsewhere
         self._project: PaymentSandbox | None = None
         self._told: Told | None = None
-        self._stage: RehearsedStage | None = None
+        self._run: RehearsedRun | None = None
         self._has_restart = self._has_return = False
         self._thread_id = get_ident()
         self._believed: list[list[BookEntry]] = []
 
     def attach(self, project: PaymentSandbox, told: Told | None = None) -> None:
-        """Put the test's project on stage; further ones of the same test stay off.
+        """Rehearse the test's project, but no further ones of the same test.
 
         ``told`` has what a test case says instead of fixtures.
         """
         found = project.server.project_of(project.api_key)
-        if found is None or self._stage is not None:
+        if found is None or self._run is not None:
             return
         self._project, self._told = project, told
-        self._stage = RehearsedStage(
+        self._run = RehearsedRun(
             found,
             self.variation,
             elsewhere=self._elsewhere,
@@ -113,20 +113,20 @@ class OneRun:
             restart=self._restarted,
         )
         project._on_deed = self._observe
-        found.epoch.stage = self._stage
+        found.rehearse(self._run)
         set_pressed(self._pressed)
 
     def ended(self, failure: BaseException | None) -> None:
         """The test has ended: judge what is left."""
         set_pressed(None)
         self._has_restart = self._fixture(RESTART) is not None
-        project, stage = self._project, self._stage
-        if project is None or stage is None or self.judged is not None:
+        project, run = self._project, self._run
+        if project is None or run is None or self.judged is not None:
             return
         self._has_return = project.application is not None
         self.judged = judge(
-            stage.project,
-            stage,
+            run.project,
+            run,
             lambda until: _advance(project, until),
             self._fixture(BOOKS),
             changes=self.variation,
@@ -134,27 +134,27 @@ class OneRun:
             baseline=self._baseline,
             believed=self._believed,
         )
-        self.judged.problems.extend(stored_secrets(stage.project, self._fixture(TRACES)))
+        self.judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
         if self.judged.problems:
             self.timeline = project.timeline()
-            self.picture = svg(sequence(history(stage.project.epoch)), is_file=True)
+            self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
 
     def read(self, report: pytest.TestReport) -> None:
         """Look for secrets in what was logged and printed."""
-        if self.judged is not None and self._stage is not None:
+        if self.judged is not None and self._run is not None:
             texts = [text for name, text in report.sections if name.startswith("Captured")]
-            self.judged.problems.extend(told_secrets(self._stage.project, texts))
+            self.judged.problems.extend(told_secrets(self._run.project, texts))
 
     @property
     def ran(self) -> Ran:
         """What the run showed."""
-        stage = self._stage
-        if stage is None or self.judged is None:
+        run = self._run
+        if run is None or self.judged is None:
             return Ran(NOT_JUDGED, [], [], "", "")
         return Ran(
             self.judged,
-            stage.steps,
-            stage.happened,
+            run.steps,
+            run.happened,
             self.timeline,
             self.picture,
             has_restart=self._has_restart,
@@ -162,7 +162,7 @@ class OneRun:
         )
 
     def _pressed(self, method: str, path: str) -> str | None:
-        way = self._stage.press(method, path) if self._stage is not None else None
+        way = self._run.press(method, path) if self._run is not None else None
         return way.name if way is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
@@ -298,9 +298,9 @@ def _once(item: pytest.Item, run: OneRun) -> tuple[list[pytest.TestReport], Ran]
         initialize()
     reports = [runner.call_and_report(item, "setup", log=False)]
     if reports[0].passed:
-        set_staged(run)
+        set_current_test(run)
         reports.append(runner.call_and_report(item, "call", log=False))
-        set_staged(None)
+        set_current_test(None)
         run.read(reports[-1])
     parent: Any = item.parent
     reports.append(runner.call_and_report(item, "teardown", log=False, nextitem=parent))

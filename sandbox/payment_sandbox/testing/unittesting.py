@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from unittest import TestCase
 
 from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.rehearsed_test import current_test
 from payment_sandbox.testing.reviews import review, told
 from payment_sandbox.testing.servers import PaymentSandboxServer
-from payment_sandbox.testing.staged import staged
 
 if TYPE_CHECKING:
     Base = TestCase
@@ -73,7 +73,7 @@ class PaymentSandboxMixin(Base):
                 made.scenario(self.payment_scenario)
             urls = self.payment_intercept
             made.intercept(*([urls] if isinstance(urls, str) else urls))
-            run = staged()
+            run = current_test()
             if run is not None:
                 run.attach(made, lambda name: getattr(self, name, None))
         return self._payment_sandbox
@@ -122,6 +122,6 @@ class PaymentSandboxMixin(Base):
 
 def _judge(failure: BaseException | None) -> None:
     """Judge the run of a rehearsal before the test case is torn down."""
-    run = staged()
+    run = current_test()
     if run is not None and not isinstance(failure, KeyboardInterrupt):
         run.ended(failure)

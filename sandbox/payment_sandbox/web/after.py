@@ -18,7 +18,7 @@ def hold_webhooks() -> None:
 
 
 def _comes_before(owner: Project) -> bool:
-    is_early = owner.settings.webhook_timing == BEFORE_RESPONSE or "early" in exchange().staged
+    is_early = owner.settings.webhook_timing == BEFORE_RESPONSE or "early" in exchange().rehearsed
     return is_early and may_wait()
 
 

@@ -74,7 +74,7 @@ class Exchange:
     warnings: tuple[str, ...] = ()
     rule: str | None = None  # the rule that refused it
     violations: list[Violation] = field(default_factory=list)
-    staged: Mapping[str, Any] = field(default_factory=dict)  # what a rehearsal changes
+    rehearsed: Mapping[str, Any] = field(default_factory=dict)  # what a rehearsal changes
     fault: Mapping[str, Any] = field(default_factory=dict)
     is_by_test: bool = False  # and not by the shop: no journal has it, and no fault strikes it
     is_cut: bool = False  # a fault cuts its connection

@@ -14,8 +14,8 @@ from werkzeug.routing import MapAdapter
 
 from payment_sandbox.operations.clock import catch_up, must_catch_up
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
-from payment_sandbox.projects.stage import AS_IT_IS
 from payment_sandbox.web.auth import api_key_in
 from payment_sandbox.web.carried import application, exchange
 from payment_sandbox.web.errors import RequestRefused
@@ -106,7 +106,7 @@ def _may_wait(project: Project) -> bool:
     epoch = project.epoch
     return (
         epoch.store.is_durable
-        or epoch.stage is not AS_IT_IS
+        or epoch.rehearsal is not NO_REHEARSAL
         or project.settings.webhook_timing == BEFORE_RESPONSE
         or bool(epoch.state.faults.faults or epoch.state.scenario_faults.faults)
         or must_catch_up(project)

@@ -170,7 +170,7 @@ def _settled(project: "Project", receiver: Receiver | None) -> bool:
 def _forever(project: "Project | None", method: str, path: str, timeout_seconds: float | None) -> float:
     """How long a caller waits for no answer; one without a time limit is told to the rehearsal."""
     if timeout_seconds is None and project is not None:
-        project.epoch.stage.waits_forever(method, path)
+        project.epoch.rehearsal.waits_forever(method, path)
     return float("inf")
 
 

@@ -15,8 +15,8 @@ from payment_sandbox.projects.journal import (
     set_cause,
 )
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import own_error
-from payment_sandbox.projects.stage import AS_IT_IS
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
@@ -32,7 +32,7 @@ SILENCE_SECONDS: Final = 3.0
 
 def strike_before(project: Project) -> Response | None:
     """Find this request's fault, and apply it if it comes before processing."""
-    fault = _struck(project) or exchange().staged
+    fault = _struck(project) or exchange().rehearsed
     if not fault or "early" in fault:
         return None
     begin_waiting()
@@ -139,9 +139,9 @@ def begin() -> Response | None:
     here.journal = project.epoch.journal
     here.record_id = here.journal.next_id("request")
     set_cause(here.record_id)
-    if not here.is_by_test and project.epoch.stage is not AS_IT_IS and may_wait():
+    if not here.is_by_test and project.epoch.rehearsal is not NO_REHEARSAL and may_wait():
         begin_waiting()  # before the step is counted
-        here.staged = project.epoch.stage.call(here.request.method, here.request.path)
+        here.rehearsed = project.epoch.rehearsal.call(here.request.method, here.request.path)
     if here.request.method != "GET":
         hold_webhooks()
     note_query(project)
@@ -150,11 +150,12 @@ def begin() -> Response | None:
 
 def finish(response: Response) -> Response:
     """Add the headers, write the journal entry and release the webhooks."""
-    here = exchange()
+    here, lost = exchange(), None
     if here.fault:
-        response = strike_after(response)
-    if here.project is not None and here.project.epoch.stage is not AS_IT_IS:
-        _show_staged(response, here, here.project)
+        lost, response = response, strike_after(response)
+    is_seen = lost is None or lost is response
+    if is_seen and here.project is not None and here.project.epoch.rehearsal is not NO_REHEARSAL:
+        _show_rehearsed(response, here, here.project)
     name_ignored(response, here)
     if response.status_code >= REFUSED:
         reword(response, here.project, explain(response, here.project))
@@ -163,12 +164,12 @@ def finish(response: Response) -> Response:
     return release_webhooks(response)
 
 
-def _show_staged(response: Response, here: Exchange, project: Project) -> None:
+def _show_rehearsed(response: Response, here: Exchange, project: Project) -> None:
     """An order as a rehearsal lets the shop see it."""
     if here.order_id is not None and not here.is_by_test and not response.is_streamed:
         body = response.get_data()
         is_stale = bool(here.fault.get("stale"))
-        response.set_data(project.epoch.stage.answer(here.order_id, body, is_stale=is_stale))
+        response.set_data(project.epoch.rehearsal.answer(here.order_id, body, is_stale=is_stale))
 
 
 def keep_unrouted(response: Response) -> Response:

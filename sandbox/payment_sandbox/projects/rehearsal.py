@@ -12,7 +12,7 @@ Do = Callable[[Action], Order]
 """Performs an action."""
 
 
-class Stage(Protocol):
+class Rehearsal(Protocol):
     """Sees the steps of a test, and lets some of them go otherwise."""
 
     is_elsewhere: bool
@@ -43,7 +43,7 @@ class Stage(Protocol):
         ...
 
 
-class AsItIs:
+class NoRehearsal:
     """Changes nothing."""
 
     is_elsewhere = False
@@ -72,4 +72,4 @@ class AsItIs:
         """Nobody asks."""
 
 
-AS_IT_IS: Final = AsItIs()
+NO_REHEARSAL: Final = NoRehearsal()

@@ -1,4 +1,4 @@
-"""One run of a test on stage: its steps are recorded, and those that are to go otherwise do."""
+"""One run of a rehearsed test: its steps are recorded, and those that are to go otherwise do."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from payment_sandbox.operations.history import short_path
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.stage import Do
+from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.rehearsal.deeds import DEEDS, Scene, others
 from payment_sandbox.rehearsal.ways import (
     ATTEMPT,
@@ -41,8 +41,8 @@ Visit = Callable[[Order, int], None]
 """Opens the return page of an order, in some tabs."""
 
 
-class RehearsedStage:
-    """The stage of one run."""
+class RehearsedRun:
+    """What a project asks during one run."""
 
     def __init__(
         self,

@@ -10,11 +10,11 @@ Told = Callable[[str], Any]
 """What a test case says under the name of a fixture; None if it says nothing."""
 
 
-class StagedRun(Protocol):
+class RehearsedTest(Protocol):
     """One run of a test."""
 
     def attach(self, project: "PaymentSandbox", told: Told | None = None) -> None:
-        """Put the test's project on stage."""
+        """Rehearse the test's project."""
         ...
 
     def ended(self, failure: BaseException | None) -> None:
@@ -22,16 +22,16 @@ class StagedRun(Protocol):
         ...
 
 
-_runs: Final[list[StagedRun]] = []  # the newest last
+_runs: Final[list[RehearsedTest]] = []  # the newest last
 
 
-def set_staged(run: StagedRun | None) -> None:
+def set_current_test(run: RehearsedTest | None) -> None:
     """This run is under way from now on; None: no run."""
     _runs.clear()
     if run is not None:
         _runs.append(run)
 
 
-def staged() -> StagedRun | None:
+def current_test() -> RehearsedTest | None:
     """The run that is under way, if tests are rehearsed."""
     return _runs[-1] if _runs else None
