@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from payment_sandbox.fidelity.ledger import TESTS, rules
-from payment_sandbox.fidelity.proofs import read_proofs, table
+from tests.proofs import read_proofs, table
 
 
 def test_every_marker_names_a_rule_of_the_ledger() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import ALL, BY_NAME, behaviour_of
-from payment_sandbox.methods.common.base import AttemptDraft, Later, Move, Step, Terms
+from payment_sandbox.methods.common import AttemptDraft, Later, Move, Step, Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.transaction import Transaction
 

@@ -9,8 +9,8 @@ from tests.support.changed_package import ChangedPackage
 MODULE = '''
 """Paid at the counter of a shop nearby."""
 
-from payment_sandbox.methods.common.base import Capabilities, DetailField, Labels
-from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common import Capabilities, DetailField, Labels
+from payment_sandbox.methods.common import PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.refusals import Violation
 
 

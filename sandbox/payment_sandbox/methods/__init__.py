@@ -6,8 +6,7 @@ from payment_sandbox.methods.bank_redirect_be import BankRedirectBe
 from payment_sandbox.methods.bank_redirect_de import BankRedirectDe
 from payment_sandbox.methods.bank_redirect_nl import BankRedirectNl
 from payment_sandbox.methods.bank_transfer import BankTransfer
-from payment_sandbox.methods.common.base import DetailField, Method
-from payment_sandbox.methods.common.refund import Refund
+from payment_sandbox.methods.common import DetailField, Method, Refund
 from payment_sandbox.methods.credit_card import CreditCard
 from payment_sandbox.methods.invoice_later_b import InvoiceLaterB
 from payment_sandbox.methods.pay_later_a import PayLaterA

@@ -3,19 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from payment_sandbox.methods.common.banking import ISSUERS, payer
-from payment_sandbox.methods.common.base import (
+from payment_sandbox.methods.common import (
+    ISSUERS,
+    PAGE_TRIGGERS,
     PAYMENT_PAGE,
     AttemptDraft,
     Capabilities,
     DetailField,
     Labels,
     Move,
+    PageMethod,
     Reveal,
     Step,
     Terms,
+    payer,
 )
-from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.transaction import Transaction

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods.common.banking import CREDITOR, ISSUERS, dutch_iban, payer
-from payment_sandbox.methods.common.base import (
+from payment_sandbox.methods.common import (
     AT_ONCE,
     CREDIT,
+    CREDITOR,
+    ISSUERS,
     AttemptDraft,
     Capabilities,
     Credit,
@@ -18,6 +19,8 @@ from payment_sandbox.methods.common.base import (
     Step,
     Terms,
     TriggerValue,
+    dutch_iban,
+    payer,
 )
 from payment_sandbox.orders.actions import BANK, Action
 from payment_sandbox.orders.refusals import Violation

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods.common.base import (
+from payment_sandbox.methods.common import (
+    CUSTOMER_MESSAGE,
     PAGE_KEYS,
+    PAGE_TRIGGERS,
     PROCESSOR_KEYS,
     REJECT,
     SETTLE,
@@ -15,6 +17,7 @@ from payment_sandbox.methods.common.base import (
     Labels,
     Later,
     Move,
+    PageMethod,
     Reveal,
     Step,
     StoreCard,
@@ -23,7 +26,6 @@ from payment_sandbox.methods.common.base import (
     planned_after,
     succeeded,
 )
-from payment_sandbox.methods.common.page import CUSTOMER_MESSAGE, PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import PROCESSOR, Action
 from payment_sandbox.orders.cards import CARDS, CONFIGURABLE, FRICTIONLESS, ONE_CLICK, RECURRING, Credential
 from payment_sandbox.orders.refusals import Violation

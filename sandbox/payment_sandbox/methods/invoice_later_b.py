@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from payment_sandbox.methods.common.base import (
+from payment_sandbox.methods.common import (
+    DECLINES,
     AttemptDraft,
     Capabilities,
     Labels,
@@ -10,8 +11,8 @@ from payment_sandbox.methods.common.base import (
     OpenPage,
     Step,
     Terms,
+    declined,
 )
-from payment_sandbox.methods.common.screening import DECLINES, declined
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.orders.statuses import Trigger

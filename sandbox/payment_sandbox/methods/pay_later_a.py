@@ -4,24 +4,27 @@ from collections.abc import Sequence
 from typing import Final
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods.common.base import (
+from payment_sandbox.methods.common import (
     APPROVE,
     AT_ONCE,
     DECLINE,
+    DECLINES,
     ERR,
     PAGE_KEYS,
+    PAGE_TRIGGERS,
     Capabilities,
     Labels,
     Later,
     Move,
     OpenPage,
+    PageMethod,
     Step,
     Terms,
     TriggerValue,
+    declined,
+    erred,
     planned_after,
 )
-from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
-from payment_sandbox.methods.common.screening import DECLINES, declined, erred
 from payment_sandbox.orders.actions import SCREENING, Action
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from payment_sandbox.methods.common.base import (
+from payment_sandbox.methods.common import (
+    CARD_IN_PHONE,
+    PAGE_TRIGGERS,
     Capabilities,
     Labels,
+    PageMethod,
     Terms,
 )
-from payment_sandbox.methods.common.page import CARD_IN_PHONE, PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.cards import CARDS, FRICTIONLESS
 from payment_sandbox.orders.transaction import Transaction
 

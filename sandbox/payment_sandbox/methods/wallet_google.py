@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 
-from payment_sandbox.methods.common.base import (
+from payment_sandbox.methods.common import (
+    CARD_IN_PHONE,
     PAGE_KEYS,
+    PAGE_TRIGGERS,
     Capabilities,
     Labels,
+    PageMethod,
     Reveal,
     Step,
     Terms,
     succeeded,
 )
-from payment_sandbox.methods.common.page import CARD_IN_PHONE, PAGE_TRIGGERS, PageMethod
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import (
     AUTHORIZATION_METHODS,

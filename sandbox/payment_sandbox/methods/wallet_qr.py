@@ -1,7 +1,6 @@
 """A wallet app that scans the code on the payment page."""
 
-from payment_sandbox.methods.common.base import Capabilities, Labels
-from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common import PAGE_TRIGGERS, Capabilities, Labels, PageMethod
 
 
 class WalletQr(PageMethod):

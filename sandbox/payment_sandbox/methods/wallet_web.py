@@ -1,7 +1,6 @@
 """A web wallet: login and confirmation."""
 
-from payment_sandbox.methods.common.base import Capabilities, Labels
-from payment_sandbox.methods.common.page import PAGE_TRIGGERS, PageMethod
+from payment_sandbox.methods.common import PAGE_TRIGGERS, Capabilities, Labels, PageMethod
 
 
 class WalletWeb(PageMethod):

@@ -5,8 +5,7 @@ from functools import partial
 from typing import Final
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
-from payment_sandbox.methods.common.banking import ISSUERS
-from payment_sandbox.methods.common.base import CHOOSE, VISIT, AttemptDraft, Terms
+from payment_sandbox.methods.common import CHOOSE, ISSUERS, VISIT, AttemptDraft, Terms
 from payment_sandbox.operations.attempts import begin_attempt, offered
 from payment_sandbox.operations.cancel import why_not_cancellable
 from payment_sandbox.operations.refund import give_back_failed

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import SCANNED_BY, behaviour_of
-from payment_sandbox.methods.common.banking import ISSUERS
+from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations.attempts import begin_attempt, why_unavailable
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.actions import CUSTOMER, Action

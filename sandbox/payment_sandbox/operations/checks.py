@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Any, Final
 
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.common.base import AttemptDraft, Method, Terms
+from payment_sandbox.methods.common import AttemptDraft, Method, Terms
 from payment_sandbox.operations.attempts import available, is_usable, why_unavailable
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, WORD_LENGTH_MAX, Violation
 from payment_sandbox.projects.settings import Settings

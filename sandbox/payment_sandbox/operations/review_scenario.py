@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import BY_NAME, NAMES, REFUND
-from payment_sandbox.methods.common.base import Method
+from payment_sandbox.methods.common import Method
 from payment_sandbox.orders.order import FIELDS as CUSTOMER_FIELDS
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.settings import Settings, check_scenario_settings, read_settings

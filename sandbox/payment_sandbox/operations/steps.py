@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from payment_sandbox.kernel.times import Period
-from payment_sandbox.methods.common.base import Credit, Later, Move, OpenPage, Reveal, Step, StoreCard
+from payment_sandbox.methods.common import Credit, Later, Move, OpenPage, Reveal, Step, StoreCard
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import CaptureDelayed, ExpireAuthorization, Perform

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, Final
 
 from payment_sandbox.methods import ALL, NAMES, REFUND
-from payment_sandbox.methods.common.base import TriggerValue
+from payment_sandbox.methods.common import TriggerValue
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.scenarios.model import Scenario
 

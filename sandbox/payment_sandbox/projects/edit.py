@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due
-from payment_sandbox.methods.common.base import Terms
+from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import Command

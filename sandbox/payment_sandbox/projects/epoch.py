@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due, Timeline
-from payment_sandbox.methods.common.base import Terms
+from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest

@@ -3,16 +3,21 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.advance import advance
 from payment_sandbox.operations.history import short_path
-from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.rehearsal import Do
-from payment_sandbox.rehearsal.deeds import DEEDS, Scene, others
 from payment_sandbox.rehearsal.ways import (
     ATTEMPT,
     DEED,
@@ -26,10 +31,199 @@ from payment_sandbox.rehearsal.ways import (
     kind_of_call,
 )
 from payment_sandbox.scenarios.model import Subject
+from payment_sandbox.web.carried import current_exchange
 from payment_sandbox.web.placing import begin_waiting
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
+
+SETTLE_SECONDS: Final = 10.0
+SURPLUS_CENTS: Final = 100
+MOMENT: Final = Period.parse("PT1S")
+
+
+class Scene(NamedTuple):
+    """Somebody is about to act on an order."""
+
+    project: "Project"
+    order_id: str
+    action: Action
+    do: Do
+    visit: Callable[[Order, int], None] | None
+    restart: Callable[[], None] | None
+
+    @property
+    def order(self) -> Order:
+        """The order as it is now."""
+        return self.project.find_order(self.order_id)
+
+    def acts(self, action: Action | None = None) -> Order:
+        """Act; if the state refuses it, nothing happens."""
+        with suppress(Refusal):
+            return self.do(action or self.action)
+        return self.order
+
+    def customer(self, action: str) -> Order:
+        """The customer does something else."""
+        return self.acts(Action(CUSTOMER, action))
+
+    def comes_back(self) -> Order:
+        """The customer chooses the same method again, and then acts."""
+        attempt = self.order.last_transaction
+        if attempt is not None:
+            again = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
+            with suppress(Refusal):
+                act(self.project, self.order_id, again)
+        return self.acts()
+
+    def passes(self, until: datetime) -> None:
+        """Time passes; what is due happens, and its webhooks are delivered."""
+        begin_waiting()
+        _let_webhooks_go(self.project)
+        jobs = self.project.epoch.jobs
+        jobs.skips_quiet_times = True
+        with suppress(Refusal):
+            advance(self.project, lambda now: max(now, until))
+        jobs.skips_quiet_times = False
+
+    def returns(self, tabs: int) -> None:
+        """The customer comes back to the shop."""
+        if self.visit is not None:
+            self.visit(self.order, tabs)
+
+
+def _let_webhooks_go(project: "Project") -> None:
+    """Let webhooks go before the end of this request: an advance waits for them."""
+    here = current_exchange()
+    if here is not None and here.held is not None:
+        project.release(*here.held[1:])
+
+
+def _returns_first(scene: Scene) -> Order:
+    order = scene.acts()  # its webhook waits until this call has ended
+    scene.returns(1)
+    return order
+
+
+def _two_tabs(scene: Scene) -> Order:
+    order = scene.acts()
+    scene.returns(2)
+    return order
+
+
+def _returns_unpaid(scene: Scene) -> Order:
+    scene.returns(1)
+    return scene.order
+
+
+def _fails(scene: Scene) -> Order:
+    return scene.customer("fail")
+
+
+def _cancels(scene: Scene) -> Order:
+    return scene.customer("cancel")
+
+
+def _fails_then_pays(scene: Scene) -> Order:
+    scene.customer("fail")
+    return scene.comes_back()
+
+
+def _cancels_then_pays(scene: Scene) -> Order:
+    scene.customer("cancel")
+    return scene.comes_back()
+
+
+def _walks_away(scene: Scene) -> Order:
+    return scene.order
+
+
+def _after_expiry(scene: Scene) -> Order:
+    attempt, ends = scene.order.last_transaction, scene.order.expires_at
+    if attempt is not None:
+        ends = max(ends or attempt.expires_at, attempt.expires_at)
+    if ends is not None:
+        scene.passes(MOMENT.after(ends))
+    return scene.acts()
+
+
+def _twice(scene: Scene) -> Order:
+    scene.acts()
+    return scene.acts()
+
+
+def others(project: "Project", order: Order) -> list[Order]:
+    """The orders of before that are still open."""
+    found = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
+    return [each for each in found if each.is_open and not each.is_refund]
+
+
+def _pays_both(scene: Scene) -> Order:
+    order = scene.acts()
+    for other in others(scene.project, order):
+        with suppress(Refusal):
+            act(scene.project, other.id, Action(CUSTOMER, "pay"))
+    return order
+
+
+def _short(scene: Scene) -> Order:
+    cents = scene.action.amount_cents or scene.order.amount_cents
+    return scene.acts(scene.action._replace(amount_cents=cents - 1)) if cents > 1 else scene.order
+
+
+def _surplus(scene: Scene) -> Order:
+    cents = scene.action.amount_cents or scene.order.amount_cents
+    return scene.acts(scene.action._replace(amount_cents=cents + SURPLUS_CENTS))
+
+
+def _then_passes(period: str) -> Callable[[Scene], Order]:
+    def passes(scene: Scene) -> Order:
+        scene.acts()
+        scene.passes(Period.parse(period).after(scene.project.now()))
+        return scene.order
+
+    return passes
+
+
+def _lapses(scene: Scene) -> Order:
+    attempt = scene.acts().last_transaction
+    if attempt is not None and attempt.authorization is not None:
+        scene.passes(MOMENT.after(attempt.authorization.expires_at))
+    return scene.order
+
+
+def _restarted(scene: Scene) -> Order:
+    order = scene.acts()
+    _let_webhooks_go(scene.project)
+    scene.project.settle(SETTLE_SECONDS)
+    if scene.restart is not None:
+        scene.restart()
+    return order
+
+
+DEEDS: Final[Mapping[str, Callable[[Scene], Order]]] = {
+    "returns-first": _returns_first,
+    "two-tabs": _two_tabs,
+    "returns-unpaid": _returns_unpaid,
+    "fails": _fails,
+    "cancels": _cancels,
+    "fails-then-pays": _fails_then_pays,
+    "cancels-then-pays": _cancels_then_pays,
+    "walks-away": _walks_away,
+    "pays-too-late": _after_expiry,
+    "after-expiry": _after_expiry,
+    "twice": _twice,
+    "pays-both": _pays_both,
+    "never": _walks_away,
+    "short": _short,
+    "surplus": _surplus,
+    "three-days": _then_passes("P3D"),
+    "lapses": _lapses,
+    "month": _then_passes("P31D"),
+    "restarted": _restarted,
+}
+"""By the name of the way."""
+
 
 FIRST: Final = 1  # the number of a webhook's first attempt
 TOGETHER: Final = "together"

@@ -11,7 +11,7 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due, Timeline
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.methods import NAMES, behaviour_of
-from payment_sandbox.methods.common.base import AttemptDraft, Terms
+from payment_sandbox.methods.common import AttemptDraft, Terms
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import CURRENCY
 from payment_sandbox.orders.authorization import Authorization

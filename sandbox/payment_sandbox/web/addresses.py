@@ -3,7 +3,7 @@
 from typing import Final
 from urllib.parse import urlsplit
 
-from payment_sandbox.methods.common.base import PAYMENT_PAGE
+from payment_sandbox.methods.common import PAYMENT_PAGE
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.transaction import Transaction

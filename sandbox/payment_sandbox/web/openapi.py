@@ -13,7 +13,7 @@ from werkzeug.routing import Rule
 
 from payment_sandbox.forms.schemas import plugin, prepare
 from payment_sandbox.version import __version__
-from payment_sandbox.web.answers.records import ErrorAnswer
+from payment_sandbox.web.answers.plain_records import ErrorAnswer
 from payment_sandbox.web.answers.shapes import shape_of
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.examples import Example, MakeApp, Shop, played

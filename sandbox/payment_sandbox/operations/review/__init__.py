@@ -3,8 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from payment_sandbox.operations.review.contents import ignored, warned
-from payment_sandbox.operations.review.creations import captured_late, created_twice, retried_blindly
+from payment_sandbox.operations.review.creations import (
+    captured_late,
+    created_twice,
+    ignored,
+    retried_blindly,
+    warned,
+)
 from payment_sandbox.operations.review.evidence import HINT, KINDS, Finding, Reviewed
 from payment_sandbox.operations.review.lessons import lesson_of
 from payment_sandbox.operations.review.payments import (

@@ -4,96 +4,26 @@ A text in ``Annotated`` is the description of a field. Whoever serializes a reco
 mypy compares the keys; ``shapes.shape_of`` describes it in OpenAPI; the client returns it as it comes.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
+from payment_sandbox.web.answers.kinds import (
+    Json,
+    Like,
+    Moment,
+    OneOf,
+    Strings,
+    actors,
+    coverage_groups,
+    delivery_states,
+    findings,
+    happenings,
+    order_shape,
+    order_statuses,
+    parties,
+    settings_form,
+    vias,
+)
 from payment_sandbox.web.answers.merchant_records import Order as Order
-
-
-class Format(NamedTuple):
-    """The format of a text."""
-
-    name: str
-
-
-class OneOf(NamedTuple):
-    """The values that a field can have; looked up when the API is described, because that loads a lot."""
-
-    values: Callable[[], Iterable[str]]
-
-
-class Like(NamedTuple):
-    """A field whose shape has another definition, as that of a merchant's record."""
-
-    shape: Callable[[], Any]
-
-
-def _order_statuses() -> Iterable[str]:
-    from payment_sandbox.orders.statuses import OrderStatus
-
-    return [status.value for status in OrderStatus]
-
-
-def _delivery_states() -> Iterable[str]:
-    from payment_sandbox.orders.webhooks import DeliveryState
-
-    return [state.value for state in DeliveryState]
-
-
-def _actors() -> Iterable[str]:
-    from payment_sandbox.orders.actions import ACTIONS
-    from payment_sandbox.projects.journal import MERCHANT
-
-    return [*ACTIONS, MERCHANT]
-
-
-def _vias() -> Iterable[str]:
-    from payment_sandbox.projects.journal import VIAS
-
-    return VIAS
-
-
-def _parties() -> Iterable[str]:
-    from payment_sandbox.operations.history import PARTIES
-
-    return PARTIES
-
-
-def _happenings() -> Iterable[str]:
-    from payment_sandbox.operations.history import KINDS
-
-    return KINDS
-
-
-def _findings() -> Iterable[str]:
-    from payment_sandbox.operations.review import KINDS
-
-    return KINDS
-
-
-def _coverage_groups() -> Iterable[str]:
-    from payment_sandbox.operations.coverage import METHOD, REFUSAL, RULE, WEBHOOK
-
-    return (METHOD, WEBHOOK, REFUSAL, RULE)
-
-
-def _order_shape() -> Any:
-    from payment_sandbox.web.answers.order import ORDER
-
-    return ORDER.shape
-
-
-def _settings_form() -> Any:
-    from payment_sandbox.projects.settings import SettingsForm
-
-    return SettingsForm
-
-
-Moment = Annotated[str, Format("date-time")]
-"""An ISO 8601 time with microseconds and offset."""
-
-Strings = dict[str, str]
-Json = dict[str, Any]
 
 
 class Health(TypedDict):
@@ -135,7 +65,7 @@ class Project(TypedDict):
 
     project_id: str
     merchant_id: str
-    settings: Annotated[Json, Like(_settings_form)]
+    settings: Annotated[Json, Like(settings_form)]
     clock: Clock
     scenario: Annotated[str, "The name of the active scenario."]
 
@@ -274,7 +204,7 @@ JsonSchema = TypedDict(
 class Waited(TypedDict, total=False):
     """The conditions that now hold."""
 
-    status: Annotated[str, OneOf(_order_statuses)]
+    status: Annotated[str, OneOf(order_statuses)]
     webhook_answers: list[int]
     idle: bool
 
@@ -370,7 +300,7 @@ class Webhook(TypedDict):
     id: str
     order_id: str
     url: str
-    state: Annotated[str, OneOf(_delivery_states)]
+    state: Annotated[str, OneOf(delivery_states)]
     status: Annotated[str, "The status of the order that it tells about."]
     attempts: list[Attempt]
 
@@ -490,7 +420,7 @@ class OrderRow(TypedDict):
     id: str
     merchant_order_id: str | None
     description: str | None
-    status: Annotated[str, OneOf(_order_statuses)]
+    status: Annotated[str, OneOf(order_statuses)]
     amount: Annotated[int, "Cents."]
     currency: str
     payment_method: Annotated[str | None, "Of the newest attempt."]
@@ -527,7 +457,7 @@ class RefundRow(OrderRow):
 class OrderOverview(TypedDict):
     """Everything about one order."""
 
-    order: Annotated[Order, Like(_order_shape)]
+    order: Annotated[Order, Like(order_shape)]
     actions: Actions
     decisions: list[Decided]
     agenda: list[Due]
@@ -542,9 +472,9 @@ class PerformedAction(TypedDict):
     id: str
     at: Annotated[Moment, "Sandbox time."]
     real_at: Moment
-    actor: Annotated[str, OneOf(_actors)]
+    actor: Annotated[str, OneOf(actors)]
     action: str
-    via: Annotated[str, OneOf(_vias)]
+    via: Annotated[str, OneOf(vias)]
     order_id: str | None
     transaction_id: str | None
     how: Annotated[Json, "Further fields of the action."]
@@ -556,9 +486,9 @@ Happening = TypedDict(
         "id": str,
         "at": Annotated[Moment, "Sandbox time."],
         "real_at": Moment,
-        "from": Annotated[str, OneOf(_parties)],
-        "to": Annotated[str, OneOf(_parties)],
-        "kind": Annotated[str, OneOf(_happenings)],
+        "from": Annotated[str, OneOf(parties)],
+        "to": Annotated[str, OneOf(parties)],
+        "kind": Annotated[str, OneOf(happenings)],
         "label": str,
         "status": Annotated[int | str | None, "An HTTP status, or the status of an order."],
         "cause": Annotated[str | None, "The id of an earlier entry."],
@@ -579,7 +509,7 @@ class Finding(TypedDict):
     advice: Annotated[str, "What to do."]
     order_id: str | None
     requests: list[Annotated[str, "A request or webhook that shows it."]]
-    kind: Annotated[str, OneOf(_findings), "A mistake of the integration, or a hint about its test."]
+    kind: Annotated[str, OneOf(findings), "A mistake of the integration, or a hint about its test."]
     risk: Annotated[str, "What the mistake costs in money or goods; empty for hints."]
     page: Annotated[str, "Where the documentation shows wrong and right code; empty for hints."]
 
@@ -622,7 +552,7 @@ class CoverageCell(TypedDict):
 class CoverageRow(TypedDict):
     """What can happen with a payment method, to webhooks, in refusals, or by scenario rules."""
 
-    group: Annotated[str, OneOf(_coverage_groups)]
+    group: Annotated[str, OneOf(coverage_groups)]
     name: Annotated[str, "The payment method, or the name of the group."]
     cells: list[CoverageCell]
 
@@ -650,58 +580,6 @@ class StateVersion(TypedDict):
     """The order's version; it grows with every change."""
 
     state: int
-
-
-# Records of the merchant API that are not tables
-
-
-class Issuer(TypedDict):
-    """A bank."""
-
-    id: Annotated[str, "The bank's BIC."]
-    list_type: str
-    name: str
-
-
-class MethodCurrencies(TypedDict):
-    """The currencies of a method."""
-
-    currencies: list[str]
-
-
-class Currencies(TypedDict):
-    """The enabled methods and their currencies."""
-
-    payment_methods: dict[str, MethodCurrencies]
-
-
-class Violation(TypedDict):
-    """One problem with a request."""
-
-    path: str
-    message: str
-    allowed: NotRequired[list[str]]
-    nearest: NotRequired[Annotated[str, "The closest known name, if the name looks misspelled."]]
-    file: NotRequired[str]
-    line: NotRequired[int]
-    column: NotRequired[int]
-
-
-class Error(TypedDict):
-    """An error."""
-
-    status: int
-    type: str
-    value: Annotated[str, "A message that names the field or rule."]
-    violations: list[Violation]
-    allowed: NotRequired[list[Annotated[str, "An allowed value or action."]]]
-    now: NotRequired[Annotated[Json, "The current state, when a wait has timed out."]]
-
-
-class ErrorAnswer(TypedDict):
-    """The body of every 4xx and 5xx."""
-
-    error: Error
 
 
 DROPPED: Final = "How many older items were dropped to make room."

@@ -18,7 +18,8 @@ from typing import (
 
 from marshmallow import Schema, fields
 
-from payment_sandbox.web.answers.records import DROPPED, Format, Like, OneOf
+from payment_sandbox.web.answers.kinds import Format, Like, OneOf
+from payment_sandbox.web.answers.records import DROPPED
 from payment_sandbox.web.answers.tables import number
 
 PLAIN: Final[dict[Any, type[fields.Field[Any]]]] = {

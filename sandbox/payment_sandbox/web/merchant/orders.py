@@ -6,7 +6,7 @@ from typing import Any, Final
 from flask import Response, request
 
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.common.banking import ISSUERS
+from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.bank_qr import create_qr_request
 from payment_sandbox.operations.cancel import cancel
@@ -26,8 +26,8 @@ from payment_sandbox.web.answers.order import (
     UpdateForm,
     order_record,
 )
+from payment_sandbox.web.answers.plain_records import Currencies, Issuer
 from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
-from payment_sandbox.web.answers.records import Currencies, Issuer
 from payment_sandbox.web.answers.responses import if_match, is_known, json_answer, order_answer
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
 from payment_sandbox.web.auth import project

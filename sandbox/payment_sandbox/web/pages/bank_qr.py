@@ -12,7 +12,7 @@ from zlib import compress, crc32
 
 from flask import Response, render_template, request, url_for
 
-from payment_sandbox.methods.common.banking import ISSUERS
+from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents, typed_euros
 from payment_sandbox.orders.qr import QrRequest

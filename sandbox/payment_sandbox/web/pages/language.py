@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
-from payment_sandbox.methods.common.base import Labels
+from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import LOCALES
 

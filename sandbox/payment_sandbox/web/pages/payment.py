@@ -9,8 +9,7 @@ from flask import Response, request
 
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.common.banking import ISSUERS
-from payment_sandbox.methods.common.base import CANCEL, FAIL, PAY
+from payment_sandbox.methods.common import CANCEL, FAIL, ISSUERS, PAY
 from payment_sandbox.operations.act import act_on_attempt, status_after
 from payment_sandbox.orders.actions import BANK, CUSTOMER, SCREENING, Action
 from payment_sandbox.orders.cards import (

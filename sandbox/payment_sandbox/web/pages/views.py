@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from flask import Response, request
 
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.common.banking import ISSUERS, Issuer
+from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.operations.act import act as act_on_order
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant

@@ -1,6 +1,6 @@
 """Finds which tests prove which rules, by their pytest marks, in a wheel build or in a checkout.
 
-The wheel build runs this module on its own, so it imports nothing from the package.
+The wheel build and a checkout run this module on its own, so it imports nothing from the package.
 """
 
 import ast

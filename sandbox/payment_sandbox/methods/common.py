@@ -1,0 +1,396 @@
+"""What payment methods share: how each is declared, and the behaviour of several."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Protocol
+
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.orders.actions import BANK, CUSTOMER, PROCESSOR, SCREENING, Action
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.cards import Credential
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.orders.statuses import TransactionStatus, Trigger
+from payment_sandbox.orders.transaction import Transaction
+
+PAGE_KEYS: Final = frozenset({"customer", "after", "reason"})
+PROCESSOR_KEYS: Final = frozenset({"processor", "after", "reason"})
+AT_ONCE: Final = "PT0S"
+PAYMENT_PAGE: Final = "{payment_page}"
+"""Placeholder in revealed details for the URL of the attempt's page, which only the web layer knows."""
+
+VISIT: Final = f"{CUSTOMER} visit"
+PAY: Final = f"{CUSTOMER} pay"
+CANCEL: Final = f"{CUSTOMER} cancel"
+FAIL: Final = f"{CUSTOMER} fail"
+CHOOSE: Final = f"{CUSTOMER} choose"
+CREDIT: Final = f"{BANK} credit"
+APPROVE: Final = f"{SCREENING} approve"
+DECLINE: Final = f"{SCREENING} decline"
+ERR: Final = f"{SCREENING} error"
+SETTLE: Final = f"{PROCESSOR} settle"
+REJECT: Final = f"{PROCESSOR} fail"
+
+
+class Labels(NamedTuple):
+    """A label in each language of the pages."""
+
+    english: str
+    dutch: str
+    german: str
+    french: str
+    flemish: str | None = None  # None: as in Dutch
+
+    def __getitem__(self, tag: Any) -> Any:
+        """The label in the language of a tag such as ``nl``; English if there is none."""
+        if tag == "nl-BE" and self.flemish is not None:
+            return self.flemish
+        return {"nl": self.dutch, "de": self.german, "fr": self.french}.get(str(tag)[:2], self.english)
+
+
+class DetailField(NamedTuple):
+    """A ``payment_method_details`` field of requests; ``rule`` is the rule that a wrong value breaks."""
+
+    name: str
+    about: str
+    rule: str
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    expected: str = ""
+
+
+class TriggerValue(NamedTuple):
+    """A value that triggers an outcome without a scenario: a customer's e-mail address, or an amount."""
+
+    then: Mapping[str, Any]
+    local_part: str | None = None  # of the customer's e-mail address
+    amount: Cents | None = None
+
+
+class Capabilities(NamedTuple):
+    """The facts about a method that do not depend on an order."""
+
+    labels: Labels
+    default_expiration: str
+    brand: str
+    testable: bool = True
+    completes_in_test: bool = True
+    needs_order_lines: bool = False
+    needs_customer: bool = False
+    refunds_by_lines: bool = False
+    authorizes: bool = False
+    default_capture_mode: str | None = None
+    needs_feature: str | None = None
+    outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
+    screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
+    page: str = "login"  # which kind of page its customers see
+    icon: str = "bank"  # on the list of methods
+    hint: Labels | None = None  # under its label there
+    bank: Labels | None = None  # the name of the customer's bank on its page
+    has_issuers: bool = False  # the customer chooses a bank first
+    pays_bank_qr: bool = False
+    details: tuple[DetailField, ...] = ()
+    always_reveals: tuple[str, ...] = ()  # the details that its page shows, from the beginning
+    triggers: tuple[TriggerValue, ...] = ()
+
+
+class AttemptDraft(NamedTuple):
+    """The parts of a request that a method checks; None where the request has no usable value."""
+
+    path: str
+    amount_cents: Cents | None
+    details: Mapping[str, Any]
+    capture_mode: str | None
+
+
+class Terms(NamedTuple):
+    """What a method may use of the project: its mode, features, vault, clock and identifiers."""
+
+    now: datetime
+    is_test: bool
+    features: frozenset[str]
+    find_credential: Callable[[str], Credential | None]
+    ids: Ids
+    refund_status: str = "completed"  # of a new refund, unless the scenario decides
+
+
+class Move(NamedTuple):
+    """Change the attempt's status, and its order's if the order follows."""
+
+    trigger: Trigger
+    reason: str | None = None
+    customer_message: str | None = None
+
+
+class Later(NamedTuple):
+    """An actor acts automatically after a delay."""
+
+    after: Period
+    action: Action
+
+
+class Reveal(NamedTuple):
+    """Add details to the transaction."""
+
+    details: Mapping[str, Any]
+    brand: str | None = None
+
+
+class OpenPage:
+    """The attempt gets a payment page."""
+
+
+class Credit(NamedTuple):
+    """Money arrives in the account."""
+
+    amount_cents: Cents
+
+
+class StoreCard(NamedTuple):
+    """A first payment stores its card in the vault."""
+
+    use: str
+    brand: str
+    card: Mapping[str, Any]
+
+
+Step = Move | Later | Reveal | OpenPage | Credit | StoreCard
+
+
+class Method(Protocol):
+    """One payment method; every function is pure and returns data."""
+
+    name: str
+    capabilities: Capabilities
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The keys of a scenario's outcome that apply to this attempt."""
+        ...
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """Everything that is wrong with a request for this method."""
+        ...
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """The steps when an attempt is created."""
+        ...
+
+    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """The steps when the customer opens the payment page."""
+        ...
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """The steps after an action; only called with one of ``actions``."""
+        ...
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """The names of the actions that are possible in the current state."""
+        ...
+
+
+def succeeded(attempt: Transaction) -> Move:
+    """The move on success: an authorization if the attempt has a capture mode, otherwise a sale."""
+    return Move(Trigger.AUTHORIZE if attempt.capture_mode else Trigger.PAY)
+
+
+def planned_after(attempt: Transaction, default: str = AT_ONCE) -> Period:
+    """How long the actor waits, as planned by the scenario."""
+    return Period.parse(attempt.plan.get("after", default))
+
+
+CUSTOMER_MESSAGE: Final = "The payment failed. Please try again or choose another payment method."
+
+CARD_IN_PHONE: Final = Labels(
+    "The card in your phone",
+    "De kaart in je telefoon",
+    "Die Karte in deinem Handy",
+    "La carte de votre téléphone",
+)
+
+PAGE_TRIGGERS: Final = (
+    TriggerValue({"customer": "pays", "after": "PT10S"}, "pays"),
+    TriggerValue({"customer": "fails", "after": "PT10S", "reason": "Do not honour"}, "fails"),
+    TriggerValue({"customer": "cancels", "after": "PT10S"}, "cancels"),
+)
+PLANNED_ACTIONS: Final = {"pays": "pay", "fails": "fail", "cancels": "cancel", "abandons": "visit"}
+
+
+class PageMethod:
+    """The shared behaviour of all methods with a page."""
+
+    name: str
+    capabilities: Capabilities
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The outcome keys that apply to this attempt."""
+        return self.capabilities.outcomes[0]
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """Nothing to check beyond the form."""
+        return []
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Open the page; the scenario may send the customer there."""
+        return [OpenPage(), *self.planned(attempt, planned_after(attempt))]
+
+    def planned(self, attempt: Transaction, after: Period) -> Sequence[Step]:
+        """The customer's automatic action, as planned by the scenario."""
+        action = PLANNED_ACTIONS.get(attempt.plan.get("customer", "waits"))
+        if action is None:
+            return []
+        plan = attempt.plan
+        return [
+            Later(
+                after,
+                Action(
+                    CUSTOMER,
+                    action,
+                    reason=plan.get("reason"),
+                    card=plan.get("card"),
+                    authorization=plan.get("authorization"),
+                ),
+            )
+        ]
+
+    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """The first visit starts the payment; later visits change nothing (SET-36)."""
+        return [Move(Trigger.VISIT)] if attempt.status == TransactionStatus.NEW else []
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Pay, fail or cancel."""
+        if action.name == PAY:
+            return self.paid(attempt, action, terms)
+        if action.name == FAIL:
+            return [Move(Trigger.FAIL, action.reason or self.failure(action), CUSTOMER_MESSAGE)]
+        return [Move(Trigger.CANCEL, action.reason or "Cancelled by the customer")]
+
+    def paid(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Reveal the payment details, and complete or authorize the attempt."""
+        revealed = self.revealed(attempt, terms)
+        return [Reveal(revealed), succeeded(attempt)] if revealed else [succeeded(attempt)]
+
+    def revealed(self, attempt: Transaction, terms: Terms) -> Mapping[str, Any]:
+        """The details that a payment reveals."""
+        return {}
+
+    def failure(self, action: Action) -> str:
+        """The reason for a failure if the action gives none."""
+        return "The payment was refused"
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """The customer can act until the attempt ends."""
+        if attempt.status in (TransactionStatus.NEW, TransactionStatus.PROCESSING):
+            return (VISIT, PAY, CANCEL, FAIL)
+        return ()
+
+
+class Issuer(NamedTuple):
+    """A bank where a customer can pay by online banking."""
+
+    id: str
+    name: str
+    list_type: str = "Nederland"
+
+
+ISSUERS: Final = (
+    Issuer("SBXANL2A", "Sandbank"),
+    Issuer("DUINNL2U", "Duinbank"),
+    Issuer("POLDNL2R", "Polderbank"),
+    Issuer("TERPNL2G", "Terp & Zoon"),
+    Issuer("WADDNL2L", "Waddenbank"),
+)
+
+CREDITOR: Final = {
+    "creditor_account_holder_name": "Stichting Sandbox Payments",
+    "creditor_account_holder_city": "Amsterdam",
+    "creditor_account_holder_country": "NL",
+    "creditor_bic": "SBXANL2A",
+}
+
+
+def iban(country: str, account: str) -> str:
+    """Build an IBAN with its ISO 13616 check digits; the account has letters and digits."""
+    digits = "".join(str(int(character, 36)) for character in f"{account}{country}00")
+    return f"{country}{98 - int(digits) % 97:02d}{account}"
+
+
+def dutch_iban(bic: str, ids: Ids) -> str:
+    """A new account at the bank of this BIC."""
+    return iban("NL", bic[:4] + ids.digits("account", 10))
+
+
+def payer(bic: str, ids: Ids) -> dict[str, Any]:
+    """Who paid, from which account."""
+    return {"consumer_bic": bic, "consumer_iban": dutch_iban(bic, ids), "consumer_name": "J. de Vries"}
+
+
+DECLINES: Final = (
+    TriggerValue({"screening": "declined"}, "declined"),
+    TriggerValue({"screening": "declined"}, amount=66601),
+)
+DECLINED: Final = "The screening declined this customer"
+ERROR: Final = "We could not check your details. Please correct your address and try again."
+
+
+def declined(reason: str | None) -> Move:
+    """The customer is not accepted (ERR-02)."""
+    return Move(Trigger.DECLINE, reason or DECLINED)
+
+
+def erred(reason: str | None) -> Move:
+    """An error that the customer can fix; the text is for the customer (ERR-01)."""
+    return Move(Trigger.FAIL, reason or ERROR, reason or ERROR)
+
+
+SETTLES_AFTER: Final = "PT1M"
+
+
+class Refund:
+    """Not a payment method: the money goes back by the order's own method."""
+
+    name = "refund"
+    capabilities = Capabilities(
+        labels=Labels("Refund", "Terugbetaling", "Erstattung", "Remboursement"),
+        default_expiration="P30D",
+        brand="refund",
+        outcomes=(PROCESSOR_KEYS,),
+        triggers=(
+            TriggerValue(
+                {"processor": "fails", "after": "PT1M", "reason": "The account to refund to is closed"},
+                amount=66605,
+            ),
+        ),
+    )
+
+    def outcome_keys(self, attempt: Transaction) -> frozenset[str]:
+        """The outcome keys that apply to this attempt."""
+        return self.capabilities.outcomes[0]
+
+    def check(self, draft: AttemptDraft, terms: Terms) -> list[Violation]:
+        """Nothing to check here: the order's ledger checks refunds."""
+        return []
+
+    def begin(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """Settle at once, or when the scenario or the setting ``refund_status`` says so (A27)."""
+        plan = attempt.plan
+        action = Action(
+            PROCESSOR, "fail" if plan.get("processor") == "fails" else "settle", reason=plan.get("reason")
+        )
+        is_slow = terms.refund_status == TransactionStatus.PROCESSING
+        if "after" not in plan and not is_slow:
+            return self.finish(attempt, action, terms)
+        return [Move(Trigger.START), Later(planned_after(attempt, SETTLES_AFTER), action)]
+
+    def visit(self, attempt: Transaction, terms: Terms) -> Sequence[Step]:
+        """A refund has no page."""
+        return []
+
+    def finish(self, attempt: Transaction, action: Action, terms: Terms) -> Sequence[Step]:
+        """Settle or fail."""
+        if action.name == REJECT:
+            return [Move(Trigger.FAIL, action.reason or "The account to refund to is closed")]
+        return [succeeded(attempt)]
+
+    def actions(self, attempt: Transaction, terms: Terms) -> Sequence[str]:
+        """The processor acts once."""
+        return (SETTLE, REJECT) if attempt.status == TransactionStatus.PROCESSING else ()

@@ -1,1 +1,0 @@
-"""What payment methods share."""
