@@ -6,7 +6,7 @@ from datetime import timedelta
 from payment_sandbox.operations.advance import Limits
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.due import meaning_of
+from payment_sandbox.operations.due import handler_of
 from payment_sandbox.projects.project import Project
 from tests.bench import report, seconds
 from tests.bench.bodies import ORDER, fresh_project
@@ -30,7 +30,7 @@ def bare(project: Project) -> None:
     while heap:
         at, _, command = heapq.heappop(heap)
         with project.edit(now=at) as edit:
-            meaning_of(command).run(edit, command)
+            handler_of(command).run(edit, command)
 
 
 def advanced(project: Project) -> float:

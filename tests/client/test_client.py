@@ -179,7 +179,7 @@ def test_arguments_of_a_wrong_kind_are_told_in_a_sentence(client: SandboxClient,
 
 
 def test_a_test_s_own_look_is_not_the_shop_s(client: SandboxClient) -> None:
-    """It is not in the journal, and neither struck by a fault nor counted by one."""
+    """It is not in the journal, and no fault applies to it or counts it."""
     order = client.call("POST", "/v1/orders/", ORDER)
     client.faults([{"when": {"method": "GET", "nth": 1}, "then": {"status": 503}}])
     assert client.order(order["id"])["status"] == "new"

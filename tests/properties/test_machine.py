@@ -26,7 +26,7 @@ from payment_sandbox.operations.advance import Limits
 from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
-from payment_sandbox.operations.due import meaning_of
+from payment_sandbox.operations.due import handler_of
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
 from payment_sandbox.orders.actions import Action
@@ -272,10 +272,10 @@ class Books(RuleBasedStateMachine):
         epoch = self.project.epoch
         epoch.tidy_at = sys.maxsize  # forget nothing, to see what would have become of it
         for due in epoch.timeline:
-            if meaning_of(due.item).is_over(epoch, due.item, due.at):
+            if handler_of(due.item).is_over(epoch, due.item, due.at):
                 self.over.add(due.sequence)
             if due.sequence in self.over:
-                assert not meaning_of(due.item).applies(epoch, due.item, due.at), due.item.label
+                assert not handler_of(due.item).applies(epoch, due.item, due.at), due.item.label
 
     def teardown(self) -> None:
         """No thread is left."""

@@ -267,7 +267,7 @@ class SandboxClient(Calls):
     def order(self, order_id: str) -> answers.Order:
         """Return an order as the merchant sees it.
 
-        That is the test's own look: the journal does not have it, and no fault strikes it.
+        That is the test's own look: the journal does not have it, and no fault applies to it.
         """
         return self.call("GET", f"/v1/orders/{order_id}/", headers=BY_THE_TEST)
 

@@ -118,7 +118,7 @@ class Replay:
     def request(self, entry: Mapping[str, Any]) -> Iterator[str]:
         """Make a request of the shop again."""
         if entry["fault"] is not None or entry["status"] is None:
-            self._skipped.append(f"{entry['method']} {entry['path']} was struck by a fault")
+            self._skipped.append(f"{entry['method']} {entry['path']} had a fault")
         path = self._translated(f"{entry['path']}?{entry['query']}" if entry["query"] else entry["path"])
         status, body = self._sandbox.exchange(entry["method"], path, self._translated(entry["request"]))
         if entry["fault"] is not None or entry["status"] is None:

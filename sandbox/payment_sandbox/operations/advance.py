@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import LAST_MOMENT, timestamp
 from payment_sandbox.operations.agenda import applies, event, job_event, next_due, tidy
-from payment_sandbox.operations.due import meaning_of
+from payment_sandbox.operations.due import handler_of
 from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform
 from payment_sandbox.orders.refusals import ClockBusy
 from payment_sandbox.projects.edit import Edit
@@ -256,7 +256,7 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
             if due is not None:
                 if not isinstance(due.item, Perform | AttemptDelivery):  # these leave records of their own
                     edit.agenda_event(due)
-                meaning_of(due.item).run(edit, due.item)
+                handler_of(due.item).run(edit, due.item)
         orders = _orders_to_tell(edit)
     except ProjectReset:
         return None

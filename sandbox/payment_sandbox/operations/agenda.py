@@ -5,7 +5,7 @@ from typing import Any
 
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.due import meaning_of
+from payment_sandbox.operations.due import handler_of
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
 from payment_sandbox.projects.jobs import KIND, Job
@@ -60,11 +60,11 @@ def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None
 
 def applies(epoch: Epoch, due: Due[Command]) -> bool:
     """Whether an entry is still to be run."""
-    return meaning_of(due.item).applies(epoch, due.item, due.at)
+    return handler_of(due.item).applies(epoch, due.item, due.at)
 
 
 def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
-    return meaning_of(due.item).is_over(epoch, due.item, due.at)
+    return handler_of(due.item).is_over(epoch, due.item, due.at)
 
 
 def tidy(project: Project, epoch: Epoch) -> None:

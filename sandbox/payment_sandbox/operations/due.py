@@ -28,7 +28,7 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 
 
-class Meaning(Protocol):
+class Handler(Protocol):
     """The behaviour of one kind of command."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
@@ -173,7 +173,7 @@ class DeliveryAttempt:
         edit.send(command.delivery_id)
 
 
-MEANINGS: Final[dict[type[Command], Meaning]] = {
+HANDLERS: Final[dict[type[Command], Handler]] = {
     ExpirePage: PageExpiry(),
     ExpireAttempt: AttemptExpiry(),
     ExpireAuthorization: AuthorizationExpiry(),
@@ -183,9 +183,9 @@ MEANINGS: Final[dict[type[Command], Meaning]] = {
 }
 
 
-def meaning_of(command: Command) -> Meaning:
+def handler_of(command: Command) -> Handler:
     """Return the behaviour of a command."""
-    return MEANINGS[type(command)]
+    return HANDLERS[type(command)]
 
 
 def _attempt(epoch: Epoch, command: Any) -> Transaction | None:

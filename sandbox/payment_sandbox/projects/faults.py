@@ -68,9 +68,9 @@ class Faults(NamedTuple):
         known = tuple(uses[: len(self.faults)])
         return self._replace(uses=known + self.uses[len(known) :])
 
-    def strike(self, method: str, path: str, now: datetime) -> tuple[Effect, "Faults"]:
+    def match(self, method: str, path: str, now: datetime) -> tuple[Effect, "Faults"]:
         """What goes wrong with this request, and the faults with this request counted."""
-        struck: Effect = {}
+        matched: Effect = {}
         uses = list(self.uses)
         for index, rule in enumerate(self.faults):
             if not rule.fits(method, path):
@@ -82,8 +82,8 @@ class Faults(NamedTuple):
                 uses[index], is_over = _limited(use, rule.then["rate_limit"], now)
                 if not is_over:
                     continue
-            struck = struck or rule.then
-        return struck, self._replace(uses=tuple(uses))
+            matched = matched or rule.then
+        return matched, self._replace(uses=tuple(uses))
 
     def webhook(self, status: str, attempt: int) -> Effect:
         """What happens to this attempt of a delivery; empty means that it goes to the merchant."""

@@ -21,7 +21,7 @@ CUT_OFF: Final = "sandbox.cut_off"
 """The key in a WSGI environment of what cuts the connection; the server or the test puts it there."""
 
 SILENCE: Final = "sandbox.silence"
-"""The key in a WSGI environment of what lets a client wait in vain, in no time; a test sets it."""
+"""The key in a WSGI environment of what lets a client wait for an answer that never comes, in no time; a test sets it."""
 
 KEEP_HELD: Final = "sandbox.keep_held"
 """The key in a WSGI environment of what takes over the webhooks that a request holds back; a test sets it."""
@@ -76,7 +76,7 @@ class Exchange:
     violations: list[Violation] = field(default_factory=list)
     rehearsed: Mapping[str, Any] = field(default_factory=dict)  # what a rehearsal changes
     fault: Mapping[str, Any] = field(default_factory=dict)
-    is_by_test: bool = False  # and not by the shop: no journal has it, and no fault strikes it
+    is_by_test: bool = False  # and not by the shop: no journal has it, and no fault applies to it
     is_cut: bool = False  # a fault cuts its connection
     cut_status: int | None = None  # of the lost response, if there was one
     order_id: str | None = None

@@ -117,7 +117,7 @@ def test_faults_can_be_read_and_taken_away(sandbox: Sandbox) -> None:
     ],
 )  # fmt: skip
 def test_wrong_faults_are_refused(sandbox: Sandbox, document: dict[str, Any], paths: set[str]) -> None:
-    """By path, and none of them strikes."""
+    """By path, and none of them applies."""
     assert set(violations(sandbox.put("/control/faults/", document))) == paths
     assert sandbox.create().status_code == 201
 

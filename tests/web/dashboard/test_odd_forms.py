@@ -69,7 +69,7 @@ def test_what_is_done_by_hand_is_published(sandbox: Sandbox) -> None:
     assert [event.kind for event in project.events.beyond(before)][-1] == "deed"
 
 
-def test_a_fault_for_one_call_is_off_once_it_has_struck(sandbox: Sandbox) -> None:
+def test_a_fault_for_one_call_is_off_once_it_was_applied(sandbox: Sandbox) -> None:
     """And another switch does not arm it again."""
     dashboard = Dashboard(sandbox)
     dashboard.press(dashboard.open("scenario/"), "unavailable")

@@ -140,7 +140,7 @@ def test_faults_are_switched_on_and_off(sandbox: Sandbox, name: str) -> None:
     assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
 
 
-def test_a_switched_fault_strikes(watched: Sandbox, shop: Shop) -> None:
+def test_a_switched_fault_applies(watched: Sandbox, shop: Shop) -> None:
     """The answer to a creation is lost, once; webhooks come twice."""
     browser = Dashboard(watched)
     browser.press(browser.press(browser.open(), "lost-answer"), "webhook-twice")

@@ -52,7 +52,7 @@ class CutOff(Exception):
 
 
 class NoAnswer(CutOff):
-    """A fault lets the caller wait in vain; nobody does, the time limit passes at once."""
+    """A fault lets the caller wait for an answer that never comes; nobody does, the time limit passes at once."""
 
 
 class TookTooLong(Exception):

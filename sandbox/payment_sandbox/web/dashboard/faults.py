@@ -55,7 +55,7 @@ def switches(project: Project) -> list[Switch]:
 
 
 def _is_on(switch: Switch, faults: Faults) -> bool:
-    """Whether its rule is set and can still strike: one for the next call only is used up by it."""
+    """Whether its rule is set and can still apply: one for the next call only is used up by it."""
     rules = faults.document.get(switch.kind, [])
     if switch.rule not in rules:
         return False

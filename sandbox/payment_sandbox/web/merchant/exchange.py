@@ -133,9 +133,9 @@ AFTER: Final = "after"
 SILENCE_SECONDS: Final = 3.0
 
 
-def strike_before(project: Project) -> Response | None:
+def apply_before(project: Project) -> Response | None:
     """Find this request's fault, and apply it if it comes before processing."""
-    fault = _struck(project) or exchange().rehearsed
+    fault = _matching(project) or exchange().rehearsed
     if not fault or "early" in fault:
         return None
     begin_waiting()
@@ -146,32 +146,32 @@ def strike_before(project: Project) -> Response | None:
         raise RequestRefused(
             RATE_LIMITED, f"over the rate limit of {fault['rate_limit']}", {"Retry-After": "1"}
         )
-    return None if fault.get("phase") == AFTER else _strike(fault)
+    return None if fault.get("phase") == AFTER else _applied(fault)
 
 
-def _struck(project: Project) -> Mapping[str, Any]:
+def _matching(project: Project) -> Mapping[str, Any]:
     """The fault that is configured for this request, which is counted."""
     state = project.epoch.state
     if not may_wait() or (not state.faults.faults and not state.scenario_faults.faults):
         return {}
     with project.edit() as edit:
-        own, faults = edit.state.faults.strike(request.method, request.path, edit.now)
-        scenario, scenario_faults = edit.state.scenario_faults.strike(request.method, request.path, edit.now)
+        own, faults = edit.state.faults.match(request.method, request.path, edit.now)
+        scenario, scenario_faults = edit.state.scenario_faults.match(request.method, request.path, edit.now)
         edit.state = edit.state._replace(faults=faults, scenario_faults=scenario_faults)
     return own or scenario
 
 
-def strike_after(response: Response) -> Response:
+def apply_after(response: Response) -> Response:
     """Apply a fault that comes after processing: the response is lost or cut short."""
     fault = exchange().fault
     if fault.get("truncate"):
         return _truncated(response)
     if fault.get("phase") == AFTER:
-        return _strike(fault, response.status_code) or response
+        return _applied(fault, response.status_code) or response
     return response
 
 
-def _strike(fault: Mapping[str, Any], status: int | None = None) -> Response | None:
+def _applied(fault: Mapping[str, Any], status: int | None = None) -> Response | None:
     """The response instead; ``status`` is that of the lost response."""
     if "status" in fault:
         return refused_answer(RequestRefused(fault["status"], "a configured fault"))
@@ -248,14 +248,14 @@ def begin() -> Response | None:
     if here.request.method != "GET":
         hold_webhooks()
     note_query(project)
-    return None if here.is_by_test else strike_before(project)
+    return None if here.is_by_test else apply_before(project)
 
 
 def finish(response: Response) -> Response:
     """Add the headers, write the journal entry and release the webhooks."""
     here, lost = exchange(), None
     if here.fault:
-        lost, response = response, strike_after(response)
+        lost, response = response, apply_after(response)
     is_seen = lost is None or lost is response
     if is_seen and here.project is not None and here.project.epoch.rehearsal is not NO_REHEARSAL:
         _show_rehearsed(response, here, here.project)
