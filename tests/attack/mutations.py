@@ -12,7 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from payment_sandbox.methods import NAMES
-from payment_sandbox.orders.webhooks import Told, WebhookRequest
+from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import StateRefused
@@ -63,9 +63,9 @@ def _cut_off() -> None:
 class _Answering:
     """A shop that answers 200 to everything."""
 
-    def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> Told:
+    def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> ReceiverAnswer:
         answered(200)
-        return Told()
+        return ReceiverAnswer()
 
     def place(self, thread: int) -> str | None:
         """It is never late."""

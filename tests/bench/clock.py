@@ -3,7 +3,7 @@
 import heapq
 from datetime import timedelta
 
-from payment_sandbox.operations.advance import Limits
+from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.due import handler_of
@@ -36,7 +36,7 @@ def bare(project: Project) -> None:
 def advanced(project: Project) -> float:
     """Seconds for one advance over everything."""
     until = project.now() + timedelta(days=3)
-    return seconds(lambda: advance_clock(project, {"to": until}, Limits(10 * EVENTS, 600)))
+    return seconds(lambda: advance_clock(project, {"to": until}, AdvanceLimits(10 * EVENTS, 600)))
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.replaying import EvidenceRefused, Outcome, replay
+from payment_sandbox.client.replaying import EvidenceRefused, ReplayOutcome, replay
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, by, card
@@ -23,7 +23,7 @@ def evidence(sandbox: Sandbox, order: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def played(sandbox: Sandbox, found: dict[str, Any]) -> Outcome:
+def played(sandbox: Sandbox, found: dict[str, Any]) -> ReplayOutcome:
     """On the same server."""
     return replay(SandboxClient(sandbox.url, sandbox.key), found)
 

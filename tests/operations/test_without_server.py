@@ -7,7 +7,7 @@ import pytest
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.advance import Limits, advance
+from payment_sandbox.operations.advance import AdvanceLimits, advance
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.operations.create_order import create_order
@@ -56,9 +56,9 @@ def test_an_advance_stops_after_so_many_events(project: Project) -> None:
     """At the time of the last one; the next advance goes on from there."""
     for minutes in (10, 11, 12):
         place(project, f"PT{minutes}M")
-    stopped = advance(project, HOUR, limits=Limits(events_max=2))
+    stopped = advance(project, HOUR, limits=AdvanceLimits(events_max=2))
     assert (stopped.stopped, stopped.ended) == (True, START + timedelta(minutes=11))
-    rest = advance(project, HOUR, limits=Limits(events_max=2))
+    rest = advance(project, HOUR, limits=AdvanceLimits(events_max=2))
     assert (rest.stopped, len(rest.events), rest.begun) == (False, 1, stopped.ended)
 
 
@@ -66,14 +66,14 @@ def test_as_many_events_as_are_allowed_are_not_too_many(project: Project) -> Non
     """It stops for what is left, and nothing is."""
     for minutes in (10, 11):
         place(project, f"PT{minutes}M")
-    done = advance(project, HOUR, limits=Limits(events_max=2))
+    done = advance(project, HOUR, limits=AdvanceLimits(events_max=2))
     assert (done.stopped, done.ended) == (False, START + timedelta(hours=1))
 
 
 def test_an_advance_without_time_does_nothing(project: Project) -> None:
     """And says that it was stopped, as something is due."""
     place(project)
-    done = advance(project, HOUR, limits=Limits(timeout_seconds=0.0))
+    done = advance(project, HOUR, limits=AdvanceLimits(timeout_seconds=0.0))
     assert (done.stopped, done.events, done.ended) == (True, [], START)
 
 

@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.act import act, act_on_attempt
-from payment_sandbox.operations.advance import Limits
+from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.operations.create_order import create_order
@@ -157,7 +157,7 @@ class Books(RuleBasedStateMachine):
         order = create_order(self.project, body).id
         choose = Action("customer", "choose", payment_method="bank-transfer")
         self.tried(lambda: act(self.project, order, choose))
-        advance_clock(self.project, {"by": f"P{days}D"}, Limits(1_000_000))
+        advance_clock(self.project, {"by": f"P{days}D"}, AdvanceLimits(1_000_000))
         self.tried(lambda: act(self.project, order, choose._replace(payment_method=second)))
         if is_paid:
             self.tried(lambda: act(self.project, order, Action("customer", "pay")))
@@ -208,12 +208,12 @@ class Books(RuleBasedStateMachine):
     @rule(by=st.sampled_from(["PT1S", "PT2M", "PT5M", "PT1H", "P2D", "P1M", "P1Y"]))
     def advance(self, by: str) -> None:
         """Time passes."""
-        advance_clock(self.project, {"by": by}, Limits(1_000_000))
+        advance_clock(self.project, {"by": by}, AdvanceLimits(1_000_000))
 
     @rule(until=st.sampled_from(["next", "idle"]))
     def advance_until(self, until: str) -> None:
         """To the next event, or to the last."""
-        advance_clock(self.project, {"until": until}, Limits(1_000_000))
+        advance_clock(self.project, {"until": until}, AdvanceLimits(1_000_000))
 
     @rule(status=st.sampled_from([200, 302, 404, 500]))
     def shop_answers(self, status: int) -> None:

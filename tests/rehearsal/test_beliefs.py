@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from payment_sandbox.rehearsal.books import Problem
+from payment_sandbox.rehearsal.books import BookProblem
 from payment_sandbox.rehearsal.exploring import Explorer, Ran, Variation, name_of
 from payment_sandbox.rehearsal.judging import Judged
 from payment_sandbox.rehearsal.ways import Step
@@ -94,7 +94,9 @@ def test_what_is_tried_again_fails_the_second_time() -> None:
         name = name_of(variation)
         tried.append(name)
         is_lost = "webhook:1:lost" in name
-        problems = [Problem("lost", "nobody looked")] if name == "webhook:1:lost+read:2:unavailable" else []
+        problems = (
+            [BookProblem("lost", "nobody looked")] if name == "webhook:1:lost+read:2:unavailable" else []
+        )
         steps = [webhook, read, second] if is_lost else [webhook, read]
         return Ran(Judged(problems, (name,), ()), steps, [], "", "")
 

@@ -5,7 +5,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, Told, WebhookRequest
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS, ReceiverAnswer, WebhookRequest
 from payment_sandbox.serving import posting
 from payment_sandbox.serving.posting import Posting
 
@@ -13,7 +13,7 @@ from payment_sandbox.serving.posting import Posting
 def test_the_sockets_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that comes when the time is over is a missing answer, whatever the library calls it."""
 
-    def time_out(request: WebhookRequest, answered: Callable[[int], None]) -> Told:
+    def time_out(request: WebhookRequest, answered: Callable[[int], None]) -> ReceiverAnswer:
         raise OSError("read timeout=5.0")
 
     readings = chain([0.0, TIMEOUT_SECONDS], repeat(0.0))

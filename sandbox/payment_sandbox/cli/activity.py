@@ -29,7 +29,7 @@ NOBODY_TOLD: Final = (
 )
 
 
-class Refused(NamedTuple):
+class RefusedLine(NamedTuple):
     """A request that belongs to no project."""
 
     method: str
@@ -166,7 +166,7 @@ def _short(moment: str) -> str:
     return moment[:19].replace("T", " ")
 
 
-def refused_line(refused: Refused) -> Line:
+def refused_line(refused: RefusedLine) -> Line:
     """The line of a request that belongs to no project."""
     text = f"{refused.method} {refused.path}  {refused.status}  {refused.why}"
     return Line("refused", f"{'refused':19}  {text}", refused._asdict(), BAD, is_raw=True)
@@ -209,7 +209,7 @@ class Activity:
         self._write = write
         self._changed = Condition()
         self._news: deque[_Watched] = deque()
-        self._refused: deque[Refused] = deque(maxlen=WAITING_MAX)
+        self._refused: deque[RefusedLine] = deque(maxlen=WAITING_MAX)
         self._stopped = False
         self._thread = Thread(target=self._run, name="activity", daemon=True)
 
@@ -220,7 +220,7 @@ class Activity:
     def refused(self, method: str, path: str, status: int, why: str) -> None:
         """Print a request that belongs to no project."""
         with self._changed:
-            self._refused.append(Refused(method, path, status, why))
+            self._refused.append(RefusedLine(method, path, status, why))
             self._changed.notify()
 
     def start(self) -> None:

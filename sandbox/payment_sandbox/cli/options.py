@@ -52,7 +52,7 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
             fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
 
 
-class Number(click.IntRange):
+class NumberOption(click.IntRange):
     """A whole number within bounds, with errors in words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -64,7 +64,7 @@ class Number(click.IntRange):
             self.fail(f"{value!r} is not a whole number from {self.min}{upper}", param, ctx)
 
 
-class Seconds(click.FloatRange):
+class SecondsOption(click.FloatRange):
     """A number of seconds within bounds, with errors in words."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -75,7 +75,7 @@ class Seconds(click.FloatRange):
             self.fail(f"{value!r} is not a number from {self.min} to {self.max}", param, ctx)
 
 
-class Port(Number):
+class Port(NumberOption):
     """A port; what Kubernetes and Docker links put into SANDBOX_PORT for a service of that name is none."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

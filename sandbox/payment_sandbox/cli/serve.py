@@ -18,7 +18,7 @@ import click
 from payment_sandbox.cli.options import (
     LOOPBACK,
     PORT_DEFAULT,
-    Number,
+    NumberOption,
     Port,
     check_options,
     fail,
@@ -232,7 +232,7 @@ a_file = click.Path(path_type=Path, dir_okay=False)
     show_default=True,
     help="running, frozen or frozen@<time>, for all projects.",
 )
-@click.option("--seed", type=Number(0), help="Makes identifiers and keys the same in every run.")
+@click.option("--seed", type=NumberOption(0), help="Makes identifiers and keys the same in every run.")
 @click.option(
     "--scenarios",
     "scenario_folders",

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from payment_sandbox.cli.options import LOOPBACK, Port, Seconds, fail, is_server_url
+from payment_sandbox.cli.options import LOOPBACK, Port, SecondsOption, fail, is_server_url
 from payment_sandbox.cli.remote.calling import trust_authority
 from payment_sandbox.kernel.patterns import printable
 
@@ -62,7 +62,7 @@ method_names = click.option(
 @click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
 @click.option("--yes-live", is_flag=True, help="Go on in live mode, without moving money.")
 @click.option(
-    "--rate", type=Seconds(0.1, 1000), help="Calls a second at most: 5, or no limit for this machine."
+    "--rate", type=SecondsOption(0.1, 1000), help="Calls a second at most: 5, or no limit for this machine."
 )
 @click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser, where a program cannot.")
 @click.option("--webhook-url", help="Where the server reaches this machine with webhooks.")

@@ -26,7 +26,7 @@ class EvidenceRefused(ValueError):
     """The file is not evidence that can be played."""
 
 
-class Step(NamedTuple):
+class ReplayStep(NamedTuple):
     """Something that was done, by the shop or by somebody else, with its sandbox time."""
 
     real_at: str
@@ -35,7 +35,7 @@ class Step(NamedTuple):
     run: "Callable[[Replay], Iterator[str]]"
 
 
-class Outcome(NamedTuple):
+class ReplayOutcome(NamedTuple):
     """How a replay went: the differences, what could not be played, and the project that it made."""
 
     differences: list[str]
@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
     steps: int
 
 
-def replay(server: SandboxClient, evidence: Any) -> Outcome:
+def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
     """Play evidence in a new project; no shop gets its webhooks.
 
     Raises:
@@ -70,22 +70,22 @@ def _checked(evidence: Any) -> Mapping[str, Any]:
     return evidence
 
 
-def _steps(evidence: Mapping[str, Any]) -> Iterator[Step]:
+def _steps(evidence: Mapping[str, Any]) -> Iterator[ReplayStep]:
     for entry in evidence["journal"]:
         what = f"{entry['method']} {entry['path']}"
         if entry["method"] not in METHODS or not entry["path"].startswith(MERCHANT_API):
             raise EvidenceRefused(f"{what} is not a request to the merchant API")
-        yield Step(entry["real_at"], entry["at"], what, partial(Replay.request, entry=entry))
+        yield ReplayStep(entry["real_at"], entry["at"], what, partial(Replay.request, entry=entry))
     for deed in evidence["deeds"]:
         if deed["via"] != "scenario" and deed["action"] != "return" and deed["order_id"] is not None:
             what = f"{deed['actor']} {deed['action']}"
-            yield Step(deed["real_at"], deed["at"], what, partial(Replay.deed, deed=deed))
+            yield ReplayStep(deed["real_at"], deed["at"], what, partial(Replay.deed, deed=deed))
 
 
 class Replay:
     """One replay: its project, and which identifiers stand for which."""
 
-    def __init__(self, server: SandboxClient, evidence: Mapping[str, Any], steps: list[Step]) -> None:
+    def __init__(self, server: SandboxClient, evidence: Mapping[str, Any], steps: list[ReplayStep]) -> None:
         self._evidence = evidence
         self._steps = steps
         self._ids: dict[str, str] = {}  # of the evidence -> of the replay
@@ -104,7 +104,7 @@ class Replay:
             self._sandbox.call("PUT", "/control/scenario/", snapshot["scenario"])
         self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
 
-    def play(self) -> Outcome:
+    def play(self) -> ReplayOutcome:
         """Do everything at its own time, and compare."""
         differences: list[str] = []
         for number, step in enumerate(self._steps, 1):
@@ -113,7 +113,7 @@ class Replay:
         self._advance(self._evidence["clock"]["now"])
         differences += self._orders()
         self._sandbox.close()
-        return Outcome(differences, self._skipped, self._project_id, len(self._steps))
+        return ReplayOutcome(differences, self._skipped, self._project_id, len(self._steps))
 
     def request(self, entry: Mapping[str, Any]) -> Iterator[str]:
         """Make a request of the shop again."""

@@ -44,7 +44,7 @@ class TriggerImpossible(Exception):
     """The trigger cannot be played here; the message says why, and what to do."""
 
 
-class Trigger(NamedTuple):
+class TriggerRecipe(NamedTuple):
     """A state, the order to begin with, and the steps that lead there."""
 
     about: str
@@ -106,44 +106,44 @@ def _later(email: str) -> Json:
 CARD: Final = _by("credit-card")
 PAYS: Final = _acting("customer", "pay")
 CREDITS: Final = _acting("bank", "credit")
-TRIGGERS: Final[Mapping[str, Trigger]] = {
-    "hosted": Trigger("an order whose customer chooses how to pay", {}),
-    "new": Trigger("a card order that nobody has paid yet", CARD),
-    "paid": Trigger("a paid order", CARD, (PAYS,)),
-    "authorized": Trigger(
+TRIGGERS: Final[Mapping[str, TriggerRecipe]] = {
+    "hosted": TriggerRecipe("an order whose customer chooses how to pay", {}),
+    "new": TriggerRecipe("a card order that nobody has paid yet", CARD),
+    "paid": TriggerRecipe("a paid order", CARD, (PAYS,)),
+    "authorized": TriggerRecipe(
         "a card payment to be captured by hand within seven days",
         _by("credit-card", capture_mode="manual", expiration_period="P7D"),
         (PAYS,),
     ),
-    "captured": Trigger(
+    "captured": TriggerRecipe(
         "an authorized card payment that was captured",
         _by("credit-card", capture_mode="manual", expiration_period="P7D"),
         (PAYS, _captured),
     ),
-    "declined": Trigger(
+    "declined": TriggerRecipe(
         "a card that the bank declines", CARD, (_acting("customer", "fail", reason="Do not honour"),)
     ),
-    "cancelled": Trigger("a customer who cancels", CARD, (_acting("customer", "cancel"),)),
-    "withdrawn": Trigger("an order that the shop cancels", CARD, (_deleted,)),
-    "expired": Trigger(
+    "cancelled": TriggerRecipe("a customer who cancels", CARD, (_acting("customer", "cancel"),)),
+    "withdrawn": TriggerRecipe("an order that the shop cancels", CARD, (_deleted,)),
+    "expired": TriggerRecipe(
         "an order that nobody pays in time; moves the clock by a minute",
         _by("credit-card", expiration_period="PT1M"),
         (_expired,),
     ),
-    "refund": Trigger("a paid order that is refunded", CARD, (PAYS, _refunded)),
-    "refund-part": Trigger("a paid order of which half is refunded", CARD, (PAYS, _partly_refunded)),
-    "transfer": Trigger("a bank transfer that arrives", _by("bank-transfer"), (CREDITS,), LIVE),
-    "transfer-part": Trigger(
+    "refund": TriggerRecipe("a paid order that is refunded", CARD, (PAYS, _refunded)),
+    "refund-part": TriggerRecipe("a paid order of which half is refunded", CARD, (PAYS, _partly_refunded)),
+    "transfer": TriggerRecipe("a bank transfer that arrives", _by("bank-transfer"), (CREDITS,), LIVE),
+    "transfer-part": TriggerRecipe(
         "a bank transfer of half the amount", _by("bank-transfer"), (_partly_credited,), LIVE
     ),
-    "transfer-late": Trigger(
+    "transfer-late": TriggerRecipe(
         "a bank transfer that arrives after the order has expired; moves the clock by a minute",
         _by("bank-transfer", expiration_period="PT1M"),
         (_expired, CREDITS),
         LIVE,
     ),
-    "screening-declined": Trigger("a customer whom the screening declines", _later("declined")),
-    "screening-slow": Trigger("a customer whose screening takes time", _later("needs-time")),
+    "screening-declined": TriggerRecipe("a customer whom the screening declines", _later("declined")),
+    "screening-slow": TriggerRecipe("a customer whose screening takes time", _later("needs-time")),
 }
 
 

@@ -22,7 +22,7 @@ def _described(options: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     return {**options, "metadata": {**metadata, **options.get("metadata", {})}}
 
 
-class Told:
+class Described:
     """A field with a description, ``about``, which the API description, editors and docs show."""
 
     def __init__(self, *parts: Any, about: str = "", **options: Any) -> None:
@@ -45,7 +45,7 @@ class Matches(validate.Validator):
         return value
 
 
-class Text(Told, fields.String):
+class Text(Described, fields.String):
     """A string; ``pattern`` restricts it, ``expected`` describes the pattern in words."""
 
     default_error_messages = {**COMMON, "invalid": "must be a string", "invalid_utf8": "must be UTF-8"}
@@ -83,7 +83,7 @@ class Choice(Text):
         return word
 
 
-class Whole(Told, fields.Integer):
+class Whole(Described, fields.Integer):
     """A whole number; 12.95, "12" and true are refused."""
 
     default_error_messages = {**COMMON, "invalid": "must be a whole number", "too_large": "is too large"}
@@ -99,7 +99,7 @@ class Whole(Told, fields.Integer):
             self.validators.append(validate.Range(low, high, error=error))
 
 
-class Number(Told, fields.Float):
+class Number(Described, fields.Float):
     """A number, whole or not."""
 
     default_error_messages = {**COMMON, "invalid": "must be a number", "special": "must be a number"}
@@ -128,7 +128,7 @@ class Cents(Whole):
         super().__init__(low, high, **options)
 
 
-class Flag(Told, fields.Boolean):
+class Flag(Described, fields.Boolean):
     """True or false; words and numbers such as "yes" or 1 are refused."""
 
     default_error_messages = {**COMMON, "invalid": "must be true or false"}
@@ -151,7 +151,7 @@ class Yes(Flag):
         return True
 
 
-class Anything(Told, fields.Dict):
+class Anything(Described, fields.Dict):
     """An object with any keys; its values can be objects of a form."""
 
     default_error_messages = {**COMMON, "invalid": "must be an object"}
@@ -166,7 +166,7 @@ class Anything(Told, fields.Dict):
             raise ValidationError(plain, valid_data=error.valid_data) from None
 
 
-class Items(Told, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
+class Items(Described, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
     """A list of ``least`` to ``most`` items; reports a wrong length along with wrong items."""
 
     default_error_messages = {**COMMON, "invalid": "must be a list"}
@@ -213,7 +213,7 @@ class OneOrMany(Items):
         return super()._deserialize(listed, attr, data, **options)
 
 
-class Part(Told, fields.Nested):
+class Part(Described, fields.Nested):
     """An object with a form of its own."""
 
     default_error_messages = {**COMMON, "type": "must be an object"}

@@ -75,7 +75,7 @@ Orders = frozenset[str]
 log = logging.getLogger(__name__)
 
 
-class Limits(NamedTuple):
+class AdvanceLimits(NamedTuple):
     """When an advance stops early: after this many events, or this much real time."""
 
     events_max: int = EVENTS_MAX
@@ -94,7 +94,7 @@ class Advance:
 
 
 def advance(
-    project: Project, aim: Aim | None, *, next_only: bool = False, limits: Limits | None = None
+    project: Project, aim: Aim | None, *, next_only: bool = False, limits: AdvanceLimits | None = None
 ) -> Advance:
     """Run everything due up to the time that ``aim`` computes, and stop there; None: until nothing is due.
 
@@ -103,7 +103,7 @@ def advance(
     Raises:
         ClockBusy: another advance is running.
     """
-    limits = limits or Limits()
+    limits = limits or AdvanceLimits()
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
     with _advancing(project) as epoch:
         walk = _Walk(project, epoch, limits.events_max, until_seconds)

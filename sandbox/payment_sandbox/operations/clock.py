@@ -5,16 +5,16 @@ from datetime import datetime
 from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period, timestamp
-from payment_sandbox.operations.advance import Advance, Aim, Limits, advance, run_due
+from payment_sandbox.operations.advance import Advance, AdvanceLimits, Aim, advance, run_due
 from payment_sandbox.operations.agenda import needs_tidying
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.project import Project
 
-PUT_FORWARD: Final = Limits(events_max=10_000_000)
+PUT_FORWARD: Final = AdvanceLimits(events_max=10_000_000)
 
 
-def advance_clock(project: Project, aim: Mapping[str, Any], limits: Limits | None = None) -> Advance:
+def advance_clock(project: Project, aim: Mapping[str, Any], limits: AdvanceLimits | None = None) -> Advance:
     """Advance ``by`` a period, ``to`` a time, or ``until`` the next event or until idle (CTL-13).
 
     Raises:

@@ -201,7 +201,7 @@ Places = Mapping[Met, Sequence[str]]
 """What was met, and where: in which tests, or in which orders."""
 
 
-class Row(NamedTuple):
+class CoverageGroup(NamedTuple):
     """One line of the matrix: what can happen, and where it was met."""
 
     group: str
@@ -222,8 +222,8 @@ class Row(NamedTuple):
 class Covered(NamedTuple):
     """The matrix of a suite, or of a project."""
 
-    methods: list[Row]
-    others: list[Row]
+    methods: list[CoverageGroup]
+    others: list[CoverageGroup]
     is_chosen: bool  # the methods are those that the shop has enabled
 
     @property
@@ -241,18 +241,20 @@ def covered(met: Places, enabled: Iterable[str]) -> Covered:
     return Covered(methods, [row for row in _others(met) if row.cells], bool(chosen))
 
 
-def _method(name: str, met: Places) -> Row:
-    return Row(METHOD, name, {end: met.get(Met(METHOD, name, end), ()) for end in possible_ends(name)})
+def _method(name: str, met: Places) -> CoverageGroup:
+    return CoverageGroup(
+        METHOD, name, {end: met.get(Met(METHOD, name, end), ()) for end in possible_ends(name)}
+    )
 
 
-def _others(met: Places) -> list[Row]:
+def _others(met: Places) -> list[CoverageGroup]:
     webhooks = {way: met.get(Met(WEBHOOK, way, ""), ()) for way in WEBHOOK_WAYS}
     refusals = {rule: met.get(Met(REFUSAL, rule, ""), ()) for rule in refusal_rules()}
     rules = {f"{one.subject}, {one.what}": met[one] for one in sorted(met) if one.group == RULE}
     return [
-        Row(WEBHOOK, "webhooks", webhooks),
-        Row(REFUSAL, "refusals", refusals),
-        Row(RULE, "scenario rules", rules),
+        CoverageGroup(WEBHOOK, "webhooks", webhooks),
+        CoverageGroup(REFUSAL, "refusals", refusals),
+        CoverageGroup(RULE, "scenario rules", rules),
     ]
 
 

@@ -28,7 +28,7 @@ from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 
 
-class Handler(Protocol):
+class CommandHandler(Protocol):
     """The behaviour of one kind of command."""
 
     def applies(self, epoch: Epoch, command: Any, at: datetime) -> bool:
@@ -173,7 +173,7 @@ class DeliveryAttempt:
         edit.send(command.delivery_id)
 
 
-HANDLERS: Final[dict[type[Command], Handler]] = {
+HANDLERS: Final[dict[type[Command], CommandHandler]] = {
     ExpirePage: PageExpiry(),
     ExpireAttempt: AttemptExpiry(),
     ExpireAuthorization: AuthorizationExpiry(),
@@ -183,7 +183,7 @@ HANDLERS: Final[dict[type[Command], Handler]] = {
 }
 
 
-def handler_of(command: Command) -> Handler:
+def handler_of(command: Command) -> CommandHandler:
     """Return the behaviour of a command."""
     return HANDLERS[type(command)]
 

@@ -34,7 +34,7 @@ class WebhookRequest(NamedTuple):
     body: bytes
 
 
-class Told(NamedTuple):
+class ReceiverAnswer(NamedTuple):
     """What a receiver sent back beside its status; ``traceback`` is that of an exception in its handler."""
 
     body: bytes = b""
@@ -48,7 +48,7 @@ class Undelivered(Exception):
     traceback: str | None = None
 
 
-Send = Callable[[WebhookRequest, Callable[[int], None]], Told]
+Send = Callable[[WebhookRequest, Callable[[int], None]], ReceiverAnswer]
 """Sends a webhook, and reports the status as soon as it arrives.
 
 Raises:

@@ -76,7 +76,7 @@ def _truth(order: Order) -> Truth:
     )
 
 
-class Problem(NamedTuple):
+class BookProblem(NamedTuple):
     """Something that is wrong: what kind, so that each is told once, and a sentence about its effect."""
 
     kind: str
@@ -88,7 +88,7 @@ def euros(cents: int) -> str:
     return f"{decimal_text(cents)} {CURRENCY}"
 
 
-def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Problem]:
+def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
     """Hold the shop's books against the service's."""
     known = {order_id for entry in entries for order_id in entry.orders}
     problems = [problem for entry in entries for problem in _problems(entry, truths)]
@@ -96,7 +96,7 @@ def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[P
         kept = truth.received - truth.refunded
         if truth.order_id not in known and kept > 0:
             problems.append(
-                Problem(
+                BookProblem(
                     "unknown-money",
                     f"the customer paid {euros(kept)} for an order that the shop does not know",
                 )
@@ -104,12 +104,12 @@ def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[P
     return problems
 
 
-def _problems(entry: BookEntry, truths: Mapping[str, Truth]) -> Iterable[Problem]:
+def _problems(entry: BookEntry, truths: Mapping[str, Truth]) -> Iterable[BookProblem]:
     account = _account(entry, truths)
     for kind, check in CHECKS.items():
         sentence = check(account)
         if sentence is not None:
-            yield Problem(kind, f"{entry.purchase}: {sentence}")
+            yield BookProblem(kind, f"{entry.purchase}: {sentence}")
 
 
 class Account(NamedTuple):
@@ -200,10 +200,10 @@ CHECKS: Final[Mapping[str, Callable[[Account], str | None]]] = {
 }
 
 
-def went_back(readings: Sequence[Sequence[BookEntry]], truths: Mapping[str, Truth]) -> list[Problem]:
+def went_back(readings: Sequence[Sequence[BookEntry]], truths: Mapping[str, Truth]) -> list[BookProblem]:
     """What the shop has believed, and believes no more, although the customer's money is still there."""
     return [
-        Problem("went-back", f"{now.purchase}: {sentence}")
+        BookProblem("went-back", f"{now.purchase}: {sentence}")
         for earlier, later in pairwise(readings)
         for before, now in _same_purchases(earlier, later)
         for sentence in _lost_beliefs(before, _account(now, truths))
@@ -224,12 +224,12 @@ def _lost_beliefs(before: BookEntry, now: Account) -> Iterator[str]:
         yield f"goods for {euros(before.shipped)} were shipped, and later only for {euros(now.entry.shipped)}"
 
 
-def unpaid(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Problem]:
+def unpaid(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
     """What the shop calls paid although nobody has paid: wrong at any time."""
     return [problem for problem in compare(entries, truths) if problem.kind == PAID_FOR_NOTHING]
 
 
-def missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Problem]:
+def missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
     """The authorizations of which the shop does not know, or that reserve the customer's money twice."""
     return [
         *(problem for problem in compare(entries, truths) if problem.kind == PAID_TWICE),
@@ -237,9 +237,9 @@ def missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Pr
     ]
 
 
-def _missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[Problem]:
+def _missed(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:
     return [
-        Problem(
+        BookProblem(
             "payment-missed", f"{entry.purchase}: the customer agreed to pay, and the shop does not know it"
         )
         for entry in entries

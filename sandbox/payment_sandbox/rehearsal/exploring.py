@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from payment_sandbox.rehearsal.books import Problem
+from payment_sandbox.rehearsal.books import BookProblem
 from payment_sandbox.rehearsal.judging import Judged
 from payment_sandbox.rehearsal.ways import DEED, WAYS, WEBHOOK, Change, Step, Way, parse_change, ways_of
 
@@ -47,10 +47,10 @@ class Ran(NamedTuple):
     has_return: bool = False
 
 
-class Finding(NamedTuple):
+class RehearsalFinding(NamedTuple):
     """A problem, with the smallest variation that shows it."""
 
-    problem: Problem
+    problem: BookProblem
     variation: Variation
     sentence: str
     timeline: str
@@ -65,7 +65,7 @@ class Finding(NamedTuple):
 class Explored(NamedTuple):
     """What the variations of one test showed."""
 
-    findings: list[Finding]
+    findings: list[RehearsalFinding]
     tried: int
     left: int  # for which there was no time
     notes: list[str]
@@ -95,7 +95,7 @@ class Explorer:
         self._seed = seed
         self._first = first
         self._threads = threads
-        self._findings: dict[str, Finding] = {}
+        self._findings: dict[str, RehearsalFinding] = {}
         self._tried: dict[Variation, Ran] = {}
 
     def explore(self, baseline: Ran) -> Explored:
@@ -140,9 +140,9 @@ class Explorer:
         if news and not any(problem.kind in self._findings for problem in news):
             self._find(news[0], variation, ran)
 
-    def _find(self, problem: Problem, variation: Variation, ran: Ran) -> None:
+    def _find(self, problem: BookProblem, variation: Variation, ran: Ran) -> None:
         if problem.kind not in self._findings:
-            self._findings[problem.kind] = Finding(
+            self._findings[problem.kind] = RehearsalFinding(
                 problem, variation, told(problem, variation, ran.steps), ran.timeline, ran.picture
             )
 
@@ -203,7 +203,7 @@ def _is_possible(step: Step, way: Way, baseline: Ran) -> bool:
     return not way.needs_return or (baseline.has_return and bool(step.about.get("returns")))
 
 
-def told(problem: Problem, variation: Variation, steps: Sequence[Step]) -> str:
+def told(problem: BookProblem, variation: Variation, steps: Sequence[Step]) -> str:
     """A finding in one sentence: what went otherwise, and what the shop made of it."""
     if not variation:
         return f"as it is: {problem.sentence}"

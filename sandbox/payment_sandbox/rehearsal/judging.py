@@ -11,8 +11,8 @@ from payment_sandbox.operations.review.payments import lapsed_authorizations
 from payment_sandbox.projects.project import Project
 from payment_sandbox.rehearsal.books import (
     BookEntry,
+    BookProblem,
     Books,
-    Problem,
     compare,
     euros,
     missed,
@@ -47,7 +47,7 @@ Advance = Callable[[datetime], Any]
 class Judged(NamedTuple):
     """What a run showed; ``moved`` is what was received, refunded and shipped in all, in cents."""
 
-    problems: list[Problem]
+    problems: list[BookProblem]
     trace: tuple[str, ...]
     state: tuple[Any, ...]
     moved: tuple[int, int, int] = (0, 0, 0)
@@ -55,7 +55,7 @@ class Judged(NamedTuple):
 
 def rest(
     project: Project, run: RehearsedRun, advance: Advance, tell: Callable[[], list[BookEntry]]
-) -> tuple[list[Problem], list[BookEntry]]:
+) -> tuple[list[BookProblem], list[BookEntry]]:
     """Let everything happen that is still due; return the payments that the shop missed on the way.
 
     Also returns what the shop believed in between.
@@ -77,7 +77,7 @@ def rest(
     return found, believed
 
 
-def read_books(books: Books | None) -> tuple[list[BookEntry], list[Problem]]:
+def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]:
     """What the shop believes; an assertion that fails while it tells is a problem.
 
     Raises:
@@ -92,7 +92,7 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[Problem]]:
             raise TypeError(f"payment_books tells a list of entries, not {told!r}")
         return [BookEntry.read(entry) for entry in told], []
     except AssertionError as wrong:
-        return [], [Problem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
+        return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
 
 
 def judge(
@@ -144,11 +144,11 @@ def judged_without_books(
     return Judged(_each_once(problems), _trace(steps), state)
 
 
-def _failed(what: str, failure: str | None, changes: Sequence[Change]) -> list[Problem]:
+def _failed(what: str, failure: str | None, changes: Sequence[Change]) -> list[BookProblem]:
     """The failure of a test or a suite, where its assertions must still hold."""
     if failure is None or any(change.way.ends != AT_ONCE for change in changes):
         return []
-    return [Problem("test", f"the {what} fails: {failure.splitlines()[0]}")]
+    return [BookProblem("test", f"the {what} fails: {failure.splitlines()[0]}")]
 
 
 def _trace(steps: Iterable[Step]) -> tuple[str, ...]:
@@ -164,38 +164,38 @@ def _moved(project: Project, entries: Iterable[BookEntry]) -> tuple[int, int, in
     )
 
 
-def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[Problem]:
+def _moved_more(moved: tuple[int, int, int], before: tuple[int, int, int]) -> Iterator[BookProblem]:
     """Submitting a form twice must not move more money or goods than submitting it once."""
     for kind, what, now, once in zip(KINDS_MOVED, WHAT_MOVED, moved, before, strict=True):
         if now > once:
-            yield Problem(kind, f"{euros(now)} {what} instead of {euros(once)}")
+            yield BookProblem(kind, f"{euros(now)} {what} instead of {euros(once)}")
 
 
-def _seen(project: Project, run: RehearsedRun) -> Iterator[Problem]:
+def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
     """What shows in calls and answers, whatever the books say."""
     for call in run.waited_forever:
-        yield Problem("waits", f"the shop waits for ever for {call}: the call has no time limit")
+        yield BookProblem("waits", f"the shop waits for ever for {call}: the call has no time limit")
     deliveries = project.epoch.store.deliveries()
     answers = [attempt.reply.body for delivery in deliveries for attempt in delivery.attempts]
     if any(MASK in answer for answer in answers):  # they were masked when they came
-        yield Problem("secret", "the shop's answer to a webhook contains a key, a card number or a CVC")
+        yield BookProblem("secret", "the shop's answer to a webhook contains a key, a card number or a CVC")
 
 
-def told_secrets(project: Project, texts: Iterable[str]) -> list[Problem]:
+def told_secrets(project: Project, texts: Iterable[str]) -> list[BookProblem]:
     """Secrets in what the shop logs or prints."""
     if all(project.masking.text(text) == text for text in texts):
         return []
-    return [Problem("secret", "the shop's log or output contains a key, a card number or a CVC")]
+    return [BookProblem("secret", "the shop's log or output contains a key, a card number or a CVC")]
 
 
-def stored_secrets(project: Project, traces: Traces | None) -> list[Problem]:
+def stored_secrets(project: Project, traces: Traces | None) -> list[BookProblem]:
     """Secrets in what the shop has stored: the texts and files that it names."""
     if traces is None:
         return []
     texts = (_text_of(trace) for trace in traces())
     if all(project.masking.text(text) == text for text in texts):
         return []
-    return [Problem("secret", "what the shop has stored contains a key, a card number or a CVC")]
+    return [BookProblem("secret", "what the shop has stored contains a key, a card number or a CVC")]
 
 
 def _text_of(trace: Any) -> str:
@@ -212,7 +212,7 @@ def _text_of(trace: Any) -> str:
     return trace.read_bytes().decode("utf-8", errors="replace")
 
 
-def _lapsed_early(project: Project, changes: Sequence[Change]) -> list[Problem]:
+def _lapsed_early(project: Project, changes: Sequence[Change]) -> list[BookProblem]:
     """An authorization that ran out while the test still went on, though only a few days passed.
 
     A test that lets days pass by itself knows what it does.
@@ -226,22 +226,22 @@ def _lapsed_early(project: Project, changes: Sequence[Change]) -> list[Problem]:
     if not begun or project.now() - min(begun) > A_FEW_DAYS_LONG:
         return []
     return [
-        Problem("lapsed", "the authorization ran out before the shop shipped, so nothing can be captured")
+        BookProblem("lapsed", "the authorization ran out before the shop shipped, so nothing can be captured")
     ]
 
 
-def _reviewed(project: Project, changes: Sequence[Change]) -> list[Problem]:
+def _reviewed(project: Project, changes: Sequence[Change]) -> list[BookProblem]:
     kinds = {change.step.partition(":")[0] for change in changes if change.way.name != EARLY}
     excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
     excused |= CREATED_TWICE if PRESS in kinds else set()  # by the customer, not by the shop
     return [
-        Problem(f"review {finding.rule}", finding.problem)
+        BookProblem(f"review {finding.rule}", finding.problem)
         for finding in review(project.epoch)
         if finding.kind != HINT and finding.rule not in UNRELATED | excused
     ]
 
 
-def _each_once(problems: Iterable[Problem]) -> list[Problem]:
+def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:
     """The problems with money and goods first: they say what a mistake costs."""
     found = {problem.kind: problem for problem in problems}.values()
     return sorted(found, key=lambda problem: problem.kind.startswith(LESS_TELLING))

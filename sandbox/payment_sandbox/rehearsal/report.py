@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from payment_sandbox.operations.review.lessons import lesson_of
-from payment_sandbox.rehearsal.exploring import Explored, Finding
+from payment_sandbox.rehearsal.exploring import Explored, RehearsalFinding
 
 JSON: Final = ".json"
 
@@ -22,7 +22,7 @@ Tests = Sequence[Mapping[str, Any]]
 """The rehearsed tests: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
 
 
-def told(name: str, explored: Explored, again: Callable[[Finding], str]) -> dict[str, Any]:
+def told(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> dict[str, Any]:
     """What the variations of one test showed; ``again`` is the command that plays a finding again."""
     return {
         "test": name,
@@ -44,7 +44,7 @@ def told(name: str, explored: Explored, again: Callable[[Finding], str]) -> dict
     }
 
 
-def _lesson(finding: Finding) -> str:
+def _lesson(finding: RehearsalFinding) -> str:
     lesson = lesson_of(finding.problem.kind)
     return f"Risk: {lesson.risk}. See {lesson.page}" if lesson is not None else ""
 

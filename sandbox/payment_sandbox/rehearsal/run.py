@@ -25,8 +25,8 @@ from payment_sandbox.rehearsal.ways import (
     READ,
     WEBHOOK,
     Change,
-    Recorder,
     Step,
+    StepRecorder,
     Way,
     kind_of_call,
 )
@@ -246,7 +246,7 @@ class RehearsedRun:
         elsewhere: bool = False,
         visit: Visit | None = None,
         restart: Callable[[], None] | None = None,
-        recorder: Recorder | None = None,
+        recorder: StepRecorder | None = None,
     ) -> None:
         """Stage a project; ``recorder`` numbers the steps of several projects.
 
@@ -258,7 +258,7 @@ class RehearsedRun:
         self.visit = visit
         self.restart = restart
         self.has_steps = False
-        self._recorder = recorder or Recorder()
+        self._recorder = recorder or StepRecorder()
         self._ways = {change.step: change for change in changes}
         self.is_elsewhere = elsewhere
         self._answers: dict[str, dict[str, bytes]] = {}  # of each order by status, as the shop has seen it

@@ -10,7 +10,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
 from payment_sandbox.rehearsal.judging import Judged, judged_without_books
 from payment_sandbox.rehearsal.run import RehearsedRun
-from payment_sandbox.rehearsal.ways import Recorder
+from payment_sandbox.rehearsal.ways import StepRecorder
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.pictures import sequence, svg
@@ -30,7 +30,7 @@ class _Observing:
 
     def __init__(self, variation: Variation) -> None:
         self.runs: list[RehearsedRun] = []
-        self.recorder = Recorder()
+        self.recorder = StepRecorder()
         self._variation = variation
 
     def opened(self, project: Project) -> None:

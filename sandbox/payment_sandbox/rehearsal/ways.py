@@ -34,7 +34,7 @@ class Step(NamedTuple):
         return f"{self.kind}:{self.number}"
 
 
-class Recorder:
+class StepRecorder:
     """Numbers the steps of one run; threads may take steps at the same time."""
 
     def __init__(self) -> None:

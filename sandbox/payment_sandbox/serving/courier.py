@@ -15,7 +15,7 @@ from payment_sandbox.operations.deliver_webhook import (
     prepare_attempt,
     record_attempt,
 )
-from payment_sandbox.orders.webhooks import Reply, Send, Told, WebhookRequest
+from payment_sandbox.orders.webhooks import ReceiverAnswer, Reply, Send, WebhookRequest
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
@@ -69,7 +69,7 @@ log = logging.getLogger(__name__)
 class Receiver(Protocol):
     """An application in this process that gets webhooks."""
 
-    def __call__(self, request: WebhookRequest, answered: "Callable[[int], None]", /) -> Told:
+    def __call__(self, request: WebhookRequest, answered: "Callable[[int], None]", /) -> ReceiverAnswer:
         """Deliver one webhook, and report its status as soon as it is known."""
         ...
 

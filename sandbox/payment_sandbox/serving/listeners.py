@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 UNREACHABLE_URL: Final = "http://payment-sandbox.test"
 
 
-class Listener(Protocol):
+class SiteServer(Protocol):
     """Serves one application."""
 
     port: int

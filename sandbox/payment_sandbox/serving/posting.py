@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from payment_sandbox.orders.webhooks import (
     BODY_KEPT_BYTES,
     TIMEOUT_SECONDS,
+    ReceiverAnswer,
     Reply,
     Send,
-    Told,
     Undelivered,
     WebhookRequest,
 )
@@ -81,7 +81,7 @@ class Wire:
 
 def over_the_wire(
     request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None = None
-) -> Told:
+) -> ReceiverAnswer:
     """POST the request; ignore redirects, and proxies and credentials from the environment.
 
     Raises:
@@ -96,7 +96,9 @@ def over_the_wire(
         raise Undelivered(trouble(error, request.url)) from error
 
 
-def _posted(request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None) -> Told:
+def _posted(
+    request: WebhookRequest, answered: Callable[[int], None], trusted: Trust | None
+) -> ReceiverAnswer:
     with _session(trusted) as session:
         session.headers.clear()
         with session.post(
@@ -114,7 +116,7 @@ def _posted(request: WebhookRequest, answered: Callable[[int], None], trusted: T
                 body += piece
                 if len(body) >= BODY_KEPT_BYTES:
                     break
-            return Told(body[:BODY_KEPT_BYTES], location=response.headers.get("Location"))
+            return ReceiverAnswer(body[:BODY_KEPT_BYTES], location=response.headers.get("Location"))
 
 
 def warm_up() -> None:

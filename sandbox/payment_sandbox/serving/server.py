@@ -12,7 +12,7 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.courier import Courier
-from payment_sandbox.serving.listeners import Listener
+from payment_sandbox.serving.listeners import SiteServer
 from payment_sandbox.serving.services import REAL_TIME, Observer, ServerServices
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.starting import Start, make_projects
@@ -56,7 +56,7 @@ class Server:
         control_token: str | None = None,
         allow_hosts: Sequence[str] = (),
         freeze_memory: bool = False,
-        listener: Listener | None = None,
+        listener: SiteServer | None = None,
         observer: Observer | None = None,
         security: Security = NO_TLS,
         limits: "Limits | None" = None,
@@ -109,7 +109,7 @@ class Server:
         for project in self.registry.all():
             send_owed(project)
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: SiteServer) -> None:
         """Serve at another address, after one where nobody could connect."""
         self._http.stop()
         self._http, self.port, self.local_url, self.url = listener, listener.port, listener.url, listener.url
@@ -139,7 +139,7 @@ class Server:
             self.file.close()
 
 
-def _http_server(host: str, port: int, tls: "SSLContext | None", limits: "Limits | None") -> Listener:
+def _http_server(host: str, port: int, tls: "SSLContext | None", limits: "Limits | None") -> SiteServer:
     bound = bind(host, port)
     from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
 

@@ -11,9 +11,9 @@ import pytest
 
 from payment_sandbox.operations.coverage import (
     METHOD,
+    CoverageGroup,
     Covered,
     Met,
-    Row,
     covered,
     enabled_methods,
     met_by,
@@ -38,12 +38,12 @@ def lines(found: Covered) -> list[str]:
     return [*shown, f"  methods, in all: {found.percent:.0f} %"]
 
 
-def _share(row: Row) -> str:
+def _share(row: CoverageGroup) -> str:
     count = len(row.cells)
     return f"{row.met} of {count}, {100 * row.met / count:3.0f} %"
 
 
-def _missing(row: Row) -> str:
+def _missing(row: CoverageGroup) -> str:
     return f"  never: {', '.join(row.missing)}" if row.missing else ""
 
 
@@ -66,11 +66,11 @@ def html(found: Covered) -> str:
     return page("Payment coverage", heading, map(_section, (*found.methods, *found.others)))
 
 
-def _section(row: Row) -> str:
+def _section(row: CoverageGroup) -> str:
     return f"<h2>{escape(row.title)}: {_share(row)}</h2><ul>{_items(row)}</ul>"
 
 
-def _items(row: Row) -> str:
+def _items(row: CoverageGroup) -> str:
     return "".join(f"<li>{_cell(name, tests)}</li>" for name, tests in row.cells.items())
 
 

@@ -195,7 +195,7 @@ def _advance(project: PaymentSandbox, until: datetime) -> None:
 RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
 
 
-class Rehearsal:
+class RehearsedItem:
     """The rehearsal of a test run."""
 
     def __init__(self, config: pytest.Config, *, budget_seconds: float, only: Variation = ()) -> None:
@@ -257,7 +257,7 @@ class Rehearsal:
             cache.set(f"payment-rehearsal/{crc32(item.nodeid.encode())}", names)
 
 
-def prepared(session: pytest.Session) -> Rehearsal:
+def prepared(session: pytest.Session) -> RehearsedItem:
     """The rehearsal that the options ask for.
 
     Raises:
@@ -268,7 +268,7 @@ def prepared(session: pytest.Session) -> Rehearsal:
         only = parse_variation(asked) if asked else ()
     except ValueError as wrong:
         raise pytest.UsageError(f"--payment-rehearse-only: {wrong}") from None
-    rehearsal = Rehearsal(
+    rehearsal = RehearsedItem(
         session.config, budget_seconds=exploring_options.rehearsal_seconds(session.config), only=only
     )
     workers = int(getattr(session.config, "workerinput", {}).get("workercount", 1))

@@ -18,7 +18,7 @@ SUCCESS: Final = range(200, 300)
 _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
-class Answer(NamedTuple):
+class ServiceAnswer(NamedTuple):
     """One call and its answer; ``data`` is the parsed body, None if it is no JSON."""
 
     method: str

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import UUID
-from payment_sandbox.verification.answer import MISSING, Answer
+from payment_sandbox.verification.answer import MISSING, ServiceAnswer
 
 SHOWN_MAX: Final = 120  # characters of a value
 REFUSED: Final = range(400, 500)
@@ -24,7 +24,7 @@ class Check(NamedTuple):
     rule: str
     holds: bool
     how: str = ""
-    refusal: Answer | None = None
+    refusal: ServiceAnswer | None = None
 
 
 Checks = Iterator[Check]
@@ -69,37 +69,37 @@ def holds(rule: str, is_so: bool, how: str) -> Check:
     return Check(rule, bool(is_so), "" if is_so else how)
 
 
-def same(rule: str, answer: Answer, place: str, expected: Any) -> Check:
+def same(rule: str, answer: ServiceAnswer, place: str, expected: Any) -> Check:
     """A field has a value."""
     value = answer.at(place)
     return holds(rule, value == expected, f"{place} is {shown(value)}, not {shown(expected)}")
 
 
-def one_of(rule: str, answer: Answer, place: str, expected: Sequence[Any]) -> Check:
+def one_of(rule: str, answer: ServiceAnswer, place: str, expected: Sequence[Any]) -> Check:
     """A field has one of some values."""
     value = answer.at(place)
     return holds(rule, value in expected, f"{place} is {shown(value)}, not one of {shown(list(expected))}")
 
 
-def kind(rule: str, answer: Answer, place: str, expected: Kind) -> Check:
+def kind(rule: str, answer: ServiceAnswer, place: str, expected: Kind) -> Check:
     """A field is there, with a value of a kind."""
     value = answer.at(place)
     return holds(rule, expected.fits(value), f"{place} is {shown(value)}, not {expected.words}")
 
 
-def absent(rule: str, answer: Answer, place: str) -> Check:
+def absent(rule: str, answer: ServiceAnswer, place: str) -> Check:
     """A field is not there, or null."""
     value = answer.at(place)
     return holds(rule, value is MISSING or value is None, f"{place} is there: {shown(value)}")
 
 
-def echoed(rule: str, answer: Answer, sent: Mapping[str, Any], below: str = "") -> Iterator[Check]:
+def echoed(rule: str, answer: ServiceAnswer, sent: Mapping[str, Any], below: str = "") -> Iterator[Check]:
     """Fields come back as they were sent."""
     for name, value in sent.items():
         yield same(rule, answer, f"{below}{name}", value)
 
 
-def accepted(rule: str, answer: Answer, status: int = 201) -> Iterator[Check]:
+def accepted(rule: str, answer: ServiceAnswer, status: int = 201) -> Iterator[Check]:
     """A call is answered with success, and with this status."""
     yield holds(rule, answer.is_success, answer.told)
     if answer.is_success:
@@ -107,7 +107,7 @@ def accepted(rule: str, answer: Answer, status: int = 201) -> Iterator[Check]:
 
 
 def refused(
-    rule: str, answer: Answer, status: int = 400, kind: str | None = None, place: str | None = None
+    rule: str, answer: ServiceAnswer, status: int = 400, kind: str | None = None, place: str | None = None
 ) -> Iterator[Check]:
     """A call is refused; that its status, type and place are the usual ones is told of other rules."""
     is_refused = answer.status in REFUSED
@@ -134,7 +134,7 @@ ERRORS: Final = range(400, 600)
 NOT_MODIFIED: Final = 304
 
 
-def passive(answers: Sequence[Answer]) -> Checks:
+def passive(answers: Sequence[ServiceAnswer]) -> Checks:
     """The checks of all answers; each difference is told once, with the first call that shows it."""
     seen: set[tuple[str, str]] = set()
     for answer in answers:
@@ -145,7 +145,7 @@ def passive(answers: Sequence[Answer]) -> Checks:
                 yield check if check.holds else check._replace(how=f"{answer.call}: {check.how}")
 
 
-def _of(answer: Answer) -> Iterator[Check]:
+def _of(answer: ServiceAnswer) -> Iterator[Check]:
     if answer.status == NOT_MODIFIED or not answer.path.startswith("/v1/"):
         return
     mimetype = answer.headers.get("Content-Type", "").partition(";")[0]
@@ -163,13 +163,13 @@ def _of(answer: Answer) -> Iterator[Check]:
             yield from _of_order(answer)
 
 
-def is_order(answer: Answer) -> bool:
+def is_order(answer: ServiceAnswer) -> bool:
     """Whether the answer is an order, which is not a refund."""
     path = ORDER_PATH.fullmatch(answer.path)
     return path is not None and isinstance(answer.data, dict) and "refund_of_order_id" not in answer.data
 
 
-def _of_order(answer: Answer) -> Iterator[Check]:
+def _of_order(answer: ServiceAnswer) -> Iterator[Check]:
     yield one_of("SET-35", answer, "status", ORDER_STATUSES)
     etag = answer.headers.get("ETag", "")
     yield holds("SET-32", etag.startswith('"'), f"the ETag of an order is {etag or 'missing'}")
@@ -183,7 +183,7 @@ def _of_order(answer: Answer) -> Iterator[Check]:
         yield from _of_transaction(answer, f"transactions[{index}].", attempts[index])
 
 
-def _of_transaction(answer: Answer, below: str, attempt: Any) -> Iterator[Check]:
+def _of_transaction(answer: ServiceAnswer, below: str, attempt: Any) -> Iterator[Check]:
     yield one_of("STA-18", answer, f"{below}status", STATUSES)
     for name in ("created", "modified"):
         yield kind("TX-06", answer, f"{below}{name}", MOMENT)

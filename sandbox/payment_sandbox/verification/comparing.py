@@ -8,12 +8,12 @@ from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.verification.checks import Check, passive
 from payment_sandbox.verification.differences import settings_of
-from payment_sandbox.verification.probing import Told, Verdict
-from payment_sandbox.verification.recorded import Mirror, Recorded, settings_at_start
+from payment_sandbox.verification.probing import Reported, Verdict
+from payment_sandbox.verification.recorded import Mirror, RecordedCall, settings_at_start
 from payment_sandbox.verification.service import Names, Service, reverse
 from payment_sandbox.verification.verifying import (
     MODEL_KEY,
-    Found,
+    VerificationResult,
     found_of,
     is_live,
     model,
@@ -36,19 +36,19 @@ class Compared(NamedTuple):
     """
 
     url: str
-    theirs: Found
-    ours: Found
+    theirs: VerificationResult
+    ours: VerificationResult
     settings: Mapping[str, Any]
     copied: frozenset[str]
     skipped: Sequence[str] = ()
 
     @property
-    def differing(self) -> list[Told]:
+    def differing(self) -> list[Reported]:
         """The rules that differ."""
         return [told for told in self.theirs.told.values() if told.verdict is Verdict.DIFFERS]
 
     @property
-    def not_copied(self) -> list[Told]:
+    def not_copied(self) -> list[Reported]:
         """The rules that differ, and that no setting can copy."""
         return [told for told in self.differing if told.rule not in self.copied]
 
@@ -78,7 +78,7 @@ def aliases_of(names: Names) -> dict[str, Any]:
     return {"aliases": found} if found else {}
 
 
-def compare_recorded(recorded: Sequence[Recorded], name: str, names: Names | None = None) -> Compared:
+def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names | None = None) -> Compared:
     """Hold recorded traffic against the sandbox, which gets the same calls; ``names`` as in ``read_har``."""
     with model(settings_at_start(recorded)) as own:
         mirror = Mirror(own.service, own.client)
@@ -91,7 +91,7 @@ def compare_recorded(recorded: Sequence[Recorded], name: str, names: Names | Non
     return Compared(name, theirs, theirs, settings, copied, tuple(mirror.skipped))
 
 
-def _copied_recording(recorded: Sequence[Recorded], settings: Mapping[str, Any]) -> frozenset[str]:
+def _copied_recording(recorded: Sequence[RecordedCall], settings: Mapping[str, Any]) -> frozenset[str]:
     """The rules that differ no more, or in the sandbox just as in the recording, once it has the settings."""
     with model({**settings_at_start(recorded), **settings}) as own:
         mirror = Mirror(own.service, own.client)
@@ -127,7 +127,7 @@ VERDICT_WIDTH: Final = len(Verdict.UNKNOWN.value)
 LEFT_SHOWN_MAX: Final = 3
 
 
-def lines(told: Mapping[str, Told], beside: Mapping[str, Told] | None = None) -> Iterator[str]:
+def lines(told: Mapping[str, Reported], beside: Mapping[str, Reported] | None = None) -> Iterator[str]:
     """A line per rule; ``beside`` has the verdicts of another server."""
     texts = rule_texts()
     for verdict in ORDER:
@@ -141,17 +141,17 @@ def lines(told: Mapping[str, Told], beside: Mapping[str, Told] | None = None) ->
                     yield f"{'':{VERDICT_WIDTH}}           the other server {_other(other)}"
 
 
-def _other(told: Told) -> str:
+def _other(told: Reported) -> str:
     return f"{told.verdict.value}: {printable(told.how)}" if told.how else told.verdict.value
 
 
-def counts(found: Found) -> str:
+def counts(found: VerificationResult) -> str:
     """How many rules have each verdict."""
     agree, differ, unknown = (found.count(verdict) for verdict in Verdict)
     return f"{agree} rules agree, {differ} differ, {unknown} could not be told"
 
 
-def left_behind(found: Found) -> str:
+def left_behind(found: VerificationResult) -> str:
     """What could not be taken back, in a sentence."""
     if not found.left:
         return "every order that it made is cancelled again"
@@ -172,7 +172,7 @@ def as_data(compared: Compared) -> dict[str, Any]:
     }
 
 
-def _rule(told: Told, beside: Mapping[str, Told]) -> dict[str, Any]:
+def _rule(told: Reported, beside: Mapping[str, Reported]) -> dict[str, Any]:
     other = beside.get(told.rule)
     return {
         "rule": told.rule,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.methods import NAMES
-from payment_sandbox.verification.answer import Answer, value_at
+from payment_sandbox.verification.answer import ServiceAnswer, value_at
 from payment_sandbox.verification.checks import is_order
 from payment_sandbox.verification.samples import CARD, CUSTOMER
 from payment_sandbox.verification.service import ORDERS
@@ -18,20 +18,20 @@ UNAUTHORIZED: Final = 401  # belongs to no project, so no setting of one can cha
 REDUCED: Final = {"country", "ip_address"}
 DETAILS: Final = "transactions[0].payment_method_details."
 
-Observed = Callable[[Sequence[Answer]], Any]
+Observed = Callable[[Sequence[ServiceAnswer]], Any]
 
 
-def observed(answers: Sequence[Answer]) -> dict[str, Any]:
+def observed(answers: Sequence[ServiceAnswer]) -> dict[str, Any]:
     """The settings that answers show; those that nothing shows are left out."""
     found = {name: observe(answers) for name, observe in OBSERVED.items()}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def settings_of(
-    theirs: Sequence[Answer],
-    ours: Sequence[Answer],
-    refusals: Sequence[Answer],
-    our_refusals: Sequence[Answer],
+    theirs: Sequence[ServiceAnswer],
+    ours: Sequence[ServiceAnswer],
+    refusals: Sequence[ServiceAnswer],
+    our_refusals: Sequence[ServiceAnswer],
 ) -> dict[str, Any]:
     """The settings in which a service differs from the sandbox as it is."""
     usual = observed(ours)
@@ -40,11 +40,11 @@ def settings_of(
     return {**found, **({"errors": errors} if errors else {})}
 
 
-def _orders(answers: Iterable[Answer]) -> Iterator[Answer]:
+def _orders(answers: Iterable[ServiceAnswer]) -> Iterator[ServiceAnswer]:
     return (answer for answer in answers if answer.is_success and is_order(answer))
 
 
-def _absolute_urls(answers: Sequence[Answer]) -> bool | None:
+def _absolute_urls(answers: Sequence[ServiceAnswer]) -> bool | None:
     found = [
         address
         for order in _orders(answers)
@@ -54,7 +54,7 @@ def _absolute_urls(answers: Sequence[Answer]) -> bool | None:
     return any("://" in address for address in found) if found else None
 
 
-def _reduced_customer(answers: Sequence[Answer]) -> bool | None:
+def _reduced_customer(answers: Sequence[ServiceAnswer]) -> bool | None:
     found = [
         set(order.at("customer"))
         for order in _orders(answers)
@@ -65,7 +65,7 @@ def _reduced_customer(answers: Sequence[Answer]) -> bool | None:
     return all(names <= REDUCED for names in found) if found else None
 
 
-def _authorized_status(answers: Sequence[Answer]) -> str | None:
+def _authorized_status(answers: Sequence[ServiceAnswer]) -> str | None:
     for order in _orders(answers):
         is_card = order.at("transactions[0].payment_method") == CARD
         is_held = order.at("transactions[0].is_capturable") is True
@@ -74,21 +74,21 @@ def _authorized_status(answers: Sequence[Answer]) -> str | None:
     return None
 
 
-def _refund_status(answers: Sequence[Answer]) -> str | None:
+def _refund_status(answers: Sequence[ServiceAnswer]) -> str | None:
     for answer in answers:
         if answer.path.endswith("/refunds/") and answer.is_success:
             return "completed" if answer.at("status") == "completed" else "processing"
     return None
 
 
-def _unknown_fields(answers: Sequence[Answer]) -> str | None:
+def _unknown_fields(answers: Sequence[ServiceAnswer]) -> str | None:
     for answer in answers:
         if isinstance(answer.sent, dict) and "amuont" in answer.sent:
             return "reject" if answer.status in REFUSED else "drop"
     return None
 
 
-def _payment_methods(answers: Sequence[Answer]) -> list[str] | None:
+def _payment_methods(answers: Sequence[ServiceAnswer]) -> list[str] | None:
     for answer in answers:
         methods = answer.at("payment_methods")
         if answer.path.endswith("/currencies/") and isinstance(methods, dict):
@@ -99,7 +99,7 @@ def _payment_methods(answers: Sequence[Answer]) -> list[str] | None:
 def _takes(name: str, value: str) -> Observed:
     """Whether a card payment with a detail is taken; None if card payments are not taken at all."""
 
-    def look(answers: Sequence[Answer]) -> bool | None:
+    def look(answers: Sequence[ServiceAnswer]) -> bool | None:
         for answer in answers:
             if answer.path == ORDERS and value_at(answer.sent, f"{DETAILS}{name}") == value:
                 return answer.is_success
@@ -124,7 +124,7 @@ OBSERVED: Final[Mapping[str, Observed]] = {
 # Refusals
 
 
-def _asked(answer: Answer) -> tuple[str, str, str]:
+def _asked(answer: ServiceAnswer) -> tuple[str, str, str]:
     """What was asked, without the identifiers of either service."""
     return (
         answer.method,
@@ -133,7 +133,9 @@ def _asked(answer: Answer) -> tuple[str, str, str]:
     )
 
 
-def _pairs(theirs: Sequence[Answer], ours: Sequence[Answer]) -> Iterator[tuple[Answer, Answer]]:
+def _pairs(
+    theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer]
+) -> Iterator[tuple[ServiceAnswer, ServiceAnswer]]:
     """Refusals of the same call by both."""
     known = {_asked(answer): answer for answer in ours if answer.status in REFUSED}
     for answer in theirs:
@@ -145,7 +147,7 @@ def _pairs(theirs: Sequence[Answer], ours: Sequence[Answer]) -> Iterator[tuple[A
             yield answer, found
 
 
-def _errors(pairs: Sequence[tuple[Answer, Answer]]) -> dict[str, dict[str, Any]]:
+def _errors(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, dict[str, Any]]:
     """The setting ``errors``: what all refusals of a type share, and what is special to a rule."""
     errors: dict[str, dict[str, Any]] = {}
     for kind, found in _grouped(pairs, lambda ours: str(ours.at("error.type"))).items():
@@ -158,19 +160,21 @@ def _errors(pairs: Sequence[tuple[Answer, Answer]]) -> dict[str, dict[str, Any]]
 
 
 def _grouped(
-    pairs: Sequence[tuple[Answer, Answer]], name: Callable[[Answer], str]
-) -> dict[str, list[tuple[Answer, Answer]]]:
-    found: dict[str, list[tuple[Answer, Answer]]] = {}
+    pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]], name: Callable[[ServiceAnswer], str]
+) -> dict[str, list[tuple[ServiceAnswer, ServiceAnswer]]]:
+    found: dict[str, list[tuple[ServiceAnswer, ServiceAnswer]]] = {}
     for pair in pairs:
         found.setdefault(name(pair[1]), []).append(pair)
     return found
 
 
-def _special(pairs: Sequence[tuple[Answer, Answer]], shared: Mapping[str, Any]) -> dict[str, Any]:
+def _special(
+    pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]], shared: Mapping[str, Any]
+) -> dict[str, Any]:
     return {name: value for name, value in _shared(pairs).items() if shared.get(name) != value}
 
 
-def _shared(pairs: Sequence[tuple[Answer, Answer]]) -> dict[str, Any]:
+def _shared(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, Any]:
     """What their refusals have in common that ours have not."""
     found = {}
     for name, place in (("status", ""), ("type", "error.type"), ("value", "error.value")):
@@ -183,5 +187,5 @@ def _shared(pairs: Sequence[tuple[Answer, Answer]]) -> dict[str, Any]:
     return found
 
 
-def _part(answer: Answer, place: str) -> Any:
+def _part(answer: ServiceAnswer, place: str) -> Any:
     return answer.at(place) if place else answer.status

@@ -20,7 +20,7 @@ PAY: Final = "pay"
 CANCEL: Final = "cancel"
 
 
-class Form:
+class HtmlForm:
     """A form: its address, its fields and its buttons."""
 
     def __init__(self, action: str) -> None:
@@ -29,7 +29,7 @@ class Form:
         self.buttons: dict[str, str] = {}  # value -> name
 
 
-class Page(HTMLParser):
+class HtmlPage(HTMLParser):
     """A page of the service: its language and its forms."""
 
     def __init__(self, url: str, status: int, text: str) -> None:
@@ -37,7 +37,7 @@ class Page(HTMLParser):
         self.url = url
         self.status = status
         self.language = ""
-        self.forms: list[Form] = []
+        self.forms: list[HtmlForm] = []
         self._select = ""
         self.feed(text)
 
@@ -52,11 +52,11 @@ class Page(HTMLParser):
         if tag == "html":
             self.language = given.get("lang", "")
         elif tag == "form":
-            self.forms.append(Form(urljoin(self.url, given.get("action", self.url))))
+            self.forms.append(HtmlForm(urljoin(self.url, given.get("action", self.url))))
         elif self.forms:
             self._control(self.forms[-1], tag, given)
 
-    def _control(self, form: Form, tag: str, given: dict[str, str]) -> None:
+    def _control(self, form: HtmlForm, tag: str, given: dict[str, str]) -> None:
         name, value = given.get("name", ""), given.get("value", "")
         if tag == "input" and (given.get("type") not in ("radio", "checkbox") or "checked" in given):
             form.fields[name] = value
@@ -75,7 +75,7 @@ class FormPayer:
         self._session = session
         self._wait = wait
 
-    def visit(self, url: str) -> Page:
+    def visit(self, url: str) -> HtmlPage:
         """Open a page, through redirects on the same host.
 
         Raises:
@@ -111,12 +111,12 @@ class FormPayer:
             page, went = self._submit(page, value)
         return went
 
-    def _submit(self, page: Page, value: str) -> tuple[Page, str | None]:
+    def _submit(self, page: HtmlPage, value: str) -> tuple[HtmlPage, str | None]:
         form = next(form for form in page.forms if value in form.buttons)
         name = form.buttons[value]
         return self._ask("POST", form.action, {**form.fields, **({name: value} if name else {})})
 
-    def _ask(self, method: str, url: str, data: Any = None) -> tuple[Page, str | None]:
+    def _ask(self, method: str, url: str, data: Any = None) -> tuple[HtmlPage, str | None]:
         """A page, and where its redirects lead away from the service, if they do."""
         host = urlsplit(url).netloc
         headers = {**HTML, "Origin": f"{urlsplit(url).scheme}://{host}"} if data is not None else HTML
@@ -126,8 +126,8 @@ class FormPayer:
                 break
             url, method, data, headers = urljoin(url, answer.headers.get("Location", "")), "GET", None, HTML
             if urlsplit(url).netloc != host:
-                return Page(url, answer.status_code, ""), url
-        return Page(url, answer.status_code, answer.text), None
+                return HtmlPage(url, answer.status_code, ""), url
+        return HtmlPage(url, answer.status_code, answer.text), None
 
     def _send(self, method: str, url: str, data: Any, headers: dict[str, str]) -> "requests.Response":
         import requests
@@ -148,7 +148,7 @@ class HandPayer:
         self._pages = pages
         self._ask = ask
 
-    def visit(self, url: str) -> Page:
+    def visit(self, url: str) -> HtmlPage:
         """Open a page: no person is needed for that."""
         return self._pages.visit(url)
 

@@ -26,7 +26,7 @@ class Probe(NamedTuple):
     spends: bool
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """The verdict on a rule, and how it differs or why nobody can tell."""
 
     rule: str
@@ -49,11 +49,11 @@ def probe(*rules: str, spends: bool = False) -> Callable[[Probing], Probing]:
     return declare
 
 
-def run(probes: Iterable[Probe], service: Service, *, is_live: bool) -> Iterator[Check | Told]:
+def run(probes: Iterable[Probe], service: Service, *, is_live: bool) -> Iterator[Check | Reported]:
     """Run probes: the checks, and for rules that a probe did not get to, why."""
     for each in probes:
         if is_live and each.spends:
-            yield from (Told(rule, Verdict.UNKNOWN, NOT_LIVE) for rule in each.rules)
+            yield from (Reported(rule, Verdict.UNKNOWN, NOT_LIVE) for rule in each.rules)
             continue
         reached: set[str] = set()
         why = "the probe did not get that far"
@@ -65,13 +65,13 @@ def run(probes: Iterable[Probe], service: Service, *, is_live: bool) -> Iterator
             why = str(reason)
         for rule in each.rules:
             if rule not in reached:
-                yield Told(rule, Verdict.UNKNOWN, why)
+                yield Reported(rule, Verdict.UNKNOWN, why)
 
 
-def sum_up(found: Iterable[Check | Told]) -> dict[str, Told]:
+def sum_up(found: Iterable[Check | Reported]) -> dict[str, Reported]:
     """The verdict on each rule: it differs if any check of it failed, and agrees if one held."""
     checks: dict[str, list[Check]] = {}
-    unknown: dict[str, Told] = {}
+    unknown: dict[str, Reported] = {}
     for each in found:
         if isinstance(each, Check):
             checks.setdefault(each.rule, []).append(each)
@@ -80,9 +80,9 @@ def sum_up(found: Iterable[Check | Told]) -> dict[str, Told]:
     return {**unknown, **{rule: _of(rule, each) for rule, each in checks.items()}}
 
 
-def _of(rule: str, checks: Sequence[Check]) -> Told:
+def _of(rule: str, checks: Sequence[Check]) -> Reported:
     hows = list(dict.fromkeys(check.how for check in checks if not check.holds))
     if not hows:
-        return Told(rule, Verdict.AGREES)
+        return Reported(rule, Verdict.AGREES)
     more = [f"and {len(hows) - HOWS_MAX} more"] if len(hows) > HOWS_MAX else []
-    return Told(rule, Verdict.DIFFERS, "; ".join([*hows[:HOWS_MAX], *more]))
+    return Reported(rule, Verdict.DIFFERS, "; ".join([*hows[:HOWS_MAX], *more]))

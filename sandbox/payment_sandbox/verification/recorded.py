@@ -13,7 +13,7 @@ from requests.structures import CaseInsensitiveDict
 
 from payment_sandbox.client.replaying import NO_WEBHOOKS
 from payment_sandbox.forms.orders import SENT_FIELDS
-from payment_sandbox.verification.answer import MISSING, Answer, parsed, value_at
+from payment_sandbox.verification.answer import MISSING, ServiceAnswer, parsed, value_at
 from payment_sandbox.verification.checks import REFUSED, Check, holds, shown
 from payment_sandbox.verification.differences import EXPLAIN
 from payment_sandbox.verification.samples import INVOICE, TRANSFER
@@ -30,14 +30,14 @@ class HarRefused(ValueError):
     """The file is no HAR file, or has no call of this API."""
 
 
-class Recorded(NamedTuple):
+class RecordedCall(NamedTuple):
     """A recorded call with its answer, and when it was made."""
 
     at: datetime
-    answer: Answer
+    answer: ServiceAnswer
 
 
-def read_har(file: Path, names: Names | None = None) -> list[Recorded]:
+def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
     """The calls of this API in a file, oldest first; ``names`` are the account's names of methods.
 
     Raises:
@@ -63,7 +63,7 @@ def read_har(file: Path, names: Names | None = None) -> list[Recorded]:
     return found
 
 
-def _renamed(recorded: Recorded, names: Names) -> Recorded:
+def _renamed(recorded: RecordedCall, names: Names) -> RecordedCall:
     answer = recorded.answer
     return recorded._replace(
         answer=answer._replace(
@@ -74,7 +74,7 @@ def _renamed(recorded: Recorded, names: Names) -> Recorded:
     )
 
 
-def _calls(entries: list[Any]) -> Iterator[Recorded]:
+def _calls(entries: list[Any]) -> Iterator[RecordedCall]:
     for index, entry in enumerate(entries):
         try:
             recorded = _call(entry)
@@ -84,7 +84,7 @@ def _calls(entries: list[Any]) -> Iterator[Recorded]:
             yield recorded
 
 
-def _call(entry: Mapping[str, Any]) -> Recorded | None:
+def _call(entry: Mapping[str, Any]) -> RecordedCall | None:
     request, response = entry["request"], entry["response"]
     parts = urlsplit(request["url"])
     begin = parts.path.find(API)
@@ -98,7 +98,9 @@ def _call(entry: Mapping[str, Any]) -> Recorded | None:
     if at.tzinfo is None:
         raise ValueError(f"startedDateTime {entry['startedDateTime']!r} has no offset")
     status = int(response["status"])
-    return Recorded(at, Answer(request["method"], path, sent, status, headers, parsed(content), content))
+    return RecordedCall(
+        at, ServiceAnswer(request["method"], path, sent, status, headers, parsed(content), content)
+    )
 
 
 def _content(content: Mapping[str, Any]) -> bytes:
@@ -233,8 +235,8 @@ class Mirror:
     """Makes each recorded call in the sandbox, and lets its customers do what the real ones did."""
 
     def __init__(self, service: "Service", client: "SandboxClient") -> None:
-        self.answers: list[Answer] = []
-        self.theirs: list[Answer] = []
+        self.answers: list[ServiceAnswer] = []
+        self.theirs: list[ServiceAnswer] = []
         self.skipped: list[str] = []
         self._service = service
         self._client = client
@@ -242,12 +244,12 @@ class Mirror:
         self._now: datetime | None = None
         client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their addresses are those of the real shop
 
-    def play(self, recorded: Sequence[Recorded]) -> Iterator[Check]:
+    def play(self, recorded: Sequence[RecordedCall]) -> Iterator[Check]:
         """Make every call, and compare."""
         for each in recorded:
             yield from self._play(each.at, each.answer)
 
-    def _play(self, at: datetime, theirs: Answer) -> Iterator[Check]:
+    def _play(self, at: datetime, theirs: ServiceAnswer) -> Iterator[Check]:
         unknown = self._unknown(theirs)
         if unknown is not None:
             self.skipped.append(f"{theirs.call}: {unknown} was made before the recording")
@@ -263,7 +265,7 @@ class Mirror:
         self.theirs.append(theirs)
         yield from self._compared(theirs, ours)
 
-    def _unknown(self, answer: Answer) -> str | None:
+    def _unknown(self, answer: ServiceAnswer) -> str | None:
         """An identifier in the path that no recorded answer has made known."""
         token = _details(answer.sent).get("vault_token")
         if answer.is_success and token is not None and token not in self._ids:
@@ -288,7 +290,7 @@ class Mirror:
         if "issuer_id" in details and details["issuer_id"] not in self._ids.values():
             details["issuer_id"] = self._service.issuer
 
-    def _follow(self, theirs: Answer) -> None:
+    def _follow(self, theirs: ServiceAnswer) -> None:
         """Let happen what has happened in the recording since the last call."""
         order_id = self._ids.get(str(theirs.at("id")))
         if theirs.method != "GET" or order_id is None:
@@ -316,7 +318,7 @@ class Mirror:
             return {key: self._translated(inner) for key, inner in value.items()}
         return [self._translated(item) for item in value] if isinstance(value, list) else value
 
-    def _compared(self, theirs: Answer, ours: Answer) -> Iterator[Check]:
+    def _compared(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
         call = rule_of_call(theirs.method, theirs.path)
         if theirs.is_success and ours.is_success:
             yield holds(
@@ -332,7 +334,9 @@ class Mirror:
         if is_so:
             yield holds("SET-08", theirs.status == ours.status, how)
 
-    def _fields(self, theirs: Answer, ours: Answer, there: Any, here: Any, place: str) -> Iterator[Check]:
+    def _fields(
+        self, theirs: ServiceAnswer, ours: ServiceAnswer, there: Any, here: Any, place: str
+    ) -> Iterator[Check]:
         """What is answered there and here, value by value."""
         if isinstance(there, dict) and isinstance(here, dict):
             for key, value in here.items():
@@ -356,7 +360,7 @@ def _details(sent: Any) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _compared_value(theirs: Answer, there: Any, here: Any, place: str) -> Check:
+def _compared_value(theirs: ServiceAnswer, there: Any, here: Any, place: str) -> Check:
     """A value there and here; of most fields it matters only that they are there."""
     rule = rule_of_field(theirs.method, theirs.path, place)
     if place == "status" and theirs.method == "POST" and rule == "STA-01":
@@ -366,7 +370,7 @@ def _compared_value(theirs: Answer, there: Any, here: Any, place: str) -> Check:
     return holds(rule, is_so, f"{theirs.call}: {place} is {shown(there)}, not {shown(here)}")
 
 
-def settings_at_start(recorded: Sequence[Recorded]) -> Mapping[str, Any]:
+def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:
     """The mode in which the traffic was recorded, and the clock at its beginning."""
     flags = [each.answer.at("flags") for each in recorded if isinstance(each.answer.at("flags"), list)]
     is_live = bool(flags) and not any("is-test" in found for found in flags)

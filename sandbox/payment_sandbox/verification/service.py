@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.sessions import trouble
-from payment_sandbox.verification.answer import MISSING, Answer, parsed
+from payment_sandbox.verification.answer import MISSING, ServiceAnswer, parsed
 from payment_sandbox.verification.checks import CannotTell
 from payment_sandbox.verification.samples import CUSTOMER, LINES, LINES_TOTAL, by, lines_worth
 
@@ -94,7 +94,7 @@ class Service:
         self.url = url.rstrip("/")
         self.key = key
         self.payer = payer
-        self.answers: list[Answer] = []
+        self.answers: list[ServiceAnswer] = []
         self._session = session
         self.pause = pause
         self.receiver = receiver
@@ -111,7 +111,7 @@ class Service:
         headers: Mapping[str, str] | None = None,
         key: str | None = None,
         content: bytes | None = None,
-    ) -> Answer:
+    ) -> ServiceAnswer:
         """Make a call; ``content`` is sent as it is, ``key`` replaces the merchant's ("" sends none).
 
         Raises:
@@ -137,7 +137,7 @@ class Service:
         except requests.RequestException as error:
             raise CannotTell(f"{method} {path} was not answered: {trouble(error, self.url)}") from None
         shown = renamed(parsed(found.content), reverse(self.names))
-        answer = Answer(method, path, body, found.status_code, found.headers, shown, found.content)
+        answer = ServiceAnswer(method, path, body, found.status_code, found.headers, shown, found.content)
         self.answers.append(answer)
         if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
             self._open.append(str(answer.at("id")))
@@ -145,14 +145,14 @@ class Service:
 
     # Orders
 
-    def create(self, *transactions: Any, **fields: Any) -> Answer:
+    def create(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
         """Try to create an order; a field that is ``...`` is left out."""
         body: dict[str, Any] = {"currency": "EUR", "amount": 1000, "description": MARK, **fields}
         if transactions:
             body["transactions"] = list(transactions)
         return self.call("POST", ORDERS, {key: value for key, value in body.items() if value is not ...})
 
-    def order(self, *transactions: Any, **fields: Any) -> Answer:
+    def order(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
         """Create an order that a probe needs.
 
         Raises:
@@ -164,21 +164,21 @@ class Service:
             raise CannotTell(f"an order with {method} is refused: {answer.told}: {answer.at('error.value')}")
         return answer
 
-    def with_lines(self, method: str, **transaction: Any) -> Answer:
+    def with_lines(self, method: str, **transaction: Any) -> ServiceAnswer:
         """Create an order with lines and a customer, as methods with a screening need."""
         return self.order(by(method, **transaction), amount=LINES_TOTAL, order_lines=LINES, customer=CUSTOMER)
 
-    def read(self, order: Answer, *blocks: str) -> Answer:
+    def read(self, order: ServiceAnswer, *blocks: str) -> ServiceAnswer:
         """Read an order again."""
         query = "&".join(f"fields[]={block}" for block in blocks)
         return self.call("GET", f"{ORDERS}{order.at('id')}/" + (f"?{query}" if query else ""))
 
-    def take(self, order: Answer, what: str, body: Any = None, **options: Any) -> Answer:
+    def take(self, order: ServiceAnswer, what: str, body: Any = None, **options: Any) -> ServiceAnswer:
         """Capture or void: ``what`` is the end of the path, such as ``captures/amount/``."""
         place = f"{ORDERS}{order.at('id')}/transactions/{order.at('transactions[0].id')}/{what}"
         return self.call("POST", place, body, **options)
 
-    def refund(self, order: Answer, body: Any) -> Answer:
+    def refund(self, order: ServiceAnswer, body: Any) -> ServiceAnswer:
         """Refund an order."""
         return self.call("POST", f"{ORDERS}{order.at('id')}/refunds/", body)
 
@@ -209,7 +209,7 @@ class Service:
         """
         return self._reached.url
 
-    def webhook_of(self, order: Answer) -> ReceivedWebhook | None:
+    def webhook_of(self, order: ServiceAnswer) -> ReceivedWebhook | None:
         """The first webhook of an order, as soon as it is there; None if it does not come in time."""
         try:
             return self._reached.wait_for(str(order.at("id")))
@@ -218,7 +218,7 @@ class Service:
 
     # The customer
 
-    def page_of(self, order: Answer) -> str:
+    def page_of(self, order: ServiceAnswer) -> str:
         """The address where the customer pays, with the service's scheme if it has none.
 
         Raises:
@@ -234,11 +234,11 @@ class Service:
         """An address with a scheme: its own, or that of the service."""
         return address if "://" in address else f"{self.url.partition('://')[0]}://{address}"
 
-    def visit(self, order: Answer) -> Any:
+    def visit(self, order: ServiceAnswer) -> Any:
         """Open the payment page, as the customer's browser does."""
         return self.payer.visit(self.page_of(order))
 
-    def paid(self, *transactions: Any, **fields: Any) -> tuple[Answer, str | None]:
+    def paid(self, *transactions: Any, **fields: Any) -> tuple[ServiceAnswer, str | None]:
         """Create an order and let the customer pay it: the order afterwards, and where the customer went."""
         order = self.order(*transactions, **fields)
         method = order.at("transactions[0].payment_method")

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.fidelity.ledger import Rule, rules
-from payment_sandbox.verification.answer import Answer
+from payment_sandbox.verification.answer import ServiceAnswer
 from payment_sandbox.verification.checks import CannotTell, Check, passive
 from payment_sandbox.verification.payers import FormPayer, HandPayer
 from payment_sandbox.verification.probes import all_probes
-from payment_sandbox.verification.probing import Told, Verdict, run, sum_up
+from payment_sandbox.verification.probing import Reported, Verdict, run, sum_up
 from payment_sandbox.verification.service import UNLIMITED, Names, Pace, Service
 
 if TYPE_CHECKING:
@@ -59,13 +59,13 @@ class NotVerified(Exception):
     """The service cannot be verified at all; the text says why."""
 
 
-class Found(NamedTuple):
+class VerificationResult(NamedTuple):
     """What is known of every rule of the ledger, the orders left behind, all answers, and the refusals."""
 
-    told: Mapping[str, Told]
+    told: Mapping[str, Reported]
     left: list[str]
-    answers: list[Answer]
-    refusals: list[Answer]
+    answers: list[ServiceAnswer]
+    refusals: list[ServiceAnswer]
 
     def count(self, verdict: Verdict) -> int:
         """How many rules have a verdict."""
@@ -92,17 +92,17 @@ def is_live(service: Service) -> bool:
 
 
 @cache
-def usual() -> Found:
+def usual() -> VerificationResult:
     """What is found of the sandbox itself; it is asked once."""
     with model() as own:
         return verify(own.service, live=False)
 
 
-def verify(service: Service, *, live: bool) -> Found:
+def verify(service: Service, *, live: bool) -> VerificationResult:
     """Ask about every rule."""
     service.answers.clear()
     try:
-        found: list[Check | Told] = list(run(all_probes(), service, is_live=live))
+        found: list[Check | Reported] = list(run(all_probes(), service, is_live=live))
         answers = list(service.answers)
     finally:
         left = service.tidy()
@@ -111,21 +111,24 @@ def verify(service: Service, *, live: bool) -> Found:
 
 
 def found_of(
-    checks: Sequence[Check | Told], answers: list[Answer], left: list[str], otherwise: str | None = None
-) -> Found:
+    checks: Sequence[Check | Reported],
+    answers: list[ServiceAnswer],
+    left: list[str],
+    otherwise: str | None = None,
+) -> VerificationResult:
     """Sum up checks; ``otherwise`` is why nothing is known of a rule that nobody checked."""
     told = sum_up(checks)
     known = rules()
     for rule, why in untold(known):
-        told.setdefault(rule, Told(rule, Verdict.UNKNOWN, why))
+        told.setdefault(rule, Reported(rule, Verdict.UNKNOWN, why))
     if otherwise is not None:
         for each in known:
-            told.setdefault(each.id, Told(each.id, Verdict.UNKNOWN, otherwise))
+            told.setdefault(each.id, Reported(each.id, Verdict.UNKNOWN, otherwise))
     refusals = [each.refusal for each in checks if isinstance(each, Check) and each.refusal is not None]
-    return Found(_in_order(told, known), left, answers, refusals)
+    return VerificationResult(_in_order(told, known), left, answers, refusals)
 
 
-def _in_order(told: Mapping[str, Told], known: list[Rule]) -> dict[str, Told]:
+def _in_order(told: Mapping[str, Reported], known: list[Rule]) -> dict[str, Reported]:
     return {rule.id: told[rule.id] for rule in known if rule.id in told}
 
 

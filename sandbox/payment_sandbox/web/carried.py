@@ -21,7 +21,7 @@ CUT_OFF: Final = "sandbox.cut_off"
 """The key in a WSGI environment of what cuts the connection; the server or the test puts it there."""
 
 SILENCE: Final = "sandbox.silence"
-"""The key in a WSGI environment of what lets a client wait for an answer that never comes, in no time; a test sets it."""
+"""The key in a WSGI environment of what never answers a client, in no time; a test sets it."""
 
 KEEP_HELD: Final = "sandbox.keep_held"
 """The key in a WSGI environment of what takes over the webhooks that a request holds back; a test sets it."""

@@ -21,7 +21,7 @@ ALWAYS: Final = (CUSTOMER, SHOP, SERVICE)
 ANSWERS: Final = ("response", "webhook-response", "outcome")
 
 
-class Row(NamedTuple):
+class PictureRow(NamedTuple):
     """One arrow, or a note on a lane if sender and receiver are the same.
 
     ``look`` is ``ok``, ``failed``, ``quiet`` or ``due``; ``time`` is the text of the time column, only where
@@ -43,11 +43,11 @@ class Sequence(NamedTuple):
     """A whole picture; ``left_out`` counts the earlier rows that do not fit."""
 
     lanes: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PictureRow, ...]
     left_out: int = 0
 
 
-class Due(NamedTuple):
+class PictureDue(NamedTuple):
     """Something that is still to come."""
 
     at: datetime
@@ -58,7 +58,9 @@ Link = Callable[[Happening], str | None]
 """Where a click on a happening leads."""
 
 
-def sequence(happenings: Iterable[Happening], due: Iterable[Due] = (), link: Link | None = None) -> Sequence:
+def sequence(
+    happenings: Iterable[Happening], due: Iterable[PictureDue] = (), link: Link | None = None
+) -> Sequence:
     """The picture of what happened, and of what is due."""
     rows = list(_rows(happenings, link or _nowhere))
     shown = [*rows[-ROWS_MAX:], *_due(due)]
@@ -71,13 +73,13 @@ def _nowhere(happening: Happening) -> str | None:
     return None
 
 
-def _rows(happenings: Iterable[Happening], link: Link) -> Iterator[Row]:
+def _rows(happenings: Iterable[Happening], link: Link) -> Iterator[PictureRow]:
     told_at: datetime | None = None
     for happening in happenings:
         at = happening.at.replace(microsecond=0)
         time = "" if at == told_at else short_time(at, told_at)
         told_at = at
-        yield Row(
+        yield PictureRow(
             happening.sender,
             happening.receiver,
             happening.label,
@@ -96,9 +98,9 @@ def _look(happening: Happening) -> str:
     return "quiet" if happening.kind in ("deed", "outcome", "attempt-status", "agenda-event") else "ok"
 
 
-def _due(due: Iterable[Due]) -> Iterator[Row]:
+def _due(due: Iterable[PictureDue]) -> Iterator[PictureRow]:
     for item in due:
-        yield Row(
+        yield PictureRow(
             SERVICE,
             SERVICE,
             f"{item.label} · due",
@@ -176,14 +178,14 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
         y += ROW_HEIGHT
 
 
-def _target(row: Row, places: dict[str, float], y: float) -> str:
+def _target(row: PictureRow, places: dict[str, float], y: float) -> str:
     """What can be clicked besides the thin line: the whole height of the row."""
     begin, end = sorted((places[row.sender], places[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
     return f'<rect x="{begin:g}" y="{top:g}" width="{end - begin:g}" height="{height}" fill-opacity="0"/>'
 
 
-def _arrow(row: Row, places: dict[str, float], y: float) -> str:
+def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
     begin, end = places[row.sender], places[row.receiver]
     tip = end - ARROW if end > begin else end + ARROW
     colour = COLOURS[row.look]
@@ -196,7 +198,7 @@ def _arrow(row: Row, places: dict[str, float], y: float) -> str:
     )
 
 
-def _note(row: Row, x: float, y: float) -> str:
+def _note(row: PictureRow, x: float, y: float) -> str:
     """A status as a full pill, other notes as an outlined one."""
     colour = COLOURS[row.look]
     label = _cut(row.label, 2 * (WIDTH - x))
@@ -245,7 +247,7 @@ def _lines(picture: Sequence) -> Iterator[str]:
         yield f"    {_row(row)}"
 
 
-def _row(row: Row) -> str:
+def _row(row: PictureRow) -> str:
     label = _plain(row.label)
     if row.sender == row.receiver:
         return f"Note over {row.sender}: {label}"

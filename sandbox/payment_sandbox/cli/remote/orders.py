@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from payment_sandbox.cli.options import Number, fail
+from payment_sandbox.cli.options import NumberOption, fail
 from payment_sandbox.cli.remote.calling import (
     LAST,
     Call,
@@ -33,7 +33,7 @@ an_order = click.argument("order", default=LAST, shell_complete=order_ids)
 @click.option("--status", help="Only orders with this status.")
 @click.option("--method", help="Only orders with this payment method.")
 @click.option("--text", help="Only orders with this text in an id, number, name or e-mail address.")
-@click.option("--limit", type=Number(1, 99999), default=20, show_default=True, help="At most so many.")
+@click.option("--limit", type=NumberOption(1, 99999), default=20, show_default=True, help="At most so many.")
 def orders(call: Call, **wanted: Any) -> None:
     """List orders, newest first."""
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from payment_sandbox.cli.options import Seconds, fail
+from payment_sandbox.cli.options import SecondsOption, fail
 from payment_sandbox.cli.remote.calling import Call, columns, order_ids, remote, short_time, shown
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _happened(data: Mapping[str, Any]) -> str:
 @click.option("--status", help="The status to wait for.")
 @click.option("--webhook", shell_complete=order_ids, help="Wait until a webhook of this order was answered.")
 @click.option("--idle", is_flag=True, help="Wait until nothing is due and no webhook is on its way.")
-@click.option("--timeout", default=10.0, show_default=True, type=Seconds(0, 60), help="Real seconds.")
+@click.option("--timeout", default=10.0, show_default=True, type=SecondsOption(0, 60), help="Real seconds.")
 def wait(
     call: Call, order: str | None, status: str | None, webhook: str | None, idle: bool, timeout: float
 ) -> None:

@@ -27,7 +27,7 @@ WAIT: Final = "/control/wait/"
 MERCHANT_API: Final = "/v1/"
 
 
-class Answer(NamedTuple):
+class SandboxResponse(NamedTuple):
     """An application's response, with the parts of ``requests.Response`` that the client uses."""
 
     status_code: int
@@ -48,11 +48,11 @@ class Answer(NamedTuple):
 class CutOff(Exception):
     """A fault cut the connection; ``begun`` is what had arrived of the response, if anything had."""
 
-    begun: Answer | None = None
+    begun: SandboxResponse | None = None
 
 
 class NoAnswer(CutOff):
-    """A fault lets the caller wait for an answer that never comes; nobody does, the time limit passes at once."""
+    """A fault never answers the caller; nobody waits, the time limit passes at once."""
 
 
 class TookTooLong(Exception):
@@ -79,7 +79,7 @@ class InProcess:
 
     def send(
         self, method: str, url: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
-    ) -> Answer:
+    ) -> SandboxResponse:
         """Make one call, on this thread, as the project of ``key``.
 
         Raises:
@@ -132,13 +132,13 @@ class InProcess:
         # a shop behind a socket: whatever another thread calls meanwhile may come from its handler
         return current_thread() is self._tests_thread or not project.epoch.outbox.is_delivering
 
-    def _answered(self, environ: dict[str, Any]) -> Answer | CutOff:
+    def _answered(self, environ: dict[str, Any]) -> SandboxResponse | CutOff:
         try:
             return self._answer(environ)
         except CutOff as cut:  # its webhooks come all the same
             return cut
 
-    def _answer(self, environ: dict[str, Any]) -> Answer:
+    def _answer(self, environ: dict[str, Any]) -> SandboxResponse:
         heads: list[Head] = []
         found: list[bytes] = []
         with opened(
@@ -174,7 +174,9 @@ def _forever(project: "Project | None", method: str, path: str, timeout_seconds:
     return float("inf")
 
 
-def _arrived(answer: Answer | CutOff, taken_seconds: float, timeout_seconds: float | None) -> Answer:
+def _arrived(
+    answer: SandboxResponse | CutOff, taken_seconds: float, timeout_seconds: float | None
+) -> SandboxResponse:
     if timeout_seconds is not None and taken_seconds > timeout_seconds:
         raise TookTooLong(timeout_seconds)
     if isinstance(answer, CutOff):
@@ -182,11 +184,11 @@ def _arrived(answer: Answer | CutOff, taken_seconds: float, timeout_seconds: flo
     return answer
 
 
-def _answered(head: Head, found: list[bytes]) -> Answer:
-    return Answer(head.code, head.status.partition(" ")[2], head.headers, b"".join(found))
+def _answered(head: Head, found: list[bytes]) -> SandboxResponse:
+    return SandboxResponse(head.code, head.status.partition(" ")[2], head.headers, b"".join(found))
 
 
-def _with_warning(answer: Answer, project: "Project | None") -> Answer:
+def _with_warning(answer: SandboxResponse, project: "Project | None") -> SandboxResponse:
     """The response, with a header that lists the webhooks still unanswered."""
     pending = project.epoch.outbox.pending() if project is not None else []
     warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"

@@ -19,7 +19,7 @@ from urllib.request import getproxies_environment
 
 from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.serving.binding import DEFAULT_PORTS
-from payment_sandbox.testing.clients.in_process import Answer, InProcess
+from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.environments import Pairs
 
@@ -163,7 +163,7 @@ class Route:
 
     def send(
         self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
-    ) -> Answer:
+    ) -> SandboxResponse:
         """Make one call; ``target`` is a path with its query, or a whole URL.
 
         Raises:
@@ -241,7 +241,7 @@ class _At:
 
     def send(
         self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
-    ) -> Answer:
+    ) -> SandboxResponse:
         """Answer a request: the most specific address first, and the server that knows its key."""
         route = max(
             enumerate(self.routes), key=lambda each: (each[1].fits(target), each[1].knows(key), each[0])

@@ -10,7 +10,7 @@ from http.client import HTTPMessage, parse_headers
 from io import BufferedReader, BytesIO, RawIOBase
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from payment_sandbox.testing.clients.in_process import Answer, CutOff, TookTooLong, key_in
+from payment_sandbox.testing.clients.in_process import CutOff, SandboxResponse, TookTooLong, key_in
 from payment_sandbox.testing.environments import Pairs
 from payment_sandbox.web.addresses import is_stream
 
@@ -27,7 +27,7 @@ class Target(Protocol):
 
     def send(
         self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
-    ) -> Answer:
+    ) -> SandboxResponse:
         """Answer one request."""
         ...
 
@@ -126,7 +126,7 @@ def _chunks(body: bytes) -> Iterator[bytes]:
         raw.readline()
 
 
-def _raw(answer: Answer, *, is_whole: bool, has_body: bool = True) -> bytes:
+def _raw(answer: SandboxResponse, *, is_whole: bool, has_body: bool = True) -> bytes:
     lines = [f"HTTP/1.1 {answer.status_code} {answer.phrase}"]
     framing = FRAMING if has_body else FRAMING - {"content-length"}  # which says how long the body would be
     lines += [f"{name}: {value}" for name, value in answer.headers if name.lower() not in framing]

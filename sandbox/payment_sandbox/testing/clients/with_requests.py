@@ -13,7 +13,14 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPResponse, Timeout
 
 from payment_sandbox.serving.sessions import direct_session
-from payment_sandbox.testing.clients.in_process import Answer, CutOff, InProcess, TookTooLong, key_in, path_of
+from payment_sandbox.testing.clients.in_process import (
+    CutOff,
+    InProcess,
+    SandboxResponse,
+    TookTooLong,
+    key_in,
+    path_of,
+)
 from payment_sandbox.web.addresses import is_stream
 
 if TYPE_CHECKING:
@@ -47,7 +54,7 @@ class DirectSession:
         auth: tuple[str, str] | None,
         timeout: float,
         **options: Any,
-    ) -> Answer:
+    ) -> SandboxResponse:
         """Make one API call."""
         asked = f"{url}?{urlencode(params, doseq=True)}" if params else url
         sent = list({"Content-Type": "application/json", **headers}.items())
@@ -132,7 +139,7 @@ def _bytes(body: Any) -> bytes:
     return b"".join(piece.encode() if isinstance(piece, str) else bytes(piece) for piece in body)
 
 
-def _raw(answer: Answer) -> HTTPResponse:
+def _raw(answer: SandboxResponse) -> HTTPResponse:
     """The response as it would arrive over the network, cookies included."""
     message = HTTPMessage()
     for name, value in answer.headers:

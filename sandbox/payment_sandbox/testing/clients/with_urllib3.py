@@ -8,7 +8,7 @@ from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool
 
 from payment_sandbox.serving.binding import port_of
-from payment_sandbox.testing.clients.in_process import Answer, InProcess
+from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.environments import Pairs
 
@@ -36,7 +36,7 @@ class Here:
 
     def send(
         self, method: str, target: str, headers: Pairs, body: bytes, key: str, timeout_seconds: float | None
-    ) -> Answer:
+    ) -> SandboxResponse:
         """Answer one request."""
         return self._in_process.send(method, f"{self._url}{target}", headers, body, key, timeout_seconds)
 
@@ -44,7 +44,7 @@ class Here:
 def _pool_class(server: "Server") -> type[HTTPConnectionPool]:
     target, address = Here(server), urlsplit(server.url)
 
-    class Connection(HTTPConnection):
+    class InProcessConnection(HTTPConnection):
         def connect(self) -> None:
             if (self.host, self.port) != (address.hostname, port_of(address)):
                 super().connect()
@@ -53,6 +53,6 @@ def _pool_class(server: "Server") -> type[HTTPConnectionPool]:
             self.sock = sock
 
     class Pool(HTTPConnectionPool):
-        ConnectionCls = Connection
+        ConnectionCls = InProcessConnection
 
     return Pool

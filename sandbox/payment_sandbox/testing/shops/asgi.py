@@ -5,7 +5,7 @@ from threading import Thread, local
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, Told
+from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, ReceiverAnswer
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
@@ -107,7 +107,7 @@ class AsgiShop:
         self._apart: LoopThread | None = None
         self._loops: list[OwnLoop | LoopThread] = []
 
-    def answer(self, posted: Posted, answered: Callable[[int], None]) -> Told:
+    def answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook; report its status; return its body, cut.
 
         It runs on the event loop that awaits the call which led to it. If nobody awaits it, it runs on a loop
@@ -118,7 +118,7 @@ class AsgiShop:
             self._run(exchanged)
         except TimeLimit as late:
             if exchanged.is_whole:
-                return Told(exchanged.body, location=exchanged.location)
+                return ReceiverAnswer(exchanged.body, location=exchanged.location)
             if exchanged.error is not late:  # where it was when it was cancelled
                 late.__cause__ = exchanged.error
             raise
@@ -126,7 +126,7 @@ class AsgiShop:
             if not exchanged.is_whole:
                 raise
             logged(error)
-        return Told(exchanged.body, location=exchanged.location)
+        return ReceiverAnswer(exchanged.body, location=exchanged.location)
 
     def _run(self, exchanged: Exchanged) -> None:
         loop = CALLING_LOOP.get()

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from payment_sandbox.orders.webhooks import (
     BODY_KEPT_BYTES,
     TIMEOUT_SECONDS,
-    Told,
+    ReceiverAnswer,
     Undelivered,
     WebhookRequest,
 )
@@ -44,19 +44,19 @@ class WsgiShop:
     def __init__(self, application: "WSGIApplication") -> None:
         self._application = application
 
-    def answer(self, posted: Posted, answered: Callable[[int], None]) -> Told:
+    def answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook; report its status with the first chunk; return its body, cut.
 
         If a test on an event loop awaits the call which led to it, the application runs on that thread.
         """
-        found: list[Told] = []
+        found: list[ReceiverAnswer] = []
         loop = CALLING_LOOP.get()
         if loop is None:
             return self._answer(posted, answered)
         loop.call(lambda: found.append(self._answer(posted, answered)))
         return found[0]
 
-    def _answer(self, posted: Posted, answered: Callable[[int], None]) -> Told:
+    def _answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
         environ = environment("POST", posted.url, posted.headers, posted.body)
         heads: list[Head] = []
         body = b""
@@ -70,7 +70,7 @@ class WsgiShop:
                     break
         answered(_code(heads))
         location = next((value for name, value in heads[-1].headers if name.lower() == "location"), None)
-        return Told(body[:BODY_KEPT_BYTES], location=location)
+        return ReceiverAnswer(body[:BODY_KEPT_BYTES], location=location)
 
     def close(self) -> None:
         """Nothing to close."""
@@ -210,7 +210,7 @@ class Receiver:
         self._running: dict[int, Running] = {}  # by the thread that waits for it
         self.outcome: BaseException | None = None
 
-    def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> Told:
+    def __call__(self, request: WebhookRequest, answered: Callable[[int], None]) -> ReceiverAnswer:
         """Deliver one webhook, and report its status.
 
         Raises:
@@ -242,7 +242,7 @@ class Receiver:
         host = [("Host", self._host)] if self._host is not None else []
         return Posted(request.url, [*request.headers.items(), *host], request.body)
 
-    def _told(self, running: Running, posted: Posted, answered: Callable[[int], None]) -> Told:
+    def _told(self, running: Running, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
         try:
             told = self._shop.answer(posted, answered)
         except TimeLimit as late:

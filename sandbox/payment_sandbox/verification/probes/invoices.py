@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from payment_sandbox.verification.answer import Answer
+from payment_sandbox.verification.answer import ServiceAnswer
 from payment_sandbox.verification.checks import (
     INTEGER,
     LIST,
@@ -37,7 +37,7 @@ BY_AMOUNT: Final = {"description": "A probe", "amount": 250}
 CAPTURABLE: Final = "transactions[0].is_capturable"
 
 
-def invoice(service: Service) -> Answer:
+def invoice(service: Service) -> ServiceAnswer:
     """An invoice that can be captured.
 
     Raises:
@@ -49,7 +49,7 @@ def invoice(service: Service) -> Answer:
     return order
 
 
-def quantities(order: Answer, line: str = "socks") -> dict[str, int]:
+def quantities(order: ServiceAnswer, line: str = "socks") -> dict[str, int]:
     """The quantity of a line in each of its statuses."""
     found = order.at(DETAILS)
     if not LIST.fits(found):
@@ -204,7 +204,7 @@ def refunds_and_cancellations(service: Service) -> Checks:
         yield from record_of_refund(service, order, refund, 250)
 
 
-def record_of_refund(service: Service, order: Answer, refund: Answer, amount: int) -> Checks:
+def record_of_refund(service: Service, order: ServiceAnswer, refund: ServiceAnswer, amount: int) -> Checks:
     """The fields of a refund."""
     yield holds("SET-07", refund.status == 201, f"a refund is {refund.told}, not 201")
     yield kind("SET-48", refund, "id", TEXT)

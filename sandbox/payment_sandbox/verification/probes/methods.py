@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from payment_sandbox.verification.answer import MISSING, Answer
+from payment_sandbox.verification.answer import MISSING, ServiceAnswer
 from payment_sandbox.verification.checks import (
     BOOLEAN,
     LIST,
@@ -194,7 +194,7 @@ CARD_DETAILS: Final = "transactions[0].payment_method_details."
 PAGE: Final = "transactions[0].payment_url"
 
 
-def _stored(service: Service, **details: Any) -> tuple[Answer, str]:
+def _stored(service: Service, **details: Any) -> tuple[ServiceAnswer, str]:
     """A first payment, and its token."""
     order, _ = service.paid(card(**details))
     token = order.at(f"{CARD_DETAILS}vault_token")
@@ -265,7 +265,7 @@ ENDED: Final = ("CAP-03", "CAP-04", "ERR-03", "TRQ-05", "SET-41", "SET-42", "ORD
 CAPTURED: Final = ("CAP-05", "CAP-07", "SET-44")
 
 
-def _authorized(service: Service) -> tuple[Answer, Answer]:
+def _authorized(service: Service) -> tuple[ServiceAnswer, ServiceAnswer]:
     """Two invoices that expire soon; of the second a part is captured."""
     first = service.with_lines(INVOICE, expiration_period=SHORT)
     second = service.with_lines(INVOICE, expiration_period=SHORT)
@@ -275,7 +275,7 @@ def _authorized(service: Service) -> tuple[Answer, Answer]:
     return first, second
 
 
-def _delayed(service: Service) -> Answer | str:
+def _delayed(service: Service) -> ServiceAnswer | str:
     """An authorization that is captured by itself soon, less a part; or why there is none."""
     try:
         order, _ = service.paid(by(CARD, capture_mode="delayed", expiration_period=SHORT))

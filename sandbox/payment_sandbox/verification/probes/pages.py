@@ -4,7 +4,7 @@ import re
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from payment_sandbox.verification.answer import Answer
+from payment_sandbox.verification.answer import ServiceAnswer
 from payment_sandbox.verification.checks import (
     BOOLEAN,
     INTEGER,
@@ -147,7 +147,7 @@ WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 )
 
 
-def code(service: Service, **fields: Any) -> Answer:
+def code(service: Service, **fields: Any) -> ServiceAnswer:
     """Try to make a QR request."""
     body = {
         "amount": 1000,
@@ -162,7 +162,7 @@ def code(service: Service, **fields: Any) -> Answer:
     )
 
 
-def _usable(service: Service) -> Answer:
+def _usable(service: Service) -> ServiceAnswer:
     answer = code(service)
     if not answer.is_success:
         raise CannotTell(f"a QR request is {answer.told}: {answer.at('error.value')}")

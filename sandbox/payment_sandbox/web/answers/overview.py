@@ -8,7 +8,7 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.operations.cancel import why_not_cancellable
-from payment_sandbox.operations.coverage import Row
+from payment_sandbox.operations.coverage import CoverageGroup
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.commands import Command
@@ -163,7 +163,7 @@ def scenario_record(project: Project, scenario: Scenario) -> records.ScenarioDet
     }
 
 
-def row_record(row: Row) -> records.CoverageRow:
+def row_record(row: CoverageGroup) -> records.CoverageRow:
     """A row of the coverage."""
     cells: list[records.CoverageCell] = [
         {"what": what, "met_by": list(places[:PLACES_SHOWN_MAX]), "count": len(places)}

@@ -7,7 +7,7 @@ from flask import Blueprint, Response, request
 
 from payment_sandbox.forms import read
 from payment_sandbox.operations import clock as clocks
-from payment_sandbox.operations.advance import Limits
+from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import NewProjectForm, SettingsForm
@@ -180,7 +180,7 @@ def post_advance() -> Response:
     """Advance the clock, event by event (CTL-13)."""
     aim = read(ADVANCE, json_body())
     asked = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
-    limits = Limits(**{name: limit for name, limit in asked.items() if limit is not None})
+    limits = AdvanceLimits(**{name: limit for name, limit in asked.items() if limit is not None})
     return json_answer(advance_record(clocks.advance_clock(project(), aim, limits)))
 
 

@@ -30,7 +30,7 @@ from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url
-from payment_sandbox.web.pictures import ROWS_MAX, Due, sequence, svg
+from payment_sandbox.web.pictures import ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
@@ -148,9 +148,9 @@ def typed_cents(field: str) -> int | None:
     return cents
 
 
-def due_of(project: Project, order: Order) -> list[Due]:
+def due_of(project: Project, order: Order) -> list[PictureDue]:
     """What is due for an order, for its picture."""
-    return [Due(due.at, due.item.kind.replace("-", " ")) for due in dues_of(project.epoch, order)]
+    return [PictureDue(due.at, due.item.kind.replace("-", " ")) for due in dues_of(project.epoch, order)]
 
 
 def link_of(project: Project, happening: Happening) -> str | None:

@@ -103,7 +103,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
 PLACE: Final = re.compile(r"^\{\{ ([a-z-]+) \}\}$", re.MULTILINE)
 
 
-class Page(NamedTuple):
+class DocPage(NamedTuple):
     """One page as Markdown, with its generated parts filled in."""
 
     name: str
@@ -111,7 +111,7 @@ class Page(NamedTuple):
     text: str
 
 
-def page(name: str, public_url: str = WRITTEN_FOR) -> Page:
+def page(name: str, public_url: str = WRITTEN_FOR) -> DocPage:
     """A page whose commands work as they are against the server at ``public_url``."""
     text = PLACE.sub(lambda place: MADE[place[1]](), written(name))
-    return Page(name, title(name), text.replace(WRITTEN_FOR, public_url))
+    return DocPage(name, title(name), text.replace(WRITTEN_FOR, public_url))

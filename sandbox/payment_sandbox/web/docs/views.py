@@ -41,7 +41,7 @@ class Section(NamedTuple):
     text: str
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """A section that has all the words, with the text around the first one."""
 
     section: Section
@@ -49,7 +49,7 @@ class Found(NamedTuple):
     excerpt: str
 
 
-def search(words: str) -> list[Found]:
+def search(words: str) -> list[SearchResult]:
     """The sections with all the words, best first."""
     wanted = [_stem(word) for word in words.casefold().split()]
     if not wanted:
@@ -84,13 +84,13 @@ def _has_all(section: Section, wanted: list[str]) -> bool:
     return all(word in text for word in wanted)
 
 
-def _found(section: Section, wanted: list[str]) -> Found:
+def _found(section: Section, wanted: list[str]) -> SearchResult:
     title_, heading = section.page_title.casefold(), section.heading.casefold()
     score = sum(IN_TITLE * (word in title_) + IN_HEADING * (word in heading) + 1 for word in wanted)
     at = max(0, section.text.casefold().find(wanted[0]))
     begin = max(0, at - AROUND)
     cut = " ".join(section.text[begin : at + AROUND].split())
-    return Found(section, score, f"{'…' if begin else ''}{cut}…")
+    return SearchResult(section, score, f"{'…' if begin else ''}{cut}…")
 
 
 ASSETS: Final = {"docs.css": "text/css", "docs.js": "text/javascript"}

@@ -46,7 +46,7 @@ from payment_sandbox.web.placing import begin_waiting
 from payment_sandbox.web.routes import route
 
 
-class Choice(NamedTuple):
+class MethodChoice(NamedTuple):
     """A payment method: the merchant's name for it, its label, and its banks, if any."""
 
     name: str
@@ -56,7 +56,7 @@ class Choice(NamedTuple):
     issuers: tuple[Issuer, ...]
 
 
-def choices(page: PayerPage) -> list[Choice]:
+def choices(page: PayerPage) -> list[MethodChoice]:
     """The methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
     settings = page.project.settings
     found = []
@@ -65,11 +65,11 @@ def choices(page: PayerPage) -> list[Choice]:
         speaks = page.language
         hint = speaks.of(able.hint) if able.hint is not None else ""
         issuers = ISSUERS if able.has_issuers else ()
-        found.append(Choice(name, speaks.of(able.labels), hint, able.icon, issuers))
+        found.append(MethodChoice(name, speaks.of(able.labels), hint, able.icon, issuers))
     return found
 
 
-def bank_choice(page: PayerPage, name: str) -> Choice | None:
+def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
     """The method whose bank has to be chosen next; None if it has no banks, or is not offered."""
     return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
 
