@@ -59,10 +59,10 @@ bench: .venv/develop.stamp  ## Run benchmarks, as ratios to a reference measured
 profile: .venv/develop.stamp  ## Show where the time of a read and a creation goes
 	$(BIN)/python -m tests.bench.profile
 
-attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report what it stood
+attack: .venv/develop.stamp  ## Attack a server for up to an hour, and report what it withstood
 	$(BIN)/python -m tests.attack
 
-rehearse: .venv/develop.stamp  ## Plant 32 mistakes in the worked example, and look whether a rehearsal finds each
+rehearse: .venv/develop.stamp  ## Plant 32 mistakes in the worked example, and check that a rehearsal finds each
 	$(BIN)/python -m tests.rehearsal.planting
 
 screenshots: .venv/develop.stamp  ## Take the pictures in the README anew

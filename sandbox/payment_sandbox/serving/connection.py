@@ -177,6 +177,15 @@ class Connection(Protocol):
         self.quiet_since_seconds = self.loop.time()
         before = self._count
         is_all_head = self._is_in_head or not self._is_in_request
+        self._parse(data)
+        if self._is_in_head and is_all_head and self._count == before:
+            self._limit_head(len(data))
+        self._next()
+        if self._response is None and not self.is_closed:
+            self._limit_idleness()
+
+    def _parse(self, data: bytes) -> None:
+        """Parse it, or refuse it and whatever comes after it."""
         try:
             self._feed(data)
         except Refused as refused:
@@ -185,30 +194,22 @@ class Connection(Protocol):
             if data.startswith(HANDSHAKE):
                 say_once("a client speaks https, and this server only http; serve --tls speaks both")
             self._refuse(Refused(400, "this is not a valid HTTP request"))  # the next one's start is unknown
-        if self._is_in_head and is_all_head and self._count == before and not self._is_deaf:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX:
-                self._refuse(HEAD_TOO_LARGE)
-        self._next()
-        if self._response is None and not self.is_closed:
-            self._limit_idleness()
+
+    def _limit_head(self, length: int) -> None:
+        """Refuse a head that never ends before it fills the memory."""
+        self._head_bytes += length
+        if self._head_bytes > HEAD_BYTES_MAX and not self._is_deaf:
+            self._refuse(HEAD_TOO_LARGE)
 
     def _feed(self, data: bytes) -> None:
-        """Parse it; an offered protocol is not accepted, so what follows the headers is the body."""
-        is_between = not self._is_in_request
+        is_between = not self._is_in_request and not self._requests
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as offer:
-            if self._parser.get_method() == b"CONNECT":
-                raise HttpParserError("this is no proxy") from None
-            without = [pair for pair in self._headers if pair[0] not in (b"upgrade", b"connection")]
-            head = [b"%s %s HTTP/1.1" % (self._parser.get_method(), self._target)]
-            head += [b"%s: %s" % pair for pair in without]
-            self._parser = HttpRequestParser(self)
-            self._feed(b"\r\n".join([*head, b"", b""]) + data[offer.args[0] :])
+            self._feed(self._without_offer() + data[offer.args[0] :])
         except HttpParserInvalidMethodError:
             unknown = UNKNOWN_METHOD.match(data)
-            if unknown is None or not is_between or self._requests:
+            if unknown is None or not is_between:
                 raise
             self._method = unknown[1].decode()  # the application says which methods there are
             self._parser = HttpRequestParser(self)
@@ -217,6 +218,16 @@ class Connection(Protocol):
             if isinstance(wrong.__context__, Refused):
                 raise wrong.__context__ from None
             raise
+
+    def _without_offer(self) -> bytes:
+        """The head again, for a new parser: the offered protocol is not accepted, and a body may follow."""
+        if self._parser.get_method() == b"CONNECT":
+            raise HttpParserError("this is no proxy")
+        without = [pair for pair in self._headers if pair[0] not in (b"upgrade", b"connection")]
+        head = [b"%s %s HTTP/1.1" % (self._parser.get_method(), self._target)]
+        head += [b"%s: %s" % pair for pair in without]
+        self._parser = HttpRequestParser(self)
+        return b"\r\n".join([*head, b"", b""])
 
     # What the parser reports
 
@@ -243,23 +254,22 @@ class Connection(Protocol):
         if self._parser.get_http_version() not in VERSIONS:
             raise Refused(505, "this server speaks HTTP/1.0 and HTTP/1.1")
         self._refuse_by_head()
+        is_first = self._response is None and not self._requests
+        if is_first and dict(self._headers).get(b"expect", b"").lower() == b"100-continue":
+            self.transport.write(CONTINUE)
 
     def _refuse_by_head(self) -> None:
-        length, has_host, expects = len(self._target), False, False
-        for name, value in self._headers:
-            length += len(name) + len(value)
-            has_host = has_host or name == b"host"
-            expects = expects or (name == b"expect" and value.lower() == b"100-continue")
-            if name == b"content-length" and int(value) > REQUEST_BYTES_MAX:
-                raise BODY_TOO_LARGE
-            if name == b"transfer-encoding" and value.lower() != b"chunked":
-                raise Refused(501, "the only Transfer-Encoding that is supported is chunked")
+        headers = dict(self._headers)
+        length = len(self._target) + sum(len(name) + len(value) for name, value in self._headers)
         if length > HEAD_BYTES_MAX:
             raise HEAD_TOO_LARGE
-        if not has_host and self._parser.get_http_version() == "1.1":
+        if int(headers.get(b"content-length", b"0")) > REQUEST_BYTES_MAX:
+            raise BODY_TOO_LARGE
+        codings = [value.lower() for name, value in self._headers if name == b"transfer-encoding"]
+        if codings not in ([], [b"chunked"]):
+            raise Refused(501, "the only Transfer-Encoding that is supported is chunked")
+        if b"host" not in headers and self._parser.get_http_version() == "1.1":
             raise Refused(400, "the header Host is missing")
-        if expects and self._response is None and not self._requests:
-            self.transport.write(CONTINUE)
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body, which is read to its end even if nobody will use it."""

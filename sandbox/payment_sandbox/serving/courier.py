@@ -20,7 +20,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.relay import Label
-from payment_sandbox.serving.posting import Place, Posting, over_the_wire
+from payment_sandbox.serving.posting import Posting, over_the_wire
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
 
@@ -207,13 +207,11 @@ class Courier:
         if self._send is not None:
             return self._send(request, prepared.copies)
         receiver = self._receiver_for(project_id, request.url)
-        send = receiver or self._over_the_wire
-        place = receiver.place if receiver is not None else None
         if prepared.are_parallel(over_network=receiver is None):
-            return [posting.wait() for posting in [self._posted(request, send, place) for _ in copies]]
+            return [posting.wait() for posting in [self._posted(request, receiver) for _ in copies]]
         is_here = receiver is not None and project_id in self._here and get_ident() in self._left
-        post = _post_here if is_here else self._posted
-        return [post(request, send, place).wait() for _ in copies]
+        post = self._posted_here if is_here else self._posted
+        return [post(request, receiver).wait() for _ in copies]
 
     def _receiver_for(self, project_id: str, url: str) -> "Receiver | None":
         hosts = self._hosts.get(project_id)
@@ -221,14 +219,18 @@ class Courier:
             return None
         return self._receivers.get(project_id)
 
-    def _posted(self, request: WebhookRequest, send: Send, place: Place | None) -> Posting:
-        posting = Posting(request, send, place)
+    def _posting(self, request: WebhookRequest, receiver: Receiver | None) -> Posting:
+        if receiver is None:
+            return Posting(request, self._over_the_wire)
+        return Posting(request, receiver, receiver.place)
+
+    def _posted(self, request: WebhookRequest, receiver: Receiver | None) -> Posting:
+        posting = self._posting(request, receiver)
         context = copy_context()  # which knows the event loop of a test
         self._threads.run(lambda: context.run(posting.run))
         return posting
 
-
-def _post_here(request: WebhookRequest, send: Send, place: Place | None) -> Posting:
-    posting = Posting(request, send, place)
-    posting.run_here()
-    return posting
+    def _posted_here(self, request: WebhookRequest, receiver: Receiver | None) -> Posting:
+        posting = self._posting(request, receiver)
+        posting.run_here()
+        return posting

@@ -64,9 +64,8 @@ class Server:
     ) -> None:
         """Bind the port and build the sandbox; serving begins with ``start``.
 
-        A ``listener`` serves it instead of an HTTP server, which has ``limits``. An ``observer`` is told of
-        all projects, and of requests that belong to none. ``ignored`` says what ``start`` asks of projects
-        that exist already.
+        A ``listener`` serves instead of an HTTP server with ``limits``. An ``observer`` is told of projects, and
+        of requests of none. ``ignored`` is what ``start`` asks of existing projects.
 
         Raises:
             PortTaken: the address is in use or does not belong to this host.
@@ -74,9 +73,8 @@ class Server:
             StateRefused: the ``state`` file cannot be used.
         """
         self.security = security
-        self.services = ServerServices(
-            Courier(trusted=security.trusted_receivers), freeze_memory=freeze_memory, observer=observer
-        )
+        courier = Courier(trusted=security.trusted_receivers)
+        self.services = ServerServices(courier, freeze_memory=freeze_memory, observer=observer)
         self.file = _state_file(start.get("state"))
         try:
             self.registry, self.ignored = make_projects(self.services, self.file, start)
@@ -86,8 +84,8 @@ class Server:
             raise
         self.port = self._http.port
         self.local_url = listener.url if listener is not None else url_of(host, self.port)
-        url = listener.url if listener is not None else reachable_url(host, self.port, security.scheme)
-        self.url = (public_url or url).rstrip("/")
+        reached = self.local_url if listener is not None else reachable_url(host, self.port, security.scheme)
+        self.url = (public_url or reached).rstrip("/")
         self.app = self._made_app((host, *allow_hosts), control_token, observer)
 
     def _made_app(

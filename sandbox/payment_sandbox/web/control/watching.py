@@ -12,6 +12,7 @@ from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import Offer
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.responses import json_answer
@@ -134,18 +135,23 @@ def post_next() -> Response:
 
     A later call ends this one: what was taken before and not answered comes again.
     """
-    found, asked = project(), read(NEXT, json_body(empty_is={}))
+    asked = read(NEXT, json_body(empty_is={}))
+    catch_up(project())
+    offers = _offers(project(), asked)
+    return json_answer({"items": [_record(offer) for offer in offers or ()], "replaced": offers is None})
+
+
+def _offers(found: Project, asked: Mapping[str, Any]) -> list[Offer] | None:
+    """What a listener is offered within its time; None if another one has taken over."""
     timeout_seconds = min(max(asked.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
-    catch_up(found)
-    left = found.relay.arrive(asked.get("listener", ""))
-    if left is None:
-        return json_answer({"items": [], "replaced": True})
+    unanswered = found.relay.arrive(asked.get("listener", ""))
+    if unanswered is None:
+        return None
     forward_to = asked.get("forward_to")
     if forward_to is not None and forward_to != found.settings.forward_to:
         found.change_settings({"forward_to": forward_to})
-    found.put_back(left)
-    offers = found.relay.take(timeout_seconds, lambda: found.events.is_ended)
-    return json_answer({"items": [_record(offer) for offer in offers], "replaced": False})
+    found.put_back(unanswered)
+    return found.relay.take(timeout_seconds, lambda: found.events.is_ended)
 
 
 @route(
@@ -164,14 +170,18 @@ def post_answer() -> Response:
     If it was not recorded, the same webhook comes again; a listener then repeats the answer that it has.
     """
     data: dict[str, Any] = read(ANSWER, json_body())
-    reply = Reply(
+    return json_answer({"recorded": project().relay.answer(data["id"], _reply(data))})
+
+
+def _reply(data: dict[str, Any]) -> Reply:
+    """What the shop answered, cut to what is kept."""
+    return Reply(
         data.get("duration_ms", 0.0),
         data.get("status"),
         data.get("body", "").encode()[:BODY_KEPT_BYTES].decode(errors="ignore"),
         _error(data),
         (data.get("warning") or "")[:TEXT_KEPT_MAX] or None,
     )
-    return json_answer({"recorded": project().relay.answer(data["id"], reply)})
 
 
 def _error(data: dict[str, Any]) -> str | None:

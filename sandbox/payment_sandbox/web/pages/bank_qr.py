@@ -109,10 +109,15 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
     if not hmac.compare_digest(sign.encode(), _sign(asked, form_id).encode()):
         page = url_for("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
         return go(f"{base_path()}{page}")
+    return _scanned(project, asked, form_id)
+
+
+def _scanned(project: Project, asked: QrRequest, form_id: str) -> Response:
+    """The order that the payer has made, or the page with what is wrong."""
     try:
         amount_cents = _typed_cents(asked)
         hold_webhooks()
-        order = scan(project, qr_id, amount_cents, request.form.get("issuer_id"), form_id, VIA_PAGE)
+        order = scan(project, asked.id, amount_cents, request.form.get("issuer_id"), form_id, VIA_PAGE)
     except (QrAmountRefused, ValueError):
         return _shown(project, asked, "amount")
     except Invalid as invalid:
@@ -120,7 +125,7 @@ def post_qr_page(project_id: str, qr_id: str) -> Response:
             raise  # the merchant no longer accepts this method
         return _shown(project, asked, "bank")
     except (QrExpired, QrUsed):
-        return _shown(project, project.epoch.find_qr_request(qr_id))
+        return _shown(project, project.epoch.find_qr_request(asked.id))
     return go(PayerPage(project, order, order.transactions[0], chosen_language(order)).onward_url)
 
 
