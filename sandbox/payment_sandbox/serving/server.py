@@ -64,7 +64,7 @@ class Server:
     ) -> None:
         """Bind the port and build the sandbox; serving begins with ``start``.
 
-        A ``listener`` serves instead of an HTTP server with ``limits``. An ``observer`` is told of projects, and
+        A ``listener`` serves instead of an HTTP server with ``limits``. An ``observer`` sees projects, and
         of requests of none. ``ignored`` is what ``start`` asks of existing projects.
 
         Raises:
