@@ -267,7 +267,7 @@ def _answers(responses: Mapping[str, Any]) -> Iterator[str]:
 
 CLASSES: Final = (  # in reading order: the module, the class
     ("testing/project.py", "PaymentSandbox"),
-    ("testing/shop.py", "ShopInProcess"),
+    ("testing/project.py", "ShopInProcess"),
     ("testing/shops/browser.py", "Browser"),
     ("client/clock.py", "SandboxClock"),
     ("client/clock.py", "Advance"),
@@ -278,10 +278,10 @@ CLASSES: Final = (  # in reading order: the module, the class
     ("testing/unittesting.py", "PaymentSandboxMixin"),
     ("testing/servers.py", "PaymentSandboxServer"),
     ("client/client.py", "SandboxClient"),
-    ("client/calling.py", "Calls"),
+    ("client/client.py", "Calls"),
     ("client/errors.py", "SandboxError"),
     ("client/errors.py", "Violation"),
-    ("client/review.py", "Review"),
+    ("client/history.py", "Review"),
     ("operations/review/evidence.py", "Finding"),
 )
 PROPERTIES: Final = ("property", "cached_property")
