@@ -12,6 +12,8 @@ import requests
 from tests.dist import build
 from tests.support.documentation import environment
 
+pytestmark = pytest.mark.timeout(600)  # it fetches the packages of every platform
+
 
 @pytest.fixture
 def single(tmp_path: Path) -> Path:
