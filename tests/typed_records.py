@@ -24,7 +24,7 @@ def written() -> str:
     """The file as it should be."""
     made: dict[str, str] = {}
     _record(ORDER.shape, made)
-    return HEAD + "\n".join(made.values())
+    return (HEAD + "\n".join(made.values())).rstrip() + "\n"
 
 
 def _record(shape: type[Schema], made: dict[str, str]) -> str:
@@ -32,7 +32,7 @@ def _record(shape: type[Schema], made: dict[str, str]) -> str:
     rows = [(key, _type(field, made), field.required) for key, field in shape().fields.items()]
     lines = [f"    {key}: {kind if is_always else f'NotRequired[{kind}]'}\n" for key, kind, is_always in rows]
     about = (shape.__doc__ or "").splitlines()[0]
-    made[name] = f'\nclass {name}(TypedDict):\n    """{about}"""\n\n{"".join(lines)}\n'
+    made[name] = f'\nclass {name}(TypedDict):\n    """{about}"""\n\n{"".join(lines)}'
     return name
 
 

@@ -24,7 +24,7 @@ except ValueError:
 
 def logged(log_format: str, code: str) -> str:
     """What a process writes to standard error."""
-    setting = f"from payment_sandbox.cli.serve import set_up; set_up({log_format!r})\n"
+    setting = f"from payment_sandbox.cli.serve import set_up_logs; set_up_logs({log_format!r})\n"
     ran = subprocess.run(
         [sys.executable, "-c", setting + code], capture_output=True, text=True, timeout=20, check=False
     )

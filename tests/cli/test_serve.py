@@ -115,7 +115,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
 
 def test_starting_up_imports_nothing_that_can_wait() -> None:
     """What is first needed later is imported later."""
-    late = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.answers.shapes"
+    late = "requests apispec segno ruamel.yaml babel hypothesis sqlite3 uvloop websockets payment_sandbox.web.openapi"
     script = f"import sys, payment_sandbox.serving.server as _; print([name for name in {late.split()!r} if name in sys.modules])"
     environment: dict[str, Any] = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     ran = subprocess.run(

@@ -8,7 +8,7 @@ import pytest
 LOADING = """
 import sys
 from threading import Thread
-from payment_sandbox.serving import sessions, wire
+from payment_sandbox.serving import posting, sessions
 
 class Begins:
     "Starts the second thread when the first one is about to load a module."
@@ -17,7 +17,7 @@ class Begins:
         if name == sys.argv[1] and not second.ident:
             second.start()
 
-threads = [Thread(target=wire.warm_up), Thread(target=lambda: sessions.direct_session().close())]
+threads = [Thread(target=posting.warm_up), Thread(target=lambda: sessions.direct_session().close())]
 first, second = threads if sys.argv[2] == "warm-up" else reversed(threads)
 sys.meta_path.insert(0, Begins())
 first.start()

@@ -115,17 +115,18 @@ def test_the_test_s_own_calls_wait_whatever_handlers_are_under_way(
     payment_sandbox: PaymentSandbox, is_given_up: bool
 ) -> None:
     """One that was given up, and one of another thread's call."""
-    began, never, told = threading.Event(), threading.Event(), list[str]()
+    began, goes_on, told = threading.Event(), threading.Event(), list[str]()
 
     def slow(order_id: str) -> None:
         if order_id == orders[0]:
             began.set()
-            while is_given_up:
-                never.wait(0.05)  # until it is interrupted
+            if is_given_up:
+                goes_on.wait(20)
+                return
             payment_sandbox.wait_for(orders[1], "processing")
         told.append(order_id)
 
-    payment_sandbox.deliver_to(shop_that(slow))
+    payment_sandbox.deliver_to(shop_that(slow), thread="own" if is_given_up else "waiting")
     orders = [place(payment_sandbox), place(payment_sandbox)]
     other = threading.Thread(target=payment_sandbox.act, args=(orders[0],), kwargs={"action": "visit"})
     other.start()
@@ -134,6 +135,7 @@ def test_the_test_s_own_calls_wait_whatever_handlers_are_under_way(
         other.join(20)
     payment_sandbox.act(orders[1], action="visit")
     assert told == (orders[1:] if is_given_up else orders)
+    goes_on.set()
     other.join(10)
 
 

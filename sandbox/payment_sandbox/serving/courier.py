@@ -20,7 +20,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.relay import Label
-from payment_sandbox.serving.posting import Posting, over_the_wire
+from payment_sandbox.serving.posting import Posting, over_the_wire, stop_watching
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
 
@@ -179,6 +179,7 @@ class Courier:
     def stop(self) -> None:
         """Accept no more work; deliveries in flight are abandoned with the process."""
         self._threads.stop()
+        stop_watching()
 
     def _carry(self, project: Project, epoch: Epoch, is_enough: "Callable[[], bool]" = lambda: False) -> None:
         while (queued := epoch.outbox.next()) is not None:

@@ -332,6 +332,7 @@ class _Overdue:
         self._changed = Condition()
         self._stacks: dict[int, list[Posting]] = {}  # by thread; the handler of the last one is running
         self._process = 0  # the one whose thread is looking
+        self._thread: Thread | None = None
 
     @contextmanager
     def watching(self, posting: Posting) -> "Iterator[None]":
@@ -341,7 +342,8 @@ class _Overdue:
             self._stacks.setdefault(thread, []).append(posting)
             begins, self._process = self._process != os.getpid(), os.getpid()
         if begins:
-            start(Thread(target=self._look, name="overdue", daemon=True))
+            self._thread = Thread(target=self._look, name="overdue", daemon=True)
+            start(self._thread)
         try:
             yield
         finally:
@@ -352,6 +354,14 @@ class _Overdue:
                     stack[-1].pause(monotonic_seconds() - begun_seconds)
                 else:
                     del self._stacks[thread]
+
+    def stop(self) -> None:
+        """End the thread, unless a handler is running."""
+        looking = self._thread
+        with self._changed:
+            self._changed.notify_all()
+        if looking is not None and looking is not current_thread():
+            looking.join(GRACE_SECONDS)
 
     def _look(self) -> None:
         while (pause_seconds := self._told()) is not None:
@@ -375,6 +385,11 @@ class _Overdue:
 
 
 _OVERDUE: Final = _Overdue()
+
+
+def stop_watching() -> None:
+    """Look for late handlers no longer, unless one is running."""
+    _OVERDUE.stop()
 
 
 def poster(trusted: Trust | None = None) -> Callable[[WebhookRequest], Reply]:

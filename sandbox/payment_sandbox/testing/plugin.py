@@ -54,7 +54,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
     """A sandbox in this process on any free port, or the running one at ``SANDBOX_URL``."""
-    from payment_sandbox.testing.reviews import started
+    from payment_sandbox.testing.reports import started
 
     server = started(
         pytestconfig, os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
@@ -182,7 +182,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     outcome = yield
     project = _project_of(item)
     if project is not None and (mode := options.review_mode(item)) != options.OFF:
-        from payment_sandbox.testing.reviews import reviewed
+        from payment_sandbox.testing.reports import reviewed
 
         reviewed(item, project, mode)
     return outcome
@@ -194,7 +194,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     report = yield
     project = _project_of(item)
     if report.failed and project is not None and report.when != "teardown":  # which deletes it
-        from payment_sandbox.testing.reviews import add_timeline
+        from payment_sandbox.testing.reports import add_timeline
 
         add_timeline(report, project)
     if report.when == "call" and project is not None and exploring_options.is_covered(item.config):
