@@ -273,7 +273,7 @@ class Posting:
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._reply(traceback=traceback)
-            return self._reply(error=NO_ANSWER, traceback=traceback or self._late_at)
+            return self._reply(error=NO_ANSWER, traceback=self._late_at or traceback)
 
     # The time limit, as those who watch it need it
 

@@ -214,8 +214,10 @@ class Receiver:
         """Deliver one webhook, and report its status.
 
         Raises:
-            Undelivered: the handler failed.
+            Undelivered: the handler failed, or one before it has ended the test.
         """
+        if self.outcome is not None:
+            raise Undelivered("a handler has ended the test")
         here = get_ident()
         outer = self._running.get(here)  # a handler whose call led to this webhook
         try:
