@@ -66,7 +66,8 @@ class Limits(NamedTuple):
     """How much a server does at once, and for how long it keeps a connection when it needs the room."""
 
     connections: int = 4000  # the system's limit of open files may allow less
-    waiting: int = 1024  # calls that wait, and half of them for each project; as many may watch
+    waiting: int = 1024  # calls that wait, each on a thread; two thirds of them for each project
+    watching: int = 3000  # streams of events; two thirds of them for each project
     snapshots_bytes: int = 1 << 30  # of all snapshots that are being received or restored
     send_seconds: float = 30.0  # for a piece of a response that the client does not read
     forgotten_seconds: float = 1.0  # without a request

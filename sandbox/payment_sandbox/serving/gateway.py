@@ -31,7 +31,7 @@ Job = Callable[["Turn"], None]
 
 
 class Waiting:
-    """How many calls wait, or watch: ``most`` in all, and half of them for each project."""
+    """How many calls wait, or watch: ``most`` in all, and two thirds of them for each project."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -42,7 +42,7 @@ class Waiting:
     def begin(self, share: str) -> bool:
         """Count one more; False if too many wait already."""
         with self._lock:
-            if self._count >= self._most or self._by_share[share] >= self._most // 2:
+            if self._count >= self._most or self._by_share[share] >= self._most * 2 // 3:
                 return False
             self._count += 1
             self._by_share[share] += 1
@@ -229,7 +229,7 @@ class Gateway:
         waiting = Waiting(limits.waiting)
         self._working = Lane(loop, self._threads, RUNNING_MAX, waiting)
         self._reading = Lane(loop, self._threads, READING_MAX, waiting)
-        self._watching = Waiting(limits.waiting)
+        self._watching = Waiting(limits.watching)
         self._watchers = Watchers(loop, limits.send_seconds)
         self._tasks: set[Task[None]] = set()
         self._snapshots_bytes = 0

@@ -84,8 +84,12 @@ class _Acceptor:
         self._listening = listening
         self._loop = loop
         self._most = most = _connections_max(limits.connections)
-        waiting = min(limits.waiting, most // 2)  # the others are free for calls that do not wait
-        self.gateway = Gateway(site, loop, self._resume, limits._replace(connections=most, waiting=waiting))
+        limits = limits._replace(
+            connections=most,  # those that neither wait nor watch are free for other calls
+            waiting=min(limits.waiting, most // 2),
+            watching=min(limits.watching, most * 3 // 4),
+        )
+        self.gateway = Gateway(site, loop, self._resume, limits)
         self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # while there is no room
 

@@ -217,6 +217,7 @@ STILL_WAITS: Final = (
 )
 GRACE_SECONDS: Final = 0.2  # in which an event loop cancels a handler that is late
 
+PLACED: Final = "The handler was here:"
 Place = Callable[[int], str | None]
 """Says where the handler is that a thread waits for."""
 
@@ -269,11 +270,11 @@ class Posting:
             return self._answer.result(remaining_seconds)
         except FutureTimeout:
             self._wire.cut()
-            traceback = self._answer.result().traceback if self._answer.done() else self._placed()
+            traceback = self._where_it_was()
             if self._status is not None:
                 self._warning = "the body did not arrive in time"
                 return self._reply(traceback=traceback)
-            return self._reply(error=NO_ANSWER, traceback=self._late_at or traceback)
+            return self._reply(error=NO_ANSWER, traceback=traceback)
 
     # The time limit, as those who watch it need it
 
@@ -295,6 +296,14 @@ class Posting:
     def pause(self, seconds: float) -> None:
         """Do not count the time of another webhook's handler that this one has waited for."""
         self._begun_seconds += seconds
+
+    def _where_it_was(self) -> str | None:
+        """Where a late handler was when its time was over, as far as somebody has seen it."""
+        if not self._answer.done():
+            return self._placed()
+        told = self._answer.result().traceback
+        is_place = told is not None and told.startswith(PLACED)  # of an event loop that cancelled it
+        return told if is_place else self._late_at or told
 
     def _placed(self) -> str | None:
         return self._place(self._thread) if self._place is not None else None

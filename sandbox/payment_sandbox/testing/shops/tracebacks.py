@@ -12,6 +12,7 @@ from threading import get_ident
 from traceback import StackSummary, TracebackException, walk_stack
 from typing import Final
 
+from payment_sandbox.serving.posting import PLACED
 from payment_sandbox.serving.realtime import monotonic_seconds
 
 FRAMES_MAX: Final = 12
@@ -111,7 +112,7 @@ def place_of(error: BaseException) -> str:
 
 
 def _placed(stack: StackSummary) -> str:
-    return "The handler was here:\n" + "".join(stack.format()).rstrip() if stack else ""
+    return f"{PLACED}\n" + "".join(stack.format()).rstrip() if stack else ""
 
 
 def is_on_worker(error: BaseException) -> bool:

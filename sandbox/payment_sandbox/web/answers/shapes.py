@@ -22,7 +22,7 @@ from payment_sandbox.web.answers.kinds import Format, Like, OneOf
 from payment_sandbox.web.answers.records import DROPPED
 from payment_sandbox.web.answers.tables import number
 
-PLAIN: Final[dict[Any, type[fields.Field[Any]]]] = {
+PLAIN: "Final[dict[Any, type[fields.Field[Any]]]]" = {
     str: fields.String,
     int: fields.Integer,
     bool: fields.Boolean,
