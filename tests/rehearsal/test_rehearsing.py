@@ -180,7 +180,7 @@ def look(payment_sandbox_server):
     before = {thread.name for thread in threading.enumerate()}
     yield
     left = [project.project_id for project in payment_sandbox_server.in_process.registry.all()]
-    threads = {thread.name for thread in threading.enumerate()} - before - {"courier", "deadlines"}
+    threads = {thread.name for thread in threading.enumerate()} - before - {"courier", "overdue"}
     print("LEFT", len(left), sorted(threads))
 """)
     _, told, printed = rehearsed_until(tries_many, tmp_path, LOCKED + A_SALE, "-s")
