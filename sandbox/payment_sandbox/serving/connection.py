@@ -203,15 +203,15 @@ class Connection(Protocol):
             self._refuse(HEAD_TOO_LARGE)
 
     def _feed(self, data: bytes) -> None:
-        is_between = not self._is_in_request and not self._requests
+        is_between, before = not self._is_in_request, self._count
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as offer:
             self._feed(self._without_offer() + data[offer.args[0] :])
         except HttpParserInvalidMethodError:
             unknown = UNKNOWN_METHOD.match(data)
-            if unknown is None or not is_between:
-                raise
+            if unknown is None or not is_between or self._count != before:
+                raise  # what is unknown does not begin here
             self._method = unknown[1].decode()  # the application says which methods there are
             self._parser = HttpRequestParser(self)
             self._feed(STAND_IN + data[unknown.end(1) :])
