@@ -154,7 +154,7 @@ class Connection(Protocol):
         self._let_go()
         while self._requests:
             self._release(self._requests.popleft())
-        self._host.release(self._target.partition(b"?")[0], self._kept)
+        self._host.release(self._path, self._kept)
         self._kept = 0
         if self._response is not None:
             self._response.lost()
