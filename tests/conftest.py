@@ -1,6 +1,7 @@
 """A server per test session, a project per test."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,13 @@ from tests.support.state_files import check_file
 
 check_order(on=True)
 
+os.environ.pop(
+    "PYTHONDONTWRITEBYTECODE", None
+)  # many tests start Python, and compiling takes most of its time
+os.environ["PYTHONPYCACHEPREFIX"] = str(Path(sys.prefix) / "pycache")
+
 TESTS = Path(__file__).parent
-TAKE_LONG = ("attack", "containers")
+TAKE_LONG = ("attack", "browser", "containers")
 """Folders whose tests are all marked ``prove``."""
 
 

@@ -1,6 +1,7 @@
 """Every command has help with an example, and the example works as it stands."""
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 from payment_sandbox.cli.main import commands
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.triggers import trigger
+from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS
 from tests.support.commands import run
 
 START = "Example: payment-sandbox "
@@ -195,6 +197,12 @@ def test_faults_add_up_until_they_are_cleared(client: SandboxClient) -> None:
     assert found["faults"][0]["when"] == {"method": "POST", "path": "/v1/orders/", "nth": 2}
     assert found["webhooks"][0] == {"when": {"status": "completed"}, "then": {"answer": 500}}
     assert ran(client, "faults", "--clear").output == "no faults\n"
+
+
+def test_the_help_of_faults_names_every_effect(client: SandboxClient) -> None:
+    """Of requests and of webhooks."""
+    words = re.findall(r"\w+", ran(client, "faults", "--help").output)
+    assert [effect.key for effect in (*REQUEST_EFFECTS, *WEBHOOK_EFFECTS) if effect.key not in words] == []
 
 
 def test_a_deletion_asks_first(client: SandboxClient) -> None:

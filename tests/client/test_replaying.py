@@ -71,11 +71,11 @@ def test_it_goes_the_same_way(watched: Sandbox, shop: Shop) -> None:
         (lambda found: found["journal"][0]["response"].update(amount=5), "amount is 1000 instead of 5"),
         (lambda found: found["journal"][1].update(status=404), "answered 200 instead of 404"),
         (lambda found: found["snapshot"]["orders"][0].update(status="expired"), "instead of expired"),
-        (lambda found: found["deeds"].append(found["deeds"][0]), "is not possible any more"),
+        (lambda found: found["actions"].append(found["actions"][0]), "is not possible any more"),
     ],
 )
 def test_differences_are_told(sandbox: Sandbox, change: Any, told: str) -> None:
-    """In responses, statuses, deeds, and orders at the end."""
+    """In responses, statuses, actions, and orders at the end."""
     order = sandbox.pay(sandbox.place(card()))
     sandbox.read(order)
     found = evidence(sandbox, order)

@@ -22,7 +22,7 @@ from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.flows import FLOWS
 from payment_sandbox.web.docs.library import NAMES, written
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS
-from payment_sandbox.web.routes import facts_of
+from payment_sandbox.web.routes import described_routes, facts_of
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 from tests.support.driver import Sandbox
 from tests.support.projects import made_registry
@@ -48,7 +48,7 @@ def by_hand() -> str:
 def test_every_route_is_mentioned(server: Server, whole: str) -> None:
     """With its method; the pages of the dashboard are for people and have a page of their own."""
     missing = []
-    for rule in server.app.url_map.iter_rules():
+    for rule, _ in described_routes(server.app):
         if rule.endpoint.startswith("dashboard."):
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
@@ -60,7 +60,7 @@ def test_every_route_is_mentioned(server: Server, whole: str) -> None:
 
 def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -> None:
     """A generated reference alone is not enough."""
-    paths = {rule.rule for rule in server.app.url_map.iter_rules() if rule.rule.startswith("/control/")}
+    paths = {rule.rule for rule, _ in described_routes(server.app) if rule.rule.startswith("/control/")}
     shown = by_hand.replace("$ORDER", "<>").replace("$QR", "<>")
     missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
     assert missing == []

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.rehearsal.books import BookProblem
+from payment_sandbox.rehearsal.changes import Asked, Step
 from payment_sandbox.rehearsal.exploring import Explorer, Ran, Variation, name_of
 from payment_sandbox.rehearsal.judging import Judged
-from payment_sandbox.rehearsal.ways import Step
 from tests.rehearsal.test_rehearsing import LOCKED, rehearsed
+from tests.support.state_files import NOON
 from tests.support.suites import suite
 
 THANKS = LOCKED.replace(
@@ -73,7 +75,7 @@ def test_a_test_that_lets_days_pass_is_not_blamed(tmp_path: Path) -> None:
     days = COMES_BACK.replace(
         "    shop.test_client()", "    payment_sandbox.clock.advance('P13D')\n    shop.test_client()"
     )
-    only = "--payment-rehearse-only=deed:1:three-days"
+    only = "--payment-rehearse-only=action:1:three-days"
     code, told, printed = rehearsed(tmp_path, AUTHORIZES + days, only)
     assert (code, told["findings"]) == (0, []), printed
     short = AUTHORIZES.replace("P14D", "P1D") + COMES_BACK
@@ -83,11 +85,9 @@ def test_a_test_that_lets_days_pass_is_not_blamed(tmp_path: Path) -> None:
 
 def test_what_is_tried_again_fails_the_second_time() -> None:
     """A pair can end in a step that only its first change brings about."""
-    webhook, read = (
-        Step("webhook", 1, "the webhook", {}),
-        Step("read", 1, "the read", {"path": "/v1/orders/x"}),
-    )
-    second = Step("read", 2, "the job's read", {"path": "/v1/orders/x"})
+    asked = Asked("GET", "/v1/orders/x")
+    webhook = Step("webhook", 1, "the webhook", Delivery("1", "x", "http://shop.example/", "new", NOON))
+    read, second = Step("read", 1, "the read", asked), Step("read", 2, "the job's read", asked)
     tried: list[str] = []
 
     def run(variation: Variation) -> Ran:

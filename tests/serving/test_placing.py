@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import requests
+from werkzeug.test import EnvironBuilder
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
@@ -51,3 +52,16 @@ def test_records_have_the_same_ids_as_without_a_connection(server: Server, fault
         )
     assert len(first) == 3
     assert first == second
+
+
+def test_a_page_is_placed_by_its_path_and_a_call_by_its_key(server: Server) -> None:
+    """Whatever key a browser sends along with a page of another project."""
+    (shop,) = server.registry.all()
+    other, api_key = server.registry.create({})
+
+    def share(method: str, path: str) -> str:
+        environ = EnvironBuilder(path, method=method, auth=(api_key, "")).get_environ()
+        return server.app.place(environ, 0).share
+
+    assert share("GET", f"/dashboard/{shop.project_id}/") == shop.project_id
+    assert share("POST", "/v1/orders/") == other.project_id

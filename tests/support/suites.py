@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 SHOP = """
 import pytest
@@ -36,10 +37,16 @@ def shop(payment_sandbox):
 """
 
 
+WITHOUT: Final = [
+    f"-pno:{plugin}" for plugin in ("cacheprovider", "randomly", "hypothesispytest", "pytest_httpserver")
+]
+"""Plugins of this suite that a merchant's does not need, and that take long to load."""
+
+
 def suite(tmp_path: Path, tests: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run these tests as a suite in a separate process."""
     (tmp_path / "test_shop.py").write_text(SHOP + tests)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-q", *options]
+    command = [sys.executable, "-m", "pytest", "-q", *WITHOUT, *options]
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "SANDBOX_"))}
     return subprocess.run(
         [*command, str(tmp_path)],

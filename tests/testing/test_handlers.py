@@ -203,7 +203,7 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
 def test_a_handler_that_is_too_slow_has_failed(payment_sandbox: PaymentSandbox, thread: str) -> None:
     """After five seconds of real time, whichever thread it runs on."""
     is_over = threading.Event()
-    payment_sandbox.deliver_to(shop_that(lambda order_id: is_over.wait(30)), thread=thread)
+    payment_sandbox.deliver_to(shop_that(lambda order_id: is_over.wait(5.5)), thread=thread)
     payment_sandbox.act(place(payment_sandbox), action="visit")
     is_over.set()
     assert errors(payment_sandbox) == {"no answer within 5 seconds"}

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import requests
 
 from payment_sandbox.client.receiver import WebhookReceiver
@@ -162,16 +161,11 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["payment_sandbox_server", "payment_sandbox", "webhook_receiver"])
-def test_the_fixtures_are_documented(name: str) -> None:
+def test_the_fixtures_are_documented(tmp_path: Path) -> None:
     """In a sentence that ``pytest --fixtures`` shows."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "--fixtures", "-q", "-p", "no:cacheprovider"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert f"{name} " in ran.stdout
+    ran = suite(tmp_path, "", "--fixtures")
+    for name in ("payment_sandbox_server", "payment_sandbox", "webhook_receiver"):
+        assert f"{name} " in ran.stdout
 
 
 def test_an_empty_address_is_none(tmp_path: Path) -> None:

@@ -8,7 +8,13 @@ import pytest
 
 from payment_sandbox.orders.webhooks import Attempt, Delivery, Reply, WebhookRequest
 from payment_sandbox.projects.events import TOO_LONG
-from payment_sandbox.projects.journal import AgendaEvent, Deed, Failure, JournalEntry, StatusReached
+from payment_sandbox.projects.journal import (
+    AgendaEvent,
+    Failure,
+    JournalEntry,
+    PerformedAction,
+    StatusReached,
+)
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.web.docs.contents import BOUNDS
@@ -40,11 +46,11 @@ def fill_decisions(project: Project, count: int) -> int:
     return len(project.epoch.journal.decisions)
 
 
-def fill_deeds(project: Project, count: int) -> int:
+def fill_actions(project: Project, count: int) -> int:
     """Of customers."""
-    deed = Deed("deed-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
-    project.epoch.journal.add_deeds([deed] * count)
-    return len(list(project.epoch.journal.deeds()))
+    taken = PerformedAction("action-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
+    project.epoch.journal.add_actions([taken] * count)
+    return len(list(project.epoch.journal.actions()))
 
 
 def fill_statuses(project: Project, count: int) -> int:
@@ -123,7 +129,7 @@ def fill_scan_forms(project: Project, count: int) -> int:
 FILLS: dict[str, Fill] = {
     "Requests in the journal": fill_journal,
     "Decisions of scenarios": fill_decisions,
-    "Deeds of customers and banks": fill_deeds,
+    "Actions of customers and banks": fill_actions,
     "Statuses that were reached": fill_statuses,
     "Scheduled events that happened": fill_agenda_events,
     "Scheduled events that failed": fill_failures,

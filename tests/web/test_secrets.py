@@ -63,7 +63,7 @@ CONTROL: Final = (
     "/control/agenda/",
     "/control/faults/",
     "/control/timeline/",
-    "/control/deeds/",
+    "/control/actions/",
     "/control/coverage/",
     "/control/review/",
 )

@@ -22,7 +22,7 @@ GOOD: Final = "green"
 BAD: Final = "red"
 NOTABLE: Final = "yellow"
 HELD_MAX: Final = 200
-DEEDS_KEPT_MAX: Final = 1000
+ACTIONS_KEPT_MAX: Final = 1000
 NOBODY_TOLD: Final = (
     "nobody was told: neither the order nor the project has a webhook_url; set one with "
     "serve --webhook-url URL, payment-sandbox settings webhook_url=URL, or in the order"
@@ -53,7 +53,7 @@ class Sentences:
 
     def __init__(self) -> None:
         self._held: dict[str, list[Line]] = {}  # by the request that is not yet printed
-        self._deeds: dict[str, str] = {}  # what somebody did, by the id of the deed
+        self._actions: dict[str, str] = {}  # what somebody did, by the id of the action
         self._has_told = False  # that nobody is told
 
     def lines(self, event: Event, project: Project) -> Iterator[Line]:
@@ -83,18 +83,18 @@ class Sentences:
             project, "request", data, "  ".join(parts), colour or (NOTABLE if data["unknown"] else GOOD)
         )
 
-    def _deed(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
-        if len(self._deeds) > DEEDS_KEPT_MAX:
-            self._deeds.clear()
-        self._deeds[data["id"]] = f"{data['actor']}: {data['action']}"
+    def _action(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
+        if len(self._actions) > ACTIONS_KEPT_MAX:
+            self._actions.clear()
+        self._actions[data["id"]] = f"{data['actor']}: {data['action']}"
         yield from ()
 
     def _status(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
         before, after = data["before"], data["after"]
         if before is None and after == "new":
             return  # the line of the request says so
-        deed = self._deeds.get(data["cause"] or "")
-        why = f"  ({deed})" if deed else ""
+        taken = self._actions.get(data["cause"] or "")
+        why = f"  ({taken})" if taken else ""
         change = f"{before} -> {after}" if before else f"is {after}"
         yield _line(project, "status", data, f"order {data['order_id']}  {change}{why}")
         if not self._has_told and _is_untold(project, data["order_id"]):
@@ -125,7 +125,7 @@ class Sentences:
 
 _MAKERS: Final[Mapping[str, Callable[[Sentences, Mapping[str, Any], Project], Iterator[Line]]]] = {
     "request": Sentences._request,
-    "deed": Sentences._deed,
+    "action": Sentences._action,
     "status": Sentences._status,
     "webhook": Sentences._webhook,
     "waiting": Sentences._waiting,

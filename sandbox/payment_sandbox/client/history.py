@@ -47,7 +47,7 @@ UNTOLD: Final = "HOOK-03"
 
 
 def timeline(client: SandboxClient) -> Iterator[str]:
-    """Yield requests and responses, deeds, statuses, webhooks, and what went wrong; causes come first."""
+    """Yield requests and responses, actions, statuses, webhooks, and what went wrong; causes come first."""
     journal = {entry["id"]: entry for entry in client.journal()}
     urls = {webhook["id"]: webhook["url"] for webhook in client.webhooks()}
     items = client.timeline()
@@ -72,7 +72,7 @@ def _lines(
         yield f"order {order_id} is {label}"
     elif kind == "attempt-status":
         yield f"{label.replace(':', f' of order {order_id} is', 1)}"
-    elif kind == "deed":
+    elif kind == "action":
         yield f"{item['from']} of {order_id} {label} ({item['detail']})"
     elif kind == "webhook":
         yield from _webhook(item, answered[item["id"]], urls.get(item["id"].partition("/")[0], ""))

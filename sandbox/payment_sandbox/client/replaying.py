@@ -55,7 +55,7 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
     try:
         steps = sorted(_steps(found), key=lambda step: step.real_at)
         if not steps:
-            raise EvidenceRefused("there is no request or deed in it")
+            raise EvidenceRefused("there is no request or action in it")
         return Replay(server, found, steps).play()
     except (KeyError, TypeError, AttributeError) as error:
         raise EvidenceRefused(f"it is malformed: {type(error).__name__} {error}") from error
@@ -64,10 +64,12 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
 def _checked(evidence: Any) -> Mapping[str, Any]:
     if not isinstance(evidence, dict) or evidence.get("format") != EVIDENCE_FORMAT:
         raise EvidenceRefused(f"it is not evidence of the dashboard: its format is not {EVIDENCE_FORMAT!r}")
-    missing = [name for name in ("journal", "deeds", "snapshot", "clock") if name not in evidence]
+    if "deeds" in evidence:  # as actions were called first
+        evidence = {"actions": evidence["deeds"], **evidence}
+    missing = [name for name in ("journal", "actions", "snapshot", "clock") if name not in evidence]
     if missing:
         raise EvidenceRefused(f"it has no {', '.join(missing)}")
-    return evidence
+    return dict(evidence)
 
 
 def _steps(evidence: Mapping[str, Any]) -> Iterator[ReplayStep]:
@@ -76,10 +78,10 @@ def _steps(evidence: Mapping[str, Any]) -> Iterator[ReplayStep]:
         if entry["method"] not in METHODS or not entry["path"].startswith(MERCHANT_API):
             raise EvidenceRefused(f"{what} is not a request to the merchant API")
         yield ReplayStep(entry["real_at"], entry["at"], what, partial(Replay.request, entry=entry))
-    for deed in evidence["deeds"]:
-        if deed["via"] != "scenario" and deed["action"] != "return" and deed["order_id"] is not None:
-            what = f"{deed['actor']} {deed['action']}"
-            yield ReplayStep(deed["real_at"], deed["at"], what, partial(Replay.deed, deed=deed))
+    for taken in evidence["actions"]:
+        if taken["via"] != "scenario" and taken["action"] != "return" and taken["order_id"] is not None:
+            what = f"{taken['actor']} {taken['action']}"
+            yield ReplayStep(taken["real_at"], taken["at"], what, partial(Replay.act, taken=taken))
 
 
 class Replay:
@@ -128,28 +130,28 @@ class Replay:
         elif isinstance(body, dict | list) and isinstance(entry["response"], dict | list):
             yield from list(self._compare(entry["response"], body, ""))[:DIFFERENCES_MAX]
 
-    def deed(self, deed: Mapping[str, Any]) -> Iterator[str]:
+    def act(self, taken: Mapping[str, Any]) -> Iterator[str]:
         """Let somebody act again."""
-        order_id = self._ids.get(deed["order_id"])
-        if deed["action"] in CREATING:
-            yield from self._create(deed)
+        order_id = self._ids.get(taken["order_id"])
+        if taken["action"] in CREATING:
+            yield from self._create(taken)
             return
         if order_id is None:
-            self._skipped.append(f"{deed['actor']} {deed['action']} of {deed['order_id']}")
+            self._skipped.append(f"{taken['actor']} {taken['action']} of {taken['order_id']}")
             return
-        how = {"amount" if name == "amount_cents" else name: value for name, value in deed["how"].items()}
-        if deed["actor"] == "merchant":
-            status, answer = self._by_hand(order_id, deed["action"], how)
+        how = {"amount" if name == "amount_cents" else name: value for name, value in taken["how"].items()}
+        if taken["actor"] == "merchant":
+            status, answer = self._by_hand(order_id, taken["action"], how)
         else:
-            asked = {"actor": deed["actor"], "action": deed["action"], **how}
+            asked = {"actor": taken["actor"], "action": taken["action"], **how}
             status, answer = self._sandbox.exchange("POST", f"/control/orders/{order_id}/act/", asked)
         if status >= REFUSED:
             yield f"is not possible any more: {answer['error']['value']}"
 
-    def _create(self, deed: Mapping[str, Any]) -> Iterator[str]:
+    def _create(self, taken: Mapping[str, Any]) -> Iterator[str]:
         """Create an order as a test order, or by a scan."""
-        how = deed["how"]
-        if deed["action"] == "create":
+        how = taken["how"]
+        if taken["action"] == "create":
             status, answer = self._sandbox.exchange("POST", "/v1/orders/", how["order"])
         else:
             asked = {"amount": how["amount_cents"]} if how.get("amount_cents") else {}
@@ -159,7 +161,7 @@ class Replay:
         if status >= REFUSED:
             yield f"is not possible any more: {answer['error']['value']}"
         else:
-            self._ids[deed["order_id"]] = answer["id"]
+            self._ids[taken["order_id"]] = answer["id"]
 
     def _by_hand(self, order_id: str, action: str, how: Mapping[str, Any]) -> tuple[int, Any]:
         if action == "cancel":

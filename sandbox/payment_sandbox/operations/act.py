@@ -50,7 +50,9 @@ def _act(project: Project, order_id: str, via: str, action: Action) -> Order:
         order = edit.order(order_id)
         _refuse_impossible(edit, order, action)
         newest = order.last_transaction
-        edit.deed(action, via, order_id, newest.id if newest is not None and action.name != CHOOSE else None)
+        edit.record_action(
+            action, via, order_id, newest.id if newest is not None and action.name != CHOOSE else None
+        )
         if action.name == CHOOSE:
             _choose(edit, order, action)
         elif order.last_transaction is None:
@@ -87,7 +89,7 @@ def perform_on_attempt(
         raise Unknown(f"order {order_id} has no transaction {transaction_id!r}")
     if action.name not in behaviour_of(attempt).actions(attempt, edit.terms):
         _refuse(edit, order, action)
-    edit.deed(action, via, order_id, transaction_id)
+    edit.record_action(action, via, order_id, transaction_id)
     do(edit, order, attempt, action)
     return order
 

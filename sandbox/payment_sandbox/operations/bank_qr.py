@@ -111,7 +111,7 @@ def scan(
         edit.store_qr_request(request)
         order = edit.add(_order(edit, request, settled_cents))
         action = Action(CUSTOMER, SCAN, amount_cents=amount_cents, issuer_id=issuer_id)
-        edit.deed(action, via, order.id, bankqr_id=qr_id)
+        edit.record_action(action, via, order.id, bankqr_id=qr_id)
         _begin(edit, order, issuer_id or ISSUERS[0].id)
         if form_id is not None:
             edit.note_scan_form(form_id, order.id)

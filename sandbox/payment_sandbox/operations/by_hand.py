@@ -10,22 +10,22 @@ from payment_sandbox.operations.refund import refund
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, Deed, current_cause, set_cause
+from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, PerformedAction, current_cause, set_cause
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.recorder import deed_event
+from payment_sandbox.projects.recorder import action_event
 
 ACTIONS: Final = ("capture", "void", "refund", "cancel")
 
 
 def create_by_hand(project: Project, data: Mapping[str, Any], asked: Mapping[str, Any]) -> Order:
-    """Create an order from its parsed form; it is recorded as a deed, with what was ``asked``."""
+    """Create an order from its parsed form; it is recorded as an action, with what was ``asked``."""
     return _recorded(project, "create", {"order": asked}, lambda: create_order(project, data))
 
 
 def act_as_merchant(
     project: Project, order_id: str, action: str, amount_cents: Cents | None, via: str = VIA_CONTROL
 ) -> Order:
-    """Do something to an order; it is recorded as a deed, not as a request of the shop.
+    """Do something to an order; it is recorded as an action, not as a request of the shop.
 
     Raises:
         Invalid: there is no such action, or it needs an amount.
@@ -41,17 +41,17 @@ def act_as_merchant(
 def _recorded(
     project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order], via: str = VIA_CONTROL
 ) -> Order:
-    """Do something with a deed as its cause; it is recorded if it was possible."""
+    """Do something with an action as its cause; it is recorded if it was possible."""
     journal, real_at, before = project.epoch.journal, project.services.real.wall_now(), current_cause()
-    deed_id = journal.next_id("deed")
-    set_cause(deed_id)
+    action_id = journal.next_id("action")
+    set_cause(action_id)
     try:
         order = run()
     finally:
         set_cause(before)
-    deed = Deed(deed_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
-    journal.add_deeds([deed])
-    event = deed_event(deed)
+    taken = PerformedAction(action_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
+    journal.add_actions([taken])
+    event = action_event(taken)
     project.events.publish(event.kind, **event.data)
     return order
 

@@ -1,17 +1,13 @@
 """Delivering a webhook: what is sent, how the scenario interferes, and the response."""
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.times import Period, timestamp
+from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.commands import AttemptDelivery
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import (
-    ANSWERED_BY_SCENARIO,
-    DROPPED_BY_SCENARIO,
-    TIMED_OUT_BY_SCENARIO,
     Attempt,
     Delivery,
     DeliveryState,
@@ -24,6 +20,7 @@ from payment_sandbox.projects.journal import cut_text
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import Label, Offer, label_of
+from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, Duplicate, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
 
 ERROR_KEPT_MAX: Final = 500  # characters
@@ -38,8 +35,7 @@ HEADERS: Final = {
 class PreparedAttempt(NamedTuple):
     """A prepared attempt; if ``reply`` is set, the outcome is decided and nothing is sent.
 
-    With a ``label``, a listener delivers it. Copies that are ``together`` arrive at the same moment, those
-    that are ``apart`` one after another.
+    With a ``label``, a listener delivers it.
     """
 
     queued: QueuedDelivery
@@ -47,14 +43,23 @@ class PreparedAttempt(NamedTuple):
     at: datetime
     real_at: datetime
     label: Label | None = None
-    copies: int = 1
-    together: bool = False
-    apart: bool = False
-    reply: Reply | None = None
+    effect: WebhookEffect = UNTOUCHED
+
+    @property
+    def copies(self) -> int:
+        """How many times it is sent."""
+        return self.effect.copies
+
+    @property
+    def reply(self) -> Reply | None:
+        """The outcome, if it is decided."""
+        return self.effect.reply
 
     def are_parallel(self, *, over_network: bool) -> bool:
-        """Whether its copies are sent at the same time; it depends on the way, unless they say so."""
-        return self.together or (over_network and not self.apart)
+        """Whether its copies are sent at the same time; unless the effect says so, over the network only."""
+        if isinstance(self.effect, Together):
+            return True
+        return over_network and not (isinstance(self.effect, Duplicate) and self.effect.one_by_one)
 
 
 def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
@@ -70,8 +75,8 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
         effect = _effect(edit, delivery)
         if not queued.forced and _is_postponed(edit, delivery, effect):
             return None
-        decided, forward_to = _decided(effect), edit.settings.forward_to
-        label = _label(project, epoch, delivery, queued) if forward_to and decided is None else None
+        forward_to = edit.settings.forward_to
+        label = _label(project, epoch, delivery, queued) if forward_to and effect.reply is None else None
         if label is not None and project.relay.leave(epoch, queued):
             _tell_waiting(edit, delivery)
             return None
@@ -82,10 +87,7 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
             edit.now,
             project.services.real.wall_now(),
             label,
-            copies=effect.get("together", effect.get("duplicate", 1)),
-            together="together" in effect,
-            apart="apart" in effect,
-            reply=decided,
+            effect,
         )
 
 
@@ -168,40 +170,31 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
     return masked._replace(error=error, traceback=traceback)
 
 
-def _effect(edit: Edit, delivery: Delivery) -> Mapping[str, Any]:
-    """What goes wrong with the next attempt; empty if nothing does. A rehearsal comes last."""
+def _effect(edit: Edit, delivery: Delivery) -> WebhookEffect:
+    """What happens to the next attempt. A rehearsal comes last."""
     number, state = delivery.next_number, edit.state
     return (
         state.faults.webhook(delivery.status, number)
         or state.scenario_faults.webhook(delivery.status, number)
         or edit.epoch.rehearsal.webhook(delivery)
+        or UNTOUCHED
     )
 
 
-def _is_postponed(edit: Edit, delivery: Delivery, effect: Mapping[str, Any]) -> bool:
+def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:
     """Postpone a delivery once, by a delay or until the next one has been sent (SCN-06)."""
     if delivery.postponed:
         return False
-    if "delay" in effect:
+    if isinstance(effect, Delay):
         edit.store_delivery(delivery._replace(postponed=True))
-        at = Period.parse(effect["delay"]).after(edit.now)
+        at = effect.period.after(edit.now)
         edit.schedule(at, AttemptDelivery(delivery.order_id, delivery.id, delivery.next_number))
         return True
-    if effect.get("swap") and not edit.state.swapped:
+    if isinstance(effect, Swap) and not edit.state.swapped:
         edit.store_delivery(delivery._replace(postponed=True))
         edit.state = edit.state._replace(swapped=(delivery.id,))
         return True
     return False
-
-
-def _decided(effect: Mapping[str, Any]) -> Reply | None:
-    if "answer" in effect:
-        return Reply(0.0, status=effect["answer"], warning=ANSWERED_BY_SCENARIO)
-    if effect.get("timeout"):
-        return Reply(0.0, error=TIMED_OUT_BY_SCENARIO)
-    if effect.get("drop"):
-        return Reply(0.0, warning=DROPPED_BY_SCENARIO)
-    return None
 
 
 def _event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[str, Any]:

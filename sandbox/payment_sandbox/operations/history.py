@@ -20,9 +20,9 @@ from payment_sandbox.projects.journal import (
     SCAN,
     VISIT,
     AgendaEvent,
-    Deed,
     Failure,
     JournalEntry,
+    PerformedAction,
     StatusReached,
     as_plain,
 )
@@ -37,7 +37,7 @@ KINDS: Final = (
     "response",
     "status",
     "attempt-status",
-    "deed",
+    "action",
     "outcome",
     "webhook",
     "webhook-response",
@@ -85,7 +85,7 @@ def as_mapping(happening: Happening) -> dict[str, Any]:
     return {NAMES.get(name, name): value for name, value in as_plain(happening).items()}
 
 
-DEEDS: Final = {
+SENTENCE_OF: Final = {
     VISIT: "opens the payment page",
     "pay": "pays",
     "cancel": "cancels",
@@ -149,8 +149,8 @@ def _all(epoch: Epoch, about: Ids | None) -> Iterator[Happening]:
         yield from _exchange(entry)
     statuses = _about(journal.statuses, about)
     outcomes = _outcomes(statuses)
-    for deed in journal.deeds(about):
-        yield from _deed(deed, store.order(deed.order_id or ""), outcomes.get(deed.id))
+    for taken in journal.actions(about):
+        yield from _action(taken, store.order(taken.order_id or ""), outcomes.get(taken.id))
     yield from _statuses(statuses)
     yield from map(_agenda_event, _about(journal.agenda_events, about))
     yield from map(_failure, _about(journal.failures, about))
@@ -188,12 +188,12 @@ def _exchange(entry: JournalEntry) -> Iterator[Happening]:
         entry.order_id,
         is_refused or entry.fault is not None,
         entry.rule,
-        f"fault {entry.fault}" if entry.fault is not None else None,
+        f"fault {entry.fault.document}" if entry.fault is not None else None,
     )
 
 
 def _outcomes(statuses: Iterable[StatusReached]) -> dict[str | None, str]:
-    """What deeds led to, by their ids; of those whose statuses are forgotten, nobody knows."""
+    """What actions led to, by their ids; of those whose statuses are forgotten, nobody knows."""
     found: dict[str | None, str] = {}
     for status in statuses:
         if status.status == TransactionStatus.ERROR:
@@ -203,50 +203,50 @@ def _outcomes(statuses: Iterable[StatusReached]) -> dict[str | None, str]:
     return found
 
 
-def _deed(deed: Deed, order: Order | None, outcome: str | None) -> Iterator[Happening]:
-    words = DEEDS.get(deed.action, deed.action).format_map({"payment_method": "", **deed.how})
-    sender, receiver = _between(deed, order)
-    reason = deed.how.get("reason")
+def _action(taken: PerformedAction, order: Order | None, outcome: str | None) -> Iterator[Happening]:
+    words = SENTENCE_OF.get(taken.action, taken.action).format_map({"payment_method": "", **taken.how})
+    sender, receiver = _between(taken, order)
+    reason = taken.how.get("reason")
     yield Happening(
-        deed.id,
-        deed.at,
-        deed.real_at,
+        taken.id,
+        taken.at,
+        taken.real_at,
         sender,
         receiver,
-        "deed",
+        "action",
         words,
         None,
         None,
-        deed.order_id,
-        deed.action in ("fail", "decline", "error"),
+        taken.order_id,
+        taken.action in ("fail", "decline", "error"),
         None,
-        f"{reason} (via {deed.via})" if reason else f"via {deed.via}",
+        f"{reason} (via {taken.via})" if reason else f"via {taken.via}",
     )
     if receiver == BANK and outcome is not None:
         yield Happening(
-            f"{deed.id}/outcome",
-            deed.at,
-            deed.real_at,
+            f"{taken.id}/outcome",
+            taken.at,
+            taken.real_at,
             BANK,
             SERVICE,
             "outcome",
             outcome,
             None,
-            deed.id,
-            deed.order_id,
+            taken.id,
+            taken.order_id,
             outcome == DECLINED,
         )
 
 
-def _between(deed: Deed, order: Order | None) -> tuple[str, str]:
+def _between(taken: PerformedAction, order: Order | None) -> tuple[str, str]:
     """Who does something, and to whom: customers confirm payments at their bank."""
-    if deed.actor == CUSTOMER:
-        if deed.action in (RETURN, ASK):
+    if taken.actor == CUSTOMER:
+        if taken.action in (RETURN, ASK):
             return CUSTOMER, SHOP
-        attempt = order.transaction(deed.transaction_id or "") if order is not None else None
+        attempt = order.transaction(taken.transaction_id or "") if order is not None else None
         asks_bank = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAGES_OF_BANKS
-        return CUSTOMER, BANK if deed.action in DECIDED_BY_BANK and asks_bank else SERVICE
-    return PARTY_OF.get(deed.actor, deed.actor), SERVICE
+        return CUSTOMER, BANK if taken.action in DECIDED_BY_BANK and asks_bank else SERVICE
+    return PARTY_OF.get(taken.actor, taken.actor), SERVICE
 
 
 def _statuses(statuses: list[StatusReached]) -> Iterator[Happening]:

@@ -168,11 +168,11 @@ class Edit:
         """Remember which order a form of the QR page has created."""
         self._scan_forms[form_id] = order_id
 
-    def deed(
+    def record_action(
         self, action: Action, via: str, order_id: str | None, transaction_id: str | None = None, **how: Any
     ) -> None:
         """Record what somebody did; it is the cause of the statuses that this edit reaches."""
-        self.records.deed(action, via, self.now, order_id, transaction_id, how)
+        self.records.record_action(action, via, self.now, order_id, transaction_id, how)
 
     def agenda_event(self, due: Due[Command]) -> None:
         """Record what was due and happens now; it is the cause of the statuses that this edit reaches."""

@@ -5,15 +5,12 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import read
-from payment_sandbox.kernel.times import Period
+from payment_sandbox.scenarios.effects import Fault, RateLimit, WebhookEffect
 from payment_sandbox.scenarios.forms import FaultsForm
 from payment_sandbox.scenarios.loader import fault_rules, webhook_rules
 from payment_sandbox.scenarios.model import FaultRule, Scenario, WebhookRule
 
 FORM: Final = FaultsForm()
-
-Effect = Mapping[str, Any]
-"""What goes wrong: a rule's ``then``, or empty for nothing."""
 
 
 class Use(NamedTuple):
@@ -68,9 +65,9 @@ class Faults(NamedTuple):
         known = tuple(uses[: len(self.faults)])
         return self._replace(uses=known + self.uses[len(known) :])
 
-    def match(self, method: str, path: str, now: datetime) -> tuple[Effect, "Faults"]:
+    def match(self, method: str, path: str, now: datetime) -> tuple[Fault | None, "Faults"]:
         """What goes wrong with this request, and the faults with this request counted."""
-        matched: Effect = {}
+        matched: Fault | None = None
         uses = list(self.uses)
         for index, rule in enumerate(self.faults):
             if not rule.fits(method, path):
@@ -78,28 +75,27 @@ class Faults(NamedTuple):
             use = uses[index] = uses[index]._replace(asked=uses[index].asked + 1)
             if rule.nth is not None and use.asked not in rule.nth:
                 continue
-            if "rate_limit" in rule.then:
-                uses[index], is_over = _limited(use, rule.then["rate_limit"], now)
+            if isinstance(rule.fault.effect, RateLimit):
+                uses[index], is_over = _limited(use, rule.fault.effect, now)
                 if not is_over:
                     continue
-            matched = matched or rule.then
+            matched = matched or rule.fault
         return matched, self._replace(uses=tuple(uses))
 
-    def webhook(self, status: str, attempt: int) -> Effect:
-        """What happens to this attempt of a delivery; empty means that it goes to the merchant."""
+    def webhook(self, status: str, attempt: int) -> WebhookEffect | None:
+        """What happens to this attempt of a delivery; None means that it goes to the merchant."""
         for rule in self.webhooks:
             if rule.holds(status, attempt):
-                return rule.then
-        return {}
+                return rule.effect
+        return None
 
 
 NO_FAULTS: Final = Faults.read({})
 
 
-def _limited(use: Use, rate_limit: str, now: datetime) -> tuple[Use, bool]:
+def _limited(use: Use, limit: RateLimit, now: datetime) -> tuple[Use, bool]:
     """Count a request against the rate limit, in sandbox time; requests over the limit do not count."""
-    most, _, period = rate_limit.partition("/")
-    recent = tuple(moment for moment in use.recent if Period.parse(period).after(moment) > now)
-    if len(recent) >= int(most):
+    recent = tuple(moment for moment in use.recent if limit.period.after(moment) > now)
+    if len(recent) >= limit.requests:
         return use._replace(recent=recent), True
     return use._replace(recent=(*recent, now)), False

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import Decision
 
 VIA_PAGE: Final = "page"
@@ -97,7 +98,7 @@ class JournalEntry(NamedTuple):
     ignored: tuple[str, ...] = ()
     rule: str | None = None
     order_id: str | None = None
-    fault: dict[str, Any] | None = None
+    fault: Fault | None = None
     transaction_id: str | None = None  # of the attempt that the request created
     real_at: datetime | None = None  # when it came in, before anything it caused
     answered_at: datetime | None = None  # real time, before anything that the response caused
@@ -141,7 +142,7 @@ class JournalEntry(NamedTuple):
             "error": self.error(),
             "unknown": _some([did_you_mean(name, nearest) for name, nearest in self.unknown]),
             "warnings": _some(self.warnings),
-            "fault": self.fault,
+            "fault": self.fault and self.fault.document,
         }
 
     def error(self) -> str | None:
@@ -159,7 +160,7 @@ class JournalEntry(NamedTuple):
         return self._replace(request=b"", response=b"", request_headers=(), response_headers=())
 
 
-class Deed(NamedTuple):
+class PerformedAction(NamedTuple):
     """What a customer, bank, screening, processor or merchant did, and by which way it came.
 
     ``order_id`` is None for the visit of a QR code's page. ``how`` holds further fields of the action.
@@ -179,7 +180,7 @@ class Deed(NamedTuple):
 class StatusReached(NamedTuple):
     """A status that an order has reached or, with ``payment_method``, one of its attempts.
 
-    ``cause`` is the id of the request, deed or agenda event behind it.
+    ``cause`` is the id of the request, action or agenda event behind it.
     """
 
     id: str
@@ -224,14 +225,14 @@ Wanted = Callable[[JournalEntry], bool]
 class Journal:
     """Keeps the newest records of each kind, and counts the dropped requests.
 
-    Requests and deeds come out without secrets. They are masked when they are read, because most never are.
+    Requests and actions come out without secrets. They are masked when they are read, because most never are.
     """
 
     def __init__(self, masking: Masking) -> None:
         self._masking = masking
         self._numbers = count(1)
         self._entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
-        self._deeds: deque[Deed] = deque(maxlen=ENTRIES_MAX)
+        self._actions: deque[PerformedAction] = deque(maxlen=ENTRIES_MAX)
         self.dropped = 0
         self.decisions: OrderedDict[str, Decision] = OrderedDict()  # by transaction
         self.statuses: deque[StatusReached] = deque(maxlen=ENTRIES_MAX)
@@ -267,17 +268,17 @@ class Journal:
                 readable = entry.readable() if with_bodies else entry.without_bodies()
                 yield self._masking.record(readable).cut(readable)
 
-    def deeds(self, orders: frozenset[str | None] | None = None) -> Iterator[Deed]:
-        """All deeds, or those on some orders, oldest first, without secrets."""
+    def actions(self, orders: frozenset[str | None] | None = None) -> Iterator[PerformedAction]:
+        """All actions, or those on some orders, oldest first, without secrets."""
         return (
-            self._masking.record(deed)
-            for deed in list(self._deeds)
-            if orders is None or deed.order_id in orders
+            self._masking.record(taken)
+            for taken in list(self._actions)
+            if orders is None or taken.order_id in orders
         )
 
-    def add_deeds(self, deeds: list[Deed]) -> None:
-        """Add deeds."""
-        self._deeds.extend(deeds)
+    def add_actions(self, actions: list[PerformedAction]) -> None:
+        """Add actions."""
+        self._actions.extend(actions)
 
     def add_failure(self, failure: Failure) -> None:
         """Add a command that failed."""

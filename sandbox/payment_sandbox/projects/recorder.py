@@ -13,8 +13,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.events import Build
 from payment_sandbox.projects.journal import (
     AgendaEvent,
-    Deed,
     Journal,
+    PerformedAction,
     StatusReached,
     as_plain,
     current_cause,
@@ -49,7 +49,7 @@ class Recorder:
         self.decisions: dict[str, Decision] = {}  # by transaction
         self._journal = journal
         self._published: list[Published] = []
-        self._deeds: list[Deed] = []
+        self._actions: list[PerformedAction] = []
         self._agenda_events: list[AgendaEvent] = []
         self._new_events: set[str] = set()  # ids of transaction events
 
@@ -61,7 +61,7 @@ class Recorder:
         """Record the status that an attempt has reached by this event."""
         self._new_events.add(event_id)
 
-    def deed(
+    def record_action(
         self,
         action: Action,
         via: str,
@@ -72,8 +72,8 @@ class Recorder:
     ) -> None:
         """Record what somebody did; it causes the rest of the edit."""
         fields = {name: value for name, value in action.as_mapping().items() if name not in ACTION_FIELDS}
-        deed = Deed(
-            self._journal.next_id("deed"),
+        taken = PerformedAction(
+            self._journal.next_id("action"),
             at,
             at,  # real time is filled in when the edit is applied
             action.actor,
@@ -83,8 +83,8 @@ class Recorder:
             transaction_id,
             {**fields, **how},
         )
-        self._deeds.append(deed)
-        self.cause = deed.id
+        self._actions.append(taken)
+        self.cause = taken.id
 
     def agenda_event(self, due: Due[Command], at: datetime) -> None:
         """Record something that was due and happens now; it causes the rest of the edit."""
@@ -106,12 +106,12 @@ class Recorder:
         journal = self._journal
         if self.decisions:
             journal.note(self.decisions)
-        deeds = [deed._replace(real_at=real_at) for deed in self._deeds]
-        journal.add_deeds(deeds)
+        actions = [taken._replace(real_at=real_at) for taken in self._actions]
+        journal.add_actions(actions)
         journal.agenda_events.extend(event._replace(real_at=real_at) for event in self._agenda_events)
         statuses = list(self._statuses(orders, moves, at, real_at))
         journal.statuses.extend(statuses)
-        yield from map(deed_event, deeds)
+        yield from map(action_event, actions)
         for transaction_id, decision in self.decisions.items():
             yield Published("decision", {}, partial(_explained, transaction_id, decision))
         yield from self._status_events(moves, statuses, at)
@@ -153,6 +153,6 @@ def _explained(transaction_id: str, decision: Decision) -> dict[str, Any]:
     return {"transaction_id": transaction_id, **explain(decision)}
 
 
-def deed_event(deed: Deed) -> Published:
-    """The event that tells of a deed."""
-    return Published("deed", as_plain(deed))
+def action_event(taken: PerformedAction) -> Published:
+    """The event that tells of an action."""
+    return Published("action", as_plain(taken))

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
 
 Do = Callable[[Action], Order]
@@ -18,15 +19,15 @@ class Rehearsal(Protocol):
     is_elsewhere: bool
     """Whether a shop in the process of its test handles webhooks on other threads than the test's."""
 
-    def call(self, method: str, path: str) -> Mapping[str, Any]:
-        """A call of the shop: its fault; with ``early``, its webhooks come before its response."""
+    def call(self, method: str, path: str) -> Fault | None:
+        """A call of the shop: what goes wrong with it."""
         ...
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
         """An order is answered; if ``is_stale``, as the shop has seen it before."""
         ...
 
-    def webhook(self, delivery: Delivery) -> Mapping[str, Any]:
+    def webhook(self, delivery: Delivery) -> WebhookEffect | None:
         """An attempt to deliver a webhook: what happens to it."""
         ...
 
@@ -48,17 +49,15 @@ class NoRehearsal:
 
     is_elsewhere = False
 
-    def call(self, method: str, path: str) -> Mapping[str, Any]:
+    def call(self, method: str, path: str) -> None:
         """No fault."""
-        return {}
 
     def answer(self, order_id: str, body: bytes, *, is_stale: bool) -> bytes:
         """As it is."""
         return body
 
-    def webhook(self, delivery: Delivery) -> Mapping[str, Any]:
+    def webhook(self, delivery: Delivery) -> None:
         """It arrives."""
-        return {}
 
     def act(self, order_id: str, action: Action, do: Do) -> Order:
         """They do what they do."""

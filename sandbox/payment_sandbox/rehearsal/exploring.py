@@ -6,33 +6,38 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from payment_sandbox.rehearsal.books import BookProblem
+from payment_sandbox.rehearsal.changes import (
+    CHANGES,
+    WEBHOOK,
+    Acts,
+    Change,
+    ChangedStep,
+    Step,
+    changes_of,
+    parse_changed_step,
+)
 from payment_sandbox.rehearsal.judging import Judged
-from payment_sandbox.rehearsal.ways import DEED, WAYS, WEBHOOK, Change, Step, Way, parse_change, ways_of
 
 PAIRS_MAX: Final = 100  # of a test
-SUSPECTS: Final = frozenset(
-    {"answer-lost", "early", "late", "lost", "swapped", "together", "twice", "unavailable", "returns-first"}
-)
-
 NO_THREADS: Final = (
     "nothing was tried at the same moment: the shop's handlers fail on other threads than the test's"
 )
 
-Variation = tuple[Change, ...]
+Variation = tuple[ChangedStep, ...]
 
 
 def name_of(variation: Variation) -> str:
-    """How users write a variation: ``webhook:2:twice+deed:1:cancels``."""
-    return "+".join(change.name for change in variation)
+    """How users write a variation: ``webhook:2:twice+action:1:cancels``."""
+    return "+".join(changed.name for changed in variation)
 
 
 def parse_variation(text: str) -> Variation:
-    """Read ``webhook:2:twice+deed:1:cancels``.
+    """Read ``webhook:2:twice+action:1:cancels``.
 
     Raises:
         ValueError: a change is none.
     """
-    return tuple(parse_change(part) for part in text.split("+"))
+    return tuple(parse_changed_step(part) for part in text.split("+"))
 
 
 class Ran(NamedTuple):
@@ -40,7 +45,7 @@ class Ran(NamedTuple):
 
     judged: Judged
     steps: Sequence[Step]
-    happened: Collection[Change]
+    happened: Collection[ChangedStep]
     timeline: str
     picture: str
     has_restart: bool = False
@@ -121,7 +126,7 @@ class Explorer:
         known = self._begin(baseline)
         ran = self._run(variation)
         self._find_news(variation, ran, known)
-        missed = [change.name for change in variation if change not in ran.happened]
+        missed = [changed.name for changed in variation if changed not in ran.happened]
         notes = [f"the test has no step for {name}" for name in missed]
         return Explored(list(self._findings.values()), 1, 0, notes)
 
@@ -143,20 +148,20 @@ class Explorer:
     def _find(self, problem: BookProblem, variation: Variation, ran: Ran) -> None:
         if problem.kind not in self._findings:
             self._findings[problem.kind] = RehearsalFinding(
-                problem, variation, told(problem, variation, ran.steps), ran.timeline, ran.picture
+                problem, variation, sentence_of(problem, variation, ran.steps), ran.timeline, ran.picture
             )
 
-    def _singles(self, baseline: Ran, notes: list[str]) -> list[Change]:
+    def _singles(self, baseline: Ran, notes: list[str]) -> list[ChangedStep]:
         possible = [
-            Change(step.name, way)
+            ChangedStep(step.name, change)
             for step in baseline.steps
-            for way in ways_of(step)
-            if _is_possible(step, way, baseline)
+            for change in changes_of(step)
+            if _is_possible(step, change, baseline)
         ]
-        if any(change.way.needs_threads for change in possible) and not self._threads():
+        if any(changed.change.needs_threads for changed in possible) and not self._threads():
             notes += _why_not_together(baseline)
-            possible = [change for change in possible if not change.way.needs_threads]
-        return sorted(possible, key=lambda change: WAYS.index(change.way))
+            possible = [changed for changed in possible if not changed.change.needs_threads]
+        return sorted(possible, key=lambda changed: CHANGES.index(changed.change))
 
     def _pairs(self, baseline: Ran) -> list[Variation]:
         """Pairs of changes that made a difference and did no harm, the most suspicious first."""
@@ -171,16 +176,16 @@ class Explorer:
         return sorted(dict.fromkeys(pairs), key=lambda pair: self._suspicion(pair, known))[:PAIRS_MAX]
 
     def _follow_ups(
-        self, baseline: Ran, harmless: Sequence[Change], known: Collection[str]
+        self, baseline: Ran, harmless: Sequence[ChangedStep], known: Collection[str]
     ) -> list[Variation]:
         """Pairs whose second change is in what the shop does only after the first, such as trying again."""
         return [
-            (first, Change(step.name, way))
+            (first, ChangedStep(step.name, change))
             for first in harmless
             for step in self._tried[(first,)].steps
             if step.name not in known
-            for way in ways_of(step)
-            if _is_possible(step, way, baseline) and not way.needs_threads
+            for change in changes_of(step)
+            if _is_possible(step, change, baseline) and not change.needs_threads
         ]
 
     def _suspicion(self, pair: Variation, known: Collection[str]) -> tuple[int, bool, int]:
@@ -188,7 +193,7 @@ class Explorer:
 
         Among equals, only the seed decides.
         """
-        unsuspected = sum(change.way.name not in SUSPECTS for change in pair)
+        unsuspected = sum(not changed.change.is_suspect for changed in pair)
         return unsuspected, pair[1].step in known, crc32(f"{self._seed} {name_of(pair)}".encode())
 
 
@@ -197,16 +202,17 @@ def _why_not_together(baseline: Ran) -> list[str]:
     return [NO_THREADS] if any(step.kind == WEBHOOK for step in baseline.steps) else []
 
 
-def _is_possible(step: Step, way: Way, baseline: Ran) -> bool:
-    if step.kind == DEED and way.name == "restarted":
-        return baseline.has_restart
-    return not way.needs_return or (baseline.has_return and bool(step.about.get("returns")))
+def _is_possible(step: Step, change: Change, baseline: Ran) -> bool:
+    if change.needs_restart and not baseline.has_restart:
+        return False
+    can_return = baseline.has_return and isinstance(step.about, Acts) and step.about.has_return
+    return can_return or not change.needs_return
 
 
-def told(problem: BookProblem, variation: Variation, steps: Sequence[Step]) -> str:
+def sentence_of(problem: BookProblem, variation: Variation, steps: Sequence[Step]) -> str:
     """A finding in one sentence: what went otherwise, and what the shop made of it."""
     if not variation:
         return f"as it is: {problem.sentence}"
     labels = {step.name: step.label for step in steps}
-    changes = [change.way.sentence.format(step=labels.get(change.step, change.step)) for change in variation]
+    changes = [each.change.sentence.format(step=labels.get(each.step, each.step)) for each in variation]
     return f"{', and '.join(changes)}: {problem.sentence}"

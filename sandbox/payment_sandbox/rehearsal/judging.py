@@ -20,8 +20,9 @@ from payment_sandbox.rehearsal.books import (
     unpaid,
     went_back,
 )
+from payment_sandbox.rehearsal.changes import AT_ONCE, CALLS, PRESS, ChangedStep, Step
 from payment_sandbox.rehearsal.run import RehearsedRun
-from payment_sandbox.rehearsal.ways import AT_ONCE, CALLS, PRESS, Change, Step
+from payment_sandbox.scenarios.effects import Fault, WebhooksFirst
 
 SOON: Final = timedelta(days=1)
 HORIZON: Final = timedelta(days=40)
@@ -31,7 +32,6 @@ WHAT_MOVED: Final = ("were charged", "were refunded", "worth of goods were shipp
 A_FEW_DAYS: Final = "three-days"
 A_FEW_DAYS_LONG: Final = timedelta(days=4)  # with what the test itself lets pass
 UNANSWERED: Final = "HOOK-09"
-EARLY: Final = "early"
 LESS_TELLING: Final = ("invariant", "review", "test")
 CREATED_TWICE: Final = frozenset({"ORD-07", "CTL-23"})
 UNRELATED: Final = frozenset({"CAP-03", "CAP-04", "SET-31", "SET-12", "HOOK-03", "SCN-02"})
@@ -101,7 +101,7 @@ def judge(
     advance: Advance,
     books: Books | None,
     *,
-    changes: Sequence[Change] = (),
+    changes: Sequence[ChangedStep] = (),
     failure: str | None = None,
     baseline: Judged | None = None,
     believed: Sequence[list[BookEntry]] = (),
@@ -133,7 +133,7 @@ def judge(
 
 
 def judged_without_books(
-    runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[Change], failure: str | None
+    runs: Sequence[RehearsedRun], steps: Sequence[Step], changes: Sequence[ChangedStep], failure: str | None
 ) -> Judged:
     """Judge a run of a suite, of which only calls and failure are seen; ``steps`` are those of all runs."""
     problems = _failed("suite", failure, changes)
@@ -144,9 +144,9 @@ def judged_without_books(
     return Judged(_each_once(problems), _trace(steps), state)
 
 
-def _failed(what: str, failure: str | None, changes: Sequence[Change]) -> list[BookProblem]:
+def _failed(what: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """The failure of a test or a suite, where its assertions must still hold."""
-    if failure is None or any(change.way.ends != AT_ONCE for change in changes):
+    if failure is None or any(changed.change.ends != AT_ONCE for changed in changes):
         return []
     return [BookProblem("test", f"the {what} fails: {failure.splitlines()[0]}")]
 
@@ -212,12 +212,12 @@ def _text_of(trace: Any) -> str:
     return trace.read_bytes().decode("utf-8", errors="replace")
 
 
-def _lapsed_early(project: Project, changes: Sequence[Change]) -> list[BookProblem]:
+def _lapsed_early(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """An authorization that ran out while the test still went on, though only a few days passed.
 
     A test that lets days pass by itself knows what it does.
     """
-    if [change.way.name for change in changes] != [A_FEW_DAYS]:
+    if [changed.change.name for changed in changes] != [A_FEW_DAYS]:
         return []
     orders = list(project.epoch.store.orders_newest_first())
     statuses = {order.id: str(order.status) for order in orders}
@@ -230,8 +230,9 @@ def _lapsed_early(project: Project, changes: Sequence[Change]) -> list[BookProbl
     ]
 
 
-def _reviewed(project: Project, changes: Sequence[Change]) -> list[BookProblem]:
-    kinds = {change.step.partition(":")[0] for change in changes if change.way.name != EARLY}
+def _reviewed(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+    answered = Fault(WebhooksFirst())  # the call itself goes as ever
+    kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
     excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
     excused |= CREATED_TWICE if PRESS in kinds else set()  # by the customer, not by the shop
     return [

@@ -7,10 +7,10 @@ from typing import Final
 
 from payment_sandbox.operations.history import Happening, history
 from payment_sandbox.projects.project import Project
+from payment_sandbox.rehearsal.changes import StepRecorder
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
 from payment_sandbox.rehearsal.judging import Judged, judged_without_books
 from payment_sandbox.rehearsal.run import RehearsedRun
-from payment_sandbox.rehearsal.ways import StepRecorder
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.pictures import sequence, svg

@@ -1,23 +1,31 @@
 """The forms that check a scenario document."""
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final
 
 from marshmallow import ValidationError, validates_schema
 
 from payment_sandbox.forms import Cents, Choice, Flag, Form, Items, Part, PeriodText, Text, Whole
 from payment_sandbox.forms.base import Problem
-from payment_sandbox.forms.fields import Anything, OneOrMany, Seconds, Yes
-from payment_sandbox.kernel.times import Period, PeriodError
+from payment_sandbox.forms.fields import Anything, OneOrMany, Seconds
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DELIVERIES_MAX
+from payment_sandbox.scenarios.effects import AFTER, BEFORE, REQUEST_EFFECTS, WEBHOOK_EFFECTS, Effect
 from payment_sandbox.scenarios.model import ACTORS
 
 OUTCOMES = ("passed", "declined", "error")
-EFFECTS = ("status", "hang", "reset", "truncate", "rate_limit")
-PHASED = frozenset({"status", "hang", "reset"})
 RULES_MAX = 1000
+
+
+def _keys(effects: Sequence[type[Effect]]) -> list[str]:
+    return [effect.key for effect in effects]
+
+
+def _with_effects(name: str, about: str, base: type[Form], effects: Sequence[type[Effect]]) -> type[Form]:
+    """A form with the fields of these effects."""
+    return type(name, (base,), {"__doc__": about, **{each.key: each.field for each in effects}})
 
 
 class AmountForm(Form):
@@ -114,20 +122,10 @@ class WebhookWhenForm(Form):
     attempt = Whole(low=1, high=DELIVERIES_MAX, about="The number of the delivery's attempt, from 1.")
 
 
-class WebhookThenForm(Form):
-    """What happens to a delivery."""
+class OneEffectForm(Form):
+    """Exactly one effect."""
 
     also_required: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
-
-    answer = Whole(
-        low=100, high=599, about="Counts as answered with this status; the merchant is not called."
-    )
-    timeout = Yes(about="Fails at once, as if the merchant had timed out; the merchant is not called.")
-    drop = Yes(about="Is lost: counts as delivered, but the merchant is not called.")
-    duplicate = Whole(low=2, high=10, about="Arrives this many times.")
-    together = Whole(low=2, high=10, about="Arrives this many times, at the same moment.")
-    delay = PeriodText(about="Arrives this much later.")
-    swap = Yes(about="Arrives after the next webhook of the project.")
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
     def one_thing(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
@@ -135,6 +133,11 @@ class WebhookThenForm(Form):
         if isinstance(original, dict) and len(original.keys() & self.load_fields.keys()) != 1:
             known = list(self.load_fields)
             raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
+
+
+WebhookThenForm: Final = _with_effects(
+    "WebhookThenForm", "What happens to a delivery.", OneEffectForm, WEBHOOK_EFFECTS
+)
 
 
 class WebhookRuleForm(Form):
@@ -156,48 +159,32 @@ class FaultWhenForm(Form):
     nth = OneOrMany(Whole(low=1), about="Which of the matching requests, from 1; all by default.")
 
 
-class FaultThenForm(Form):
-    """What goes wrong."""
+class LatencyForm(Form):
+    """An effect, a latency, or both."""
 
     also_required: ClassVar[dict[str, Any]] = {
-        "anyOf": [{"required": [effect]} for effect in (*EFFECTS, "latency")]
+        "anyOf": [{"required": [key]} for key in (*_keys(REQUEST_EFFECTS), "latency")]
     }
 
-    status = Whole(low=400, high=599, about="The response has this error status.")
     phase = Choice(
-        ("before", "after"), about="before: the request is not processed; after: only the response is lost."
+        (BEFORE, AFTER), about="before: the request is not processed; after: only the response is lost."
     )
     latency = Seconds(about="Delays the response by this many real seconds; allows a second effect.")
-    hang = Seconds(about="Sends nothing for this many real seconds, then closes the connection.")
-    reset = Yes(about="Cuts the connection without a response.")
-    truncate = Yes(about="Cuts the response off in the middle.")
-    rate_limit = Text(
-        pattern=r"[1-9]\d{0,5}/P.+",
-        expected="requests per period, such as 10/PT1S",
-        about="Requests over this rate, in sandbox time, get 429 RateLimited.",
-    )
 
     @validates_schema(skip_on_field_errors=False, pass_original=True)
     def one_thing(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
         """One effect per rule, optionally with a latency."""
+        effects = _keys(REQUEST_EFFECTS)
         named = set(original) & set(self.load_fields) if isinstance(original, dict) else set(data)
-        if isinstance(original, dict) and (len(named & set(EFFECTS)) > 1 or not named - {"phase"}):
-            known = ("latency", *EFFECTS)
+        if isinstance(original, dict) and (len(named & set(effects)) > 1 or not named - {"phase"}):
+            known = ("latency", *effects)
             raise ValidationError(Problem(f"must contain exactly one of: {', '.join(known)}", known))
-        if "phase" in named and not named & PHASED:
-            raise ValidationError(f"is only allowed with one of: {', '.join(sorted(PHASED))}", "phase")
-        if "rate_limit" in data:
-            _refuse_no_period(data["rate_limit"])
+        phased = _keys([effect for effect in REQUEST_EFFECTS if effect.has_phase])
+        if "phase" in named and not named & set(phased):
+            raise ValidationError(f"is only allowed with one of: {', '.join(sorted(phased))}", "phase")
 
 
-def _refuse_no_period(rate_limit: str) -> None:
-    expected = "must be requests per period, such as 10/PT1S"
-    try:
-        period = Period.parse(rate_limit.partition("/")[2])
-    except PeriodError as error:
-        raise ValidationError(f"{expected}: {error}", "rate_limit") from None
-    if period.is_zero:
-        raise ValidationError(f"{expected}: the period is zero", "rate_limit")
+FaultThenForm: Final = _with_effects("FaultThenForm", "What goes wrong.", LatencyForm, REQUEST_EFFECTS)
 
 
 class FaultForm(Form):

@@ -9,6 +9,7 @@ from payment_sandbox.forms import load, unknown_keys
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.documents import parse_yaml
+from payment_sandbox.scenarios.effects import Fault, read_webhook_effect
 from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.model import AmountRange, FaultRule, Rule, Scenario, WebhookRule, When
 
@@ -65,14 +66,16 @@ def _wrong_settings(settings: Any, check_settings: CheckSettings | None) -> list
 
 def webhook_rules(data: Mapping[str, Any]) -> tuple[WebhookRule, ...]:
     """The webhook rules of checked data."""
-    return tuple(WebhookRule(rule["then"], **rule["when"]) for rule in data.get("webhooks", ()))
+    return tuple(
+        WebhookRule(read_webhook_effect(rule["then"]), **rule["when"]) for rule in data.get("webhooks", ())
+    )
 
 
 def fault_rules(data: Mapping[str, Any]) -> tuple[FaultRule, ...]:
     """The faults of checked data."""
     return tuple(
         FaultRule(
-            then=rule["then"],
+            Fault.read(rule["then"]),
             method=rule["when"].get("method"),
             path=rule["when"].get("path"),
             nth=frozenset(rule["when"]["nth"]) if "nth" in rule["when"] else None,

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
 ACTORS: Final = ("customer", "credit", "screening", "processor")
 """The keys of an outcome that say who acts; the others say how."""
@@ -135,7 +136,7 @@ class Rule(NamedTuple):
 class WebhookRule(NamedTuple):
     """What happens to a delivery, by the order's status and the number of the attempt."""
 
-    then: Mapping[str, Any]
+    effect: WebhookEffect
     status: str | None = None
     attempt: int | None = None
 
@@ -147,7 +148,7 @@ class WebhookRule(NamedTuple):
 class FaultRule(NamedTuple):
     """What goes wrong with requests: the nth, or all, that match method and path."""
 
-    then: Mapping[str, Any]
+    fault: Fault
     method: str | None = None
     path: str | None = None  # a glob; a final slash does not matter
     nth: frozenset[int] | None = None

@@ -204,7 +204,7 @@ class PaymentSandbox(ShopInProcess):
         """A ``SandboxClient``: the whole control API."""
         self.clock: SandboxClock = self.client.clock
         """The project's clock: ``advance``, ``now``, ``freeze``, ``run``, ``set``."""
-        self._on_deed: Callable[[], None] = lambda: None  # a rehearsal looks at the books then
+        self._on_action: Callable[[], None] = lambda: None  # a rehearsal looks at the books then
         self._intercepted: list[Route] = []
         self._rejected_before = 0
 
@@ -270,7 +270,7 @@ class PaymentSandbox(ShopInProcess):
         try:
             return self.client.act(order_id, actor, action, **how)
         finally:
-            self._on_deed()
+            self._on_action()
 
     def play(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
         """Let the scenario's customer or bank act on an order; act like this only if it leaves that to you.
@@ -280,7 +280,7 @@ class PaymentSandbox(ShopInProcess):
         try:
             return self.client.play(order_id, actor, action, **how)
         finally:
-            self._on_deed()
+            self._on_action()
 
     @property
     def webhooks(self) -> list[answers.Webhook]:

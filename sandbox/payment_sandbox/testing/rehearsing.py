@@ -14,11 +14,11 @@ from _pytest import runner  # as plugins that run tests again do
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.rehearsal.books import BookEntry
+from payment_sandbox.rehearsal.changes import WEBHOOK
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation, parse_variation
 from payment_sandbox.rehearsal.judging import Judged, judge, read_books, stored_secrets, told_secrets
 from payment_sandbox.rehearsal.report import lines_of, summary, told, write
 from payment_sandbox.rehearsal.run import RehearsedRun
-from payment_sandbox.rehearsal.ways import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
 from payment_sandbox.testing.project import PaymentSandbox
@@ -112,7 +112,7 @@ class OneRun:
             visit=self._visit,
             restart=self._restarted,
         )
-        project._on_deed = self._observe
+        project._on_action = self._observe
         found.rehearse(self._run)
         set_pressed(self._pressed)
 
@@ -161,9 +161,9 @@ class OneRun:
             has_return=self._has_return,
         )
 
-    def _pressed(self, method: str, path: str) -> str | None:
-        way = self._run.press(method, path) if self._run is not None else None
-        return way.name if way is not None else None
+    def _pressed(self, method: str, path: str) -> bool | None:
+        repeat = self._run.press(method, path) if self._run is not None else None
+        return repeat.at_once if repeat is not None else None
 
     def _visit(self, order: Any, tabs: int) -> None:
         if self._project is not None and self._project.application is not None:

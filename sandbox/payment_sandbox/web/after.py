@@ -4,6 +4,7 @@ from flask import Response
 
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
+from payment_sandbox.scenarios.effects import WebhooksFirst
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.carried import KEEP_HELD, exchange
 from payment_sandbox.web.placing import begin_waiting, may_wait
@@ -18,8 +19,9 @@ def hold_webhooks() -> None:
 
 
 def _comes_before(owner: Project) -> bool:
-    is_early = owner.settings.webhook_timing == BEFORE_RESPONSE or "early" in exchange().rehearsed
-    return is_early and may_wait()
+    rehearsed = exchange().rehearsed
+    is_first = rehearsed is not None and isinstance(rehearsed.effect, WebhooksFirst)
+    return (is_first or owner.settings.webhook_timing == BEFORE_RESPONSE) and may_wait()
 
 
 def release_webhooks(response: Response) -> Response:

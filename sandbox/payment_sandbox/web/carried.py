@@ -1,6 +1,6 @@
 """The typed state of the application and of each request."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,6 +15,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import Journal, set_cause
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.scenarios.effects import Fault
 
 KEY: Final = "payment_sandbox"
 CUT_OFF: Final = "sandbox.cut_off"
@@ -74,8 +75,8 @@ class Exchange:
     warnings: tuple[str, ...] = ()
     rule: str | None = None  # the rule that refused it
     violations: list[Violation] = field(default_factory=list)
-    rehearsed: Mapping[str, Any] = field(default_factory=dict)  # what a rehearsal changes
-    fault: Mapping[str, Any] = field(default_factory=dict)
+    rehearsed: Fault | None = None  # what a rehearsal lets go wrong
+    fault: Fault | None = None  # what goes wrong
     is_by_test: bool = False  # and not by the shop: no journal has it, and no fault applies to it
     is_cut: bool = False  # a fault cuts its connection
     cut_status: int | None = None  # of the lost response, if there was one

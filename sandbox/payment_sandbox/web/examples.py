@@ -16,7 +16,7 @@ from payment_sandbox.projects.services import Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.web.routes import JSON, facts_of
+from payment_sandbox.web.routes import JSON, described_routes, facts_of
 
 START: Final = "frozen@2027-01-01T12:00:00Z"
 SHOWN_MOST: Final = 2  # items of a list, to keep examples short
@@ -46,7 +46,7 @@ LISTS: Final = (
     "bankqr",
     "cards",
     "coverage",
-    "deeds",
+    "actions",
     "fidelity",
     "journal",
     "orders",
@@ -111,7 +111,7 @@ class Shop:
 
     def refuse_all(self) -> None:
         """Make every call wrongly that was made since the last time, in each way that its facts allow for."""
-        rules = {rule.endpoint: rule for rule in self._app.url_map.iter_rules()}
+        rules = {rule.endpoint: rule for rule, _ in described_routes(self._app)}
         for endpoint in sorted(self.answers.keys() - self._refused):
             self._refused.add(endpoint)
             self._refuse(endpoint, min((rules[endpoint].methods or set()) - {"HEAD", "OPTIONS"}))

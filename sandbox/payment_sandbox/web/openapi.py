@@ -17,7 +17,7 @@ from payment_sandbox.web.answers.plain_records import ErrorAnswer
 from payment_sandbox.web.answers.shapes import shape_of
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.examples import Example, MakeApp, Shop, played
-from payment_sandbox.web.routes import JSON, Facts, facts_of
+from payment_sandbox.web.routes import JSON, Facts, described_routes
 
 ERRORS: Final = {
     400: "Malformed or invalid; violations lists every problem",
@@ -80,9 +80,7 @@ def document(app: Flask, make_app: MakeApp) -> str:
         {"type": "http", "scheme": "basic", "description": "The API key as the user name; any password"},
     )
     examples = played(make_app)
-    for rule in sorted(app.url_map.iter_rules(), key=lambda rule: rule.rule):
-        facts = facts_of(app, rule.endpoint)
-        assert facts is not None, "require_facts has checked every route"
+    for rule, facts in sorted(described_routes(app), key=lambda pair: pair[0].rule):
         if rule.endpoint.partition(".")[0] in FOR_PEOPLE:
             continue
         path = re.sub(r"<([a-z_]+)>", r"{\1}", rule.rule)
@@ -94,9 +92,8 @@ def document(app: Flask, make_app: MakeApp) -> str:
 
 def _strict_forms(app: Flask) -> Iterator[type[Schema]]:
     """The forms of bodies in which unknown keys are refused."""
-    for rule in app.url_map.iter_rules():
-        facts = facts_of(app, rule.endpoint)
-        if facts is not None and facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT:
+    for rule, facts in described_routes(app):
+        if facts.reads is not None and rule.endpoint.partition(".")[0] in STRICT:
             yield facts.reads
 
 

@@ -95,7 +95,7 @@ def _rows(happenings: Iterable[Happening], link: Link) -> Iterator[PictureRow]:
 def _look(happening: Happening) -> str:
     if happening.failed:
         return "failed"
-    return "quiet" if happening.kind in ("deed", "outcome", "attempt-status", "agenda-event") else "ok"
+    return "quiet" if happening.kind in ("action", "outcome", "attempt-status", "agenda-event") else "ok"
 
 
 def _due(due: Iterable[PictureDue]) -> Iterator[PictureRow]:

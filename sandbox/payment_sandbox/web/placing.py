@@ -88,9 +88,7 @@ def place(app: "Flask", environ: dict[str, Any], length: int) -> Placement:
     except HTTPException:  # it is refused
         return Placement(on_thread=False)
     facts = facts_of(app, rule.endpoint) or NO_FACTS
-    registry = application(app).registry
-    key = api_key_in(environ.get("HTTP_AUTHORIZATION"))
-    project = registry.find(key) if key else registry.find_by_id(values.get("project_id", ""))
+    project = _project_of(app, environ, values.get("project_id"))
     share = project.project_id if project is not None else ""
     if facts.streams:
         return Placement(on_thread=False, share=share)
@@ -99,6 +97,14 @@ def place(app: "Flask", environ: dict[str, Any], length: int) -> Placement:
 
 
 NO_FACTS: Final = Facts()
+
+
+def _project_of(app: "Flask", environ: Mapping[str, Any], project_id: str | None) -> Project | None:
+    """The project in the path; without one, that of the API key."""
+    registry = application(app).registry
+    if project_id is not None:
+        return registry.find_by_id(project_id)
+    return registry.find(api_key_in(environ.get("HTTP_AUTHORIZATION")) or "")
 
 
 def _may_wait(project: Project) -> bool:

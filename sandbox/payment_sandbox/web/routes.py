@@ -1,10 +1,11 @@
 """Each route declares its facts; validation, OpenAPI and the documentation use them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from flask import Blueprint, Flask, Response, current_app, request
+from werkzeug.routing import Rule
 
 from payment_sandbox.forms import Form
 
@@ -22,7 +23,8 @@ class Facts:
     describes it. ``reads`` and ``query`` are the forms of the body and the query. ``rules`` maps the path of
     a field to the rule that a wrong value breaks. ``without_body`` are other statuses that are no errors.
     ``slow`` marks calls that take long, ``waits`` those that may wait, for example for a webhook receiver:
-    both run on threads. ``streams`` marks a stream of events, which never ends.
+    both run on threads. ``streams`` marks a stream of events, which never ends. ``old_path`` is the path of
+    the version before; it still answers, and is not described.
     """
 
     answers: Any = None
@@ -40,6 +42,7 @@ class Facts:
     slow: bool = False
     waits: bool = False
     streams: bool = False
+    old_path: str | None = None
 
 
 class RouteWithoutFacts(Exception):
@@ -53,6 +56,8 @@ def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callabl
     def declare(view: View) -> View:
         view.facts = stated  # type: ignore[attr-defined]
         blueprint.add_url_rule(path, view_func=view, methods=[method])
+        if stated.old_path is not None:
+            blueprint.add_url_rule(stated.old_path, view_func=view, methods=[method])
         return view
 
     return declare
@@ -62,6 +67,15 @@ def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
     """The facts of a route, or None if it declares none."""
     found: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
     return found
+
+
+def described_routes(app: Flask) -> "Iterator[tuple[Rule, Facts]]":
+    """The routes and their facts, without the paths of versions before."""
+    for rule in app.url_map.iter_rules():
+        facts = facts_of(app, rule.endpoint)
+        assert facts is not None, "require_facts has checked every route"
+        if facts.old_path is None or not rule.rule.endswith(facts.old_path):
+            yield rule, facts
 
 
 def current_facts() -> Facts | None:

@@ -173,7 +173,7 @@ def test_stored_cards_and_codes_are_listed(sandbox: Sandbox) -> None:
     assert (code["id"], code["amount"], code["scans"]) == (asked["id"], 500, 1)
 
 
-def test_deeds_say_who_did_what_and_how(sandbox: Sandbox) -> None:
+def test_actions_say_who_did_what_and_how(sandbox: Sandbox) -> None:
     """By a page, a control call, or a scenario."""
     payer = Payer(sandbox)
     paid = sandbox.place(by("wallet-web"))
@@ -182,8 +182,8 @@ def test_deeds_say_who_did_what_and_how(sandbox: Sandbox) -> None:
     sandbox.acted(failed, "customer fail", reason="Do not honour")
     planned = sandbox.place(card(), customer={"email_address": "pays@example.com"})
     sandbox.advance("PT10S")
-    items = sandbox.get("/control/deeds/").json()["items"]
-    told = [(deed["actor"], deed["action"], deed["via"], deed["order_id"]) for deed in items]
+    items = sandbox.get("/control/actions/").json()["items"]
+    told = [(taken["actor"], taken["action"], taken["via"], taken["order_id"]) for taken in items]
     assert told == [
         ("customer", "visit", "page", paid["id"]),
         ("customer", "pay", "page", paid["id"]),
@@ -192,7 +192,8 @@ def test_deeds_say_who_did_what_and_how(sandbox: Sandbox) -> None:
     ]
     assert items[2]["how"] == {"reason": "Do not honour"}
     assert items[2]["transaction_id"] == failed["transactions"][0]["id"]
-    (only,) = sandbox.get("/control/deeds/", params={"order_id": failed["id"]}).json()["items"]
+    (only,) = sandbox.get("/control/actions/", params={"order_id": failed["id"]}).json()["items"]
     assert only == items[2]
-    page = sandbox.get("/control/deeds/", params={"limit": 1, "before": items[2]["id"]}).json()["items"]
+    assert sandbox.get("/control/deeds/").json() == sandbox.get("/control/actions/").json()  # as before
+    page = sandbox.get("/control/actions/", params={"limit": 1, "before": items[2]["id"]}).json()["items"]
     assert page == [items[1]]

@@ -71,7 +71,7 @@ def test_every_cause_comes_before_its_effect(watched: Sandbox, shop: Shop) -> No
     for place, item in enumerate(items):
         assert item["cause"] is None or places[item["cause"]] < place, item
     kinds = {item["cause"].partition("-")[0] for item in items if item["kind"] == "status"}
-    assert kinds == {"request", "deed", "event"}
+    assert kinds == {"request", "action", "event"}
     assert [item["label"] for item in timeline(watched, expiring) if item["kind"] == "agenda-event"] == [
         "expiry"
     ]
@@ -88,7 +88,7 @@ def caused_by(items: list[dict[str, Any]], status: str) -> dict[str, Any]:
     ("end", "status", "cause"),
     [
         (lambda sandbox, order: sandbox.delete(f"/v1/orders/{order['id']}/"), "cancelled", "request"),
-        (lambda sandbox, order: sandbox.acted(order, "customer cancel"), "cancelled", "deed"),
+        (lambda sandbox, order: sandbox.acted(order, "customer cancel"), "cancelled", "action"),
         (lambda sandbox, order: sandbox.advance("PT30M"), "expired", "agenda-event"),
     ],
     ids=["by the shop", "by the customer", "by the clock"],
@@ -96,7 +96,7 @@ def caused_by(items: list[dict[str, Any]], status: str) -> dict[str, Any]:
 def test_a_status_names_its_cause(
     sandbox: Sandbox, end: Callable[[Sandbox, dict[str, Any]], Any], status: str, cause: str
 ) -> None:
-    """A request, a deed, or something that was due."""
+    """A request, an action, or something that was due."""
     order = sandbox.place(card())
     end(sandbox, order)
     assert caused_by(timeline(sandbox, order), status)["kind"] == cause
@@ -141,4 +141,4 @@ def test_a_reset_forgets(sandbox: Sandbox) -> None:
     sandbox.place(card())
     sandbox.post("/control/reset/")
     assert timeline(sandbox) == []
-    assert sandbox.get("/control/deeds/").json()["items"] == []
+    assert sandbox.get("/control/actions/").json()["items"] == []

@@ -155,7 +155,7 @@ def test_a_stream_goes_on_where_it_was_lost(sandbox: Sandbox) -> None:
         seen = events(answer)
         kinds = {kind: data for kind, data in (next(seen) for _ in range(5))}
     assert kinds["status"]["order_id"] == order["id"]
-    assert kinds["deed"]["actor"] == "customer"
+    assert kinds["action"]["actor"] == "customer"
     with sandbox.http.get(url, headers={"Last-Event-ID": "1"}, **options) as answer:
         second = next(events(answer))
     with sandbox.http.get(f"{url}?after=1", **options) as answer:

@@ -86,7 +86,7 @@ def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
 
 
 Make = Callable[[Sandbox], dict[str, Any]]
-DEEDS: list[tuple[str, Make, str]] = [
+ACTIONS: list[tuple[str, Make, str]] = [
     ("customer pay", lambda sandbox: sandbox.place(card()), "completed"),
     ("customer cancel", lambda sandbox: sandbox.place(by("wallet-web")), "cancelled"),
     ("customer fail", lambda sandbox: sandbox.place(card()), "error"),
@@ -98,18 +98,18 @@ DEEDS: list[tuple[str, Make, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("deed", "make", "status"), DEEDS, ids=[deed for deed, _, _ in DEEDS])
-def test_every_button_does_what_it_says(sandbox: Sandbox, deed: str, make: Make, status: str) -> None:
+@pytest.mark.parametrize(("action", "make", "status"), ACTIONS, ids=[action for action, _, _ in ACTIONS])
+def test_every_button_does_what_it_says(sandbox: Sandbox, action: str, make: Make, status: str) -> None:
     """And the page shows the result; what is no longer possible has no button any more."""
     order = make(sandbox)
     browser = Dashboard(sandbox)
-    page = browser.press(browser.open(f"orders/{order['id']}/"), deed)
+    page = browser.press(browser.open(f"orders/{order['id']}/"), action)
     assert sandbox.read(order)["status"] == status
     assert status in page.text
-    told = sandbox.get("/control/deeds/", params={"order_id": order["id"]}).json()["items"][-1]
-    assert (f"{told['actor']} {told['action']}", told["via"]) == (deed, "control")
-    if deed != "customer choose":
-        assert deed not in page.buttons
+    told = sandbox.get("/control/actions/", params={"order_id": order["id"]}).json()["items"][-1]
+    assert (f"{told['actor']} {told['action']}", told["via"]) == (action, "control")
+    if action != "customer choose":
+        assert action not in page.buttons
 
 
 def test_money_and_screenings_have_buttons(live: Sandbox) -> None:
@@ -187,7 +187,7 @@ def test_an_order_can_be_taken_away(sandbox: Sandbox) -> None:
     assert "    shop->>service: POST /v1/orders/" in mermaid
     evidence = json.loads(browser.http.get(f"{browser.base}{place}evidence.json", timeout=5).text)
     assert evidence["order_id"] == order["id"]
-    assert {"snapshot", "timeline", "journal", "deeds"} <= evidence.keys()
+    assert {"snapshot", "timeline", "journal", "actions"} <= evidence.keys()
     assert sandbox.key not in json.dumps(evidence)
 
 

@@ -133,7 +133,7 @@ def test_the_way_back_is_recorded(live: Sandbox) -> None:
     payer.open(f"{live.url}{back}")
     assert payer.arrived is not None
     assert payer.arrived.startswith("http://shop.example/thanks?order_id=")
-    assert [deed["action"] for deed in live.get("/control/deeds/").json()["items"]] == ["visit", "return"]
+    assert [taken["action"] for taken in live.get("/control/actions/").json()["items"]] == ["visit", "return"]
     bare = live.place(by("bank-transfer"))
     url = f"{live.url}/pay/{live.project['project_id']}/{bare['id']}/back/"
     assert live.http.get(url, allow_redirects=False, timeout=5).status_code == 404

@@ -42,7 +42,7 @@ def review(epoch: Epoch) -> list[Finding]:
     }
     reviewed = Reviewed(
         requests,
-        [deed for deed in epoch.journal.deeds() if deed.action == RETURN],
+        [taken for taken in epoch.journal.actions() if taken.action == RETURN],
         epoch.store.deliveries(),
         statuses,
         untold_changes(epoch),

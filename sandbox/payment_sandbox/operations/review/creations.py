@@ -8,7 +8,6 @@ from typing import Final
 from payment_sandbox.operations.review.evidence import Finding, Reviewed, as_object, line_of
 from payment_sandbox.projects.journal import JournalEntry
 
-LOSING: Final = frozenset({"status", "reset", "hang", "truncate", "silence"})
 CREATION: Final = "/v1/orders"
 GIVEN_UP: Final = ("cancelled", "expired", "error")
 
@@ -69,7 +68,7 @@ def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
 
 
 def _is_answer_lost(entry: JournalEntry) -> bool:
-    return bool((entry.fault or {}).keys() & LOSING)
+    return entry.fault is not None and entry.fault.loses_response
 
 
 def _is_alive(reviewed: Reviewed, creation: JournalEntry) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.webhooks import Attempt, Delivery
-from payment_sandbox.projects.journal import Deed, JournalEntry
+from payment_sandbox.projects.journal import JournalEntry, PerformedAction
 
 LOOKED: Final = (200, 304)
 
@@ -45,7 +45,7 @@ class Reviewed(NamedTuple):
     """The history of a project: requests, returns to the shop, webhooks, order statuses, and its set-up."""
 
     requests: Sequence[JournalEntry]
-    returns: Sequence[Deed]
+    returns: Sequence[PerformedAction]
     webhooks: Sequence[Delivery]
     statuses: dict[str, str]
     untold: int = 0  # changes of statuses that no webhook told, because it had no address
@@ -88,7 +88,7 @@ def reads_of(reviewed: Reviewed, *, and_tries: bool = False) -> dict[str, list[J
     reads: dict[str, list[JournalEntry]] = defaultdict(list)
     for entry in reviewed.requests:
         is_read = entry.method == "GET" and entry.order_id and entry.path.rstrip("/").endswith(entry.order_id)
-        if is_read and (entry.status in LOOKED or (and_tries and entry.fault)):
+        if is_read and (entry.status in LOOKED or (and_tries and entry.fault is not None)):
             reads[entry.order_id or ""].append(entry)
     return reads
 

@@ -128,7 +128,7 @@ class Browser:
         if not return_url:
             raise ValueError(f"order {order_id} has no return_url to come back to")
         with self._project.edit() as edit:
-            edit.deed(Action(CUSTOMER, RETURN), VIA_PAGE, order_id)
+            edit.record_action(Action(CUSTOMER, RETURN), VIA_PAGE, order_id)
         parts = urlsplit(return_url)
         query = {
             **dict(parse_qsl(parts.query)),
@@ -147,7 +147,7 @@ class Browser:
 
     def _ask(self, method: str, path: str, **how: Any) -> TestResponse:
         with self._project.edit() as edit:
-            edit.deed(Action(CUSTOMER, ASK), VIA_PAGE, None, method=method, path=path)
+            edit.record_action(Action(CUSTOMER, ASK), VIA_PAGE, None, method=method, path=path)
         return self._client.open(path, method=method, base_url=SHOP, **how)
 
     def _together(self, ask: Any, count: int) -> list[TestResponse]:

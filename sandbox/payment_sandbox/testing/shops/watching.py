@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
 
 POST: Final = "POST"
-TOGETHER: Final = "together"
 
-Pressed = Callable[[str, str], str | None]
-"""Asked for every form that the test submits: the way in which it is submitted again, if it is."""
+Pressed = Callable[[str, str], bool | None]
+"""Asked for every form that the test submits: True submits it again at the same moment, False afterwards."""
 
 _pressed: Final[list[Pressed]] = []  # the newest last
 
@@ -38,15 +37,15 @@ def set_pressed(pressed: Pressed | None) -> None:
         _pressed.append(pressed)
 
 
-def way_of(method: str, path: str) -> str | None:
-    """The way in which a request of the test is made again; None if it is not."""
+def is_repeated(method: str, path: str) -> bool | None:
+    """Whether a request of the test is made again at the same moment, or afterwards; None if it is not."""
     return _pressed[-1](method, path) if method == POST and _pressed else None
 
 
 class Again:
     """A WSGI request that is made a second time, at the same moment or afterwards."""
 
-    def __init__(self, environ: dict[str, Any], way: str, ask: Callable[[dict[str, Any]], Any]) -> None:
+    def __init__(self, environ: dict[str, Any], at_once: bool, ask: Callable[[dict[str, Any]], Any]) -> None:
         body = body_of(environ)
         environ["wsgi.input"] = BytesIO(body)
         copy = {**environ, "wsgi.input": BytesIO(body)}
@@ -57,7 +56,7 @@ class Again:
                 context.run(ask, copy)
 
         self._ask = ask_again
-        self._thread = Thread(target=ask_again, name="second click") if way == TOGETHER else None
+        self._thread = Thread(target=ask_again, name="second click") if at_once else None
         if self._thread is not None:
             start(self._thread)
 
@@ -72,7 +71,7 @@ class Again:
 async def asked_again(
     receive: Callable[[], Awaitable[Any]],
     ask: Callable[[Callable[[], Awaitable[Any]]], Awaitable[None]],
-    way: str,
+    at_once: bool,
 ) -> None:
     """Make an ASGI request twice; the first one's response counts."""
     messages = [await receive()]
@@ -87,7 +86,7 @@ async def asked_again(
 
         return again
 
-    if way == TOGETHER:
+    if at_once:
         from asyncio import gather  # here, because few shops have a loop
 
         await gather(ask(replay()), ask(replay()))
@@ -187,10 +186,10 @@ def pressed(
     environ: dict[str, Any], answer: Callable[[dict[str, Any], Any], Any], start_response: Any = None
 ) -> Any:
     """Answer a WSGI request; if a rehearsal says so, the same request is made once more."""
-    way = way_of(environ["REQUEST_METHOD"], environ["PATH_INFO"]) if _is_outermost() else None
-    if way is None:
+    at_once = is_repeated(environ["REQUEST_METHOD"], environ["PATH_INFO"]) if _is_outermost() else None
+    if at_once is None:
         return answer(environ, start_response)
-    again = Again(environ, way, lambda copy: answer(copy, _ignored))
+    again = Again(environ, at_once, lambda copy: answer(copy, _ignored))
     try:
         return answer(environ, start_response)
     finally:
@@ -237,8 +236,8 @@ def _watching_asgi(kind: type) -> dict[str, Any]:
         if scope["type"] != "http":
             await kind.__call__(self, scope, receive, send)
             return
-        way = way_of(scope["method"], scope["path"]) if _is_outermost() else None
-        if way is None:
+        at_once = is_repeated(scope["method"], scope["path"]) if _is_outermost() else None
+        if at_once is None:
             await answer(self, scope, receive, send)
             return
         sends = iter((send,))
@@ -246,7 +245,7 @@ def _watching_asgi(kind: type) -> dict[str, Any]:
         async def ask(again: Any) -> None:
             await answer(self, dict(scope), again, next(sends, _sent_to_nobody))
 
-        await asked_again(receive, ask, way)
+        await asked_again(receive, ask, at_once)
 
     return {"__call__": call}
 

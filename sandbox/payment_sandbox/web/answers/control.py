@@ -126,7 +126,7 @@ def journal_summary(entry: JournalEntry) -> records.JournalEntry:
         "status": entry.status,
         "ignored": list(entry.ignored),
         "rule": entry.rule,
-        "fault": entry.fault,
+        "fault": entry.fault.document if entry.fault is not None else None,
         "real_at": timestamp(entry.real_at) if entry.real_at is not None else None,
         "order_id": entry.order_id,
     }

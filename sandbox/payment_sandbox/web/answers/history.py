@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.journal import RETURN, Deed, JournalEntry, as_plain
+from payment_sandbox.projects.journal import RETURN, JournalEntry, PerformedAction, as_plain
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import same_path
 from payment_sandbox.web.answers import records
@@ -21,7 +21,7 @@ from payment_sandbox.web.answers.control import (
 PAGED: Final = ("limit", "before", "summary")
 """Without these, the journal is answered as a whole, with its other lists."""
 
-Record = TypeVar("Record", Delivery, JournalEntry, Deed)
+Record = TypeVar("Record", Delivery, JournalEntry, PerformedAction)
 
 
 def webhooks(project: Project, query: Mapping[str, str]) -> Iterator[records.Webhook]:
@@ -133,9 +133,9 @@ def failures(project: Project, order_id: str | None) -> list[dict[str, Any]]:
 def returns(project: Project, order_id: str | None) -> list[records.Return]:
     """Customers' returns to the shop, oldest first."""
     return [
-        {"order_id": deed.order_id or "", "at": timestamp(deed.at), "real_at": timestamp(deed.real_at)}
-        for deed in project.epoch.journal.deeds(frozenset((order_id,)) if order_id is not None else None)
-        if deed.action == RETURN
+        {"order_id": taken.order_id or "", "at": timestamp(taken.at), "real_at": timestamp(taken.real_at)}
+        for taken in project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
+        if taken.action == RETURN
     ]
 
 

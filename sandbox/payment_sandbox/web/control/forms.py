@@ -73,10 +73,10 @@ class TimelineQuery(Form):
     limit = _limit()
 
 
-class DeedsQuery(PageQuery):
-    """Which deeds to list."""
+class ActionsQuery(PageQuery):
+    """Which actions to list."""
 
-    order_id = Text(about="Only deeds on this order.")
+    order_id = Text(about="Only actions on this order.")
 
 
 class WebhooksQuery(PageQuery):

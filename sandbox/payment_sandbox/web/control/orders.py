@@ -34,7 +34,7 @@ from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
-from payment_sandbox.web.control.forms import DeedsQuery, OrdersQuery, ScanForm, TimelineQuery
+from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ScanForm, TimelineQuery
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
@@ -92,17 +92,20 @@ def get_timeline() -> Response:
 @route(
     control,
     "GET",
-    "/deeds/",
+    "/actions/",
+    old_path="/deeds/",
     answers=listed(records.PerformedAction, "PerformedActions"),
-    query=DeedsQuery,
+    query=ActionsQuery,
     errors=(400, 401),
     slow=True,
 )
-def get_deeds() -> Response:
+def get_actions() -> Response:
     """List what customers, banks, screenings and processors did, newest last."""
     order_id = request.args.get("order_id")
-    deeds = list(project().epoch.journal.deeds(frozenset((order_id,)) if order_id is not None else None))
-    page = newest_page(reversed(deeds), request.args, lambda known: any(known == deed.id for deed in deeds))
+    actions = list(project().epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None))
+    page = newest_page(
+        reversed(actions), request.args, lambda known: any(known == taken.id for taken in actions)
+    )
     return list_answer(map(as_plain, page))
 
 

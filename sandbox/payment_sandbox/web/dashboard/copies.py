@@ -14,8 +14,8 @@ from payment_sandbox.projects.journal import (
     RETURN,
     SCAN,
     VIA_SCENARIO,
-    Deed,
     JournalEntry,
+    PerformedAction,
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.history import request_record
@@ -66,20 +66,24 @@ def test_code(project: Project, order: Order) -> str | None:
     body = request_record(project, entries[0])["request"]
     if not isinstance(body, dict):
         return None  # it was too long to keep
-    deeds = [deed for deed in journal.deeds(frozenset((order.id,))) if _is_replayed(deed)]
-    return "\n".join(_lines(project, order, entries, deeds, body)) + "\n"
+    actions = [taken for taken in journal.actions(frozenset((order.id,))) if _is_replayed(taken)]
+    return "\n".join(_lines(project, order, entries, actions, body)) + "\n"
 
 
 def _is_creation(entry: JournalEntry) -> bool:
     return entry.path.rstrip("/") == "/v1/orders" and entry.status == 201
 
 
-def _is_replayed(deed: Deed) -> bool:
-    return deed.via != VIA_SCENARIO and deed.action not in NOT_REPLAYED
+def _is_replayed(taken: PerformedAction) -> bool:
+    return taken.via != VIA_SCENARIO and taken.action not in NOT_REPLAYED
 
 
 def _lines(
-    project: Project, order: Order, entries: list[JournalEntry], deeds: list[Deed], body: dict[str, Any]
+    project: Project,
+    order: Order,
+    entries: list[JournalEntry],
+    actions: list[PerformedAction],
+    body: dict[str, Any],
 ) -> Iterator[str]:
     created, scenario = entries[0], project.epoch.state.scenario
     mode = project.epoch.state.base_settings.mode
@@ -95,38 +99,38 @@ def _lines(
     yield '    orders = f"{sandbox.base_url}/v1/orders/"'
     yield f"    body = {_literal(body, 4)}"
     yield '    order_id = sandbox.session.post(orders, json=body).json()["id"]'
-    yield from _steps(project, entries, deeds)
+    yield from _steps(project, entries, actions)
     yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
 
 
-def _steps(project: Project, entries: list[JournalEntry], deeds: list[Deed]) -> Iterator[str]:
+def _steps(project: Project, entries: list[JournalEntry], actions: list[PerformedAction]) -> Iterator[str]:
     """What the shop and the others did after the creation, each at its own time."""
     now = entries[0].at
-    steps: list[tuple[Any, JournalEntry | Deed]] = [
+    steps: list[tuple[Any, JournalEntry | PerformedAction]] = [
         *((entry.real_at, entry) for entry in entries[1:]),
-        *((deed.real_at, deed) for deed in deeds),
+        *((taken.real_at, taken) for taken in actions),
     ]
     for _, step in sorted(steps, key=lambda step: step[0]):
         if step.at - now >= ONE_SECOND:
             yield f'    sandbox.clock.advance(to="{timestamp(step.at)}")'
             now = step.at
-        yield from _deed(step) if isinstance(step, Deed) else _request(project, step)
+        yield from _action(step) if isinstance(step, PerformedAction) else _request(project, step)
     if project.now() - now >= ONE_SECOND:
         yield f'    sandbox.clock.advance(to="{timestamp(project.now())}")'
 
 
-def _deed(deed: Deed) -> Iterator[str]:
-    how = {"amount" if name == "amount_cents" else name: value for name, value in deed.how.items()}
-    if deed.actor != MERCHANT:
+def _action(taken: PerformedAction) -> Iterator[str]:
+    how = {"amount" if name == "amount_cents" else name: value for name, value in taken.how.items()}
+    if taken.actor != MERCHANT:
         more = "".join(f", {name}={value!r}" for name, value in how.items())
-        yield f"    sandbox.act(order_id, {deed.actor!r}, {deed.action!r}{more})"
-    elif deed.action == "cancel":
+        yield f"    sandbox.act(order_id, {taken.actor!r}, {taken.action!r}{more})"
+    elif taken.action == "cancel":
         yield '    sandbox.session.delete(f"{orders}{order_id}/")'
-    elif deed.action == "refund":
+    elif taken.action == "refund":
         yield f'    sandbox.session.post(f"{{orders}}{{order_id}}/refunds/", json={_literal(how, 4)})'
     else:
         yield ATTEMPT
-        place = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{deed.action}s/amount/"'
+        place = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{taken.action}s/amount/"'
         yield f"    sandbox.session.post({place}, json={_literal(how, 4)})"
 
 

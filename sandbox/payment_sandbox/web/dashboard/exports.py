@@ -51,7 +51,7 @@ def get_evidence(project_id: str, order_id: str) -> Response:
             "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
             "timeline": map(as_mapping, history(epoch)),
             "journal": (request_record(project, entry) for entry in epoch.journal.entries()),
-            "deeds": map(as_plain, epoch.journal.deeds()),
+            "actions": map(as_plain, epoch.journal.actions()),
             "snapshot": {name: _plain(part) for name, part in snapshot.snapshot_parts(project).items()},
         }
     )

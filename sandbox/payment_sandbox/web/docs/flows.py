@@ -82,9 +82,9 @@ class Flow:
         made: dict[str, Any] = self.shop.call("POST", "/v1/orders/", body)
         return made
 
-    def act(self, order: Mapping[str, Any], deed: str, **how: Any) -> None:
+    def act(self, order: Mapping[str, Any], what: str, **how: Any) -> None:
         """Let somebody act."""
-        actor, _, action = deed.partition(" ")
+        actor, _, action = what.partition(" ")
         self.shop.call(
             "POST", f"/control/orders/{order['id']}/act/", {"actor": actor, "action": action, **how}
         )

@@ -17,6 +17,7 @@ from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import load_file, ready_folder, scenario_files
+from payment_sandbox.scenarios.effects import REQUEST_EFFECTS
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
 from payment_sandbox.web.openapi import described
@@ -111,6 +112,15 @@ def outcomes() -> str:
         name = "refunds (`refund: true`)" if method is REFUND else f"`{method.name}`"
         rows.append((name, code(words), answers))
     return table(("Method", "Keys of `then`", "`screening` answers"), rows)
+
+
+def effects() -> str:
+    """What faults do to requests."""
+    rows = [(f"`{each.key}: {each.example}`", each.client_sees) for each in REQUEST_EFFECTS]
+    rows.append(
+        ("`latency: 1.5`", "the correct response, 1.5 real seconds late; also together with another effect")
+    )
+    return table(("Effect", "What the client sees"), rows)
 
 
 def ready_scenarios() -> str:

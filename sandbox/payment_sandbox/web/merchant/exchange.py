@@ -22,11 +22,24 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import own_error
+from payment_sandbox.scenarios.effects import (
+    RATE_LIMITED,
+    ErrorStatus,
+    Fault,
+    Hang,
+    RateLimit,
+    RequestEffect,
+    Reset,
+    Silence,
+    Stale,
+    Truncate,
+    WebhooksFirst,
+)
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import CUT_OFF, SENT_HEADERS, SILENCE, Exchange, exchange
-from payment_sandbox.web.errors import RATE_LIMITED, RequestRefused, masking, refused_answer, tell_refused
+from payment_sandbox.web.errors import RequestRefused, masking, refused_answer, tell_refused
 from payment_sandbox.web.merchant.reading import name_ignored, note_query
 from payment_sandbox.web.placing import begin_waiting, catch_up_first, may_wait
 from payment_sandbox.web.routes import current_facts
@@ -90,7 +103,7 @@ def _rules(status: int, violations: Sequence[Violation]) -> list[str]:
 def _is_asked_for(status: int) -> bool:
     """Whether this refusal comes from a configured fault."""
     fault = exchange().fault
-    return fault.get("status") == status or (status == RATE_LIMITED and "rate_limit" in fault)
+    return fault is not None and fault.effect is not None and fault.effect.refusal_status == status
 
 
 def _possible(response: Response, violations: Sequence[Violation], project: Project | None) -> str:
@@ -129,31 +142,26 @@ def _possible_with_order(project: Project) -> str:
     return f"{', '.join(possible_now(order))}; its ETag is {project.epoch.etag(order)}"
 
 
-AFTER: Final = "after"
 SILENCE_SECONDS: Final = 3.0
 
 
 def apply_before(project: Project) -> Response | None:
     """Find this request's fault, and apply it if it comes before processing."""
     fault = _matching(project) or exchange().rehearsed
-    if not fault or "early" in fault:
+    if fault is None or isinstance(fault.effect, WebhooksFirst):
         return None
     begin_waiting()
-    exchange().fault = dict(fault)
-    if "latency" in fault:
-        _pass_real_time(fault["latency"])
-    if "rate_limit" in fault:
-        raise RequestRefused(
-            RATE_LIMITED, f"over the rate limit of {fault['rate_limit']}", {"Retry-After": "1"}
-        )
-    return None if fault.get("phase") == AFTER else _applied(fault)
+    exchange().fault = fault
+    if fault.latency is not None:
+        _pass_real_time(fault.latency)
+    return None if fault.is_after else _applied(fault.effect)
 
 
-def _matching(project: Project) -> Mapping[str, Any]:
+def _matching(project: Project) -> Fault | None:
     """The fault that is configured for this request, which is counted."""
     state = project.epoch.state
     if not may_wait() or (not state.faults.faults and not state.scenario_faults.faults):
-        return {}
+        return None
     with project.edit() as edit:
         own, faults = edit.state.faults.match(request.method, request.path, edit.now)
         scenario, scenario_faults = edit.state.scenario_faults.match(request.method, request.path, edit.now)
@@ -161,29 +169,43 @@ def _matching(project: Project) -> Mapping[str, Any]:
     return own or scenario
 
 
-def apply_after(response: Response) -> Response:
+def apply_after(response: Response, fault: Fault) -> Response:
     """Apply a fault that comes after processing: the response is lost or cut short."""
-    fault = exchange().fault
-    if fault.get("truncate"):
+    if isinstance(fault.effect, Truncate):
         return _truncated(response)
-    if fault.get("phase") == AFTER:
-        return _applied(fault, response.status_code) or response
+    if fault.is_after:
+        return _applied(fault.effect, response.status_code) or response
     return response
 
 
-def _applied(fault: Mapping[str, Any], status: int | None = None) -> Response | None:
-    """The response instead; ``status`` is that of the lost response."""
-    if "status" in fault:
-        return refused_answer(RequestRefused(fault["status"], "a configured fault"))
-    silence = request.environ.get(SILENCE) if "silence" in fault else None
-    if "silence" in fault and silence is None:
-        _pass_real_time(SILENCE_SECONDS)
-    if "hang" in fault:
-        _pass_real_time(fault["hang"])
-    if fault.keys() & {"hang", "reset", "silence"}:
-        exchange().is_cut, exchange().cut_status = True, status
-        return Response(_cut_off(silence or request.environ[CUT_OFF]))
+def _applied(effect: RequestEffect | None, status: int | None = None) -> Response | None:
+    """The response instead; ``status`` is that of the lost response.
+
+    Raises:
+        RequestRefused: over the rate limit.
+    """
+    match effect:
+        case ErrorStatus():
+            return refused_answer(RequestRefused(effect.status, "a configured fault"))
+        case RateLimit():
+            over = f"over the rate limit of {effect.value}"
+            raise RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"})
+        case Hang():
+            _pass_real_time(effect.seconds)
+            return _no_response(request.environ[CUT_OFF], status)
+        case Reset():
+            return _no_response(request.environ[CUT_OFF], status)
+        case Silence():
+            silence = request.environ.get(SILENCE)
+            if silence is None:
+                _pass_real_time(SILENCE_SECONDS)
+            return _no_response(silence or request.environ[CUT_OFF], status)
     return None
+
+
+def _no_response(cut_off: Callable[[], None], status: int | None) -> Response:
+    exchange().is_cut, exchange().cut_status = True, status
+    return Response(_cut_off(cut_off))
 
 
 def _pass_real_time(seconds: float) -> None:
@@ -254,8 +276,8 @@ def begin() -> Response | None:
 def finish(response: Response) -> Response:
     """Add the headers, write the journal entry and release the webhooks."""
     here, lost = exchange(), None
-    if here.fault:
-        lost, response = response, apply_after(response)
+    if here.fault is not None:
+        lost, response = response, apply_after(response, here.fault)
     is_seen = lost is None or lost is response
     if is_seen and here.project is not None and here.project.epoch.rehearsal is not NO_REHEARSAL:
         _show_rehearsed(response, here, here.project)
@@ -271,7 +293,7 @@ def _show_rehearsed(response: Response, here: Exchange, project: Project) -> Non
     """An order as a rehearsal lets the shop see it."""
     if here.order_id is not None and not here.is_by_test and not response.is_streamed:
         body = response.get_data()
-        is_stale = bool(here.fault.get("stale"))
+        is_stale = here.fault is not None and isinstance(here.fault.effect, Stale)
         response.set_data(project.epoch.rehearsal.answer(here.order_id, body, is_stale=is_stale))
 
 
@@ -315,7 +337,7 @@ def _keep(project: Project, response: Response, here: Exchange) -> None:
         response=answer[:BODY_STORED_BYTES],
         ignored=here.ignored,
         rule=here.rule,
-        fault=dict(here.fault) or None,
+        fault=here.fault,
         real_at=here.real_at or answered_at,
         answered_at=answered_at,
         request_headers=kept_headers(_headers(request.environ)),

@@ -225,7 +225,7 @@ def record_visit(page: PayerPage) -> None:
     """Record that the customer has opened a page again."""
     with page.project.edit() as edit:
         transaction_id = page.attempt.id if page.attempt is not None else None
-        edit.deed(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)
+        edit.record_action(Action(CUSTOMER, VISIT), VIA_PAGE, page.order.id, transaction_id)
 
 
 def go_on(page: PayerPage) -> Response:
@@ -243,5 +243,5 @@ def return_to_shop(page: PayerPage) -> Response:
     if page.shop_url is None:
         raise Unknown("this order has no return_url")
     with page.project.edit() as edit:
-        edit.deed(Action(CUSTOMER, RETURN), VIA_PAGE, page.order.id)
+        edit.record_action(Action(CUSTOMER, RETURN), VIA_PAGE, page.order.id)
     return go(page.shop_url)

@@ -2,7 +2,7 @@
 "use strict";
 
 const live = document.getElementById("live");
-const KINDS = ["request", "status", "deed", "webhook", "clock", "due", "scenario", "faults", "settings", "reset", "restored", "failed", "missed"];
+const KINDS = ["request", "status", "action", "webhook", "clock", "due", "scenario", "faults", "settings", "reset", "restored", "failed", "missed"];
 let timer = 0;
 let isFetching = false;
 let isStale = false;

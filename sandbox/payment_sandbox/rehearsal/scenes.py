@@ -1,0 +1,199 @@
+"""What somebody does instead of what a rehearsed test lets them do."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.advance import advance
+from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.projects.rehearsal import Do
+from payment_sandbox.web.carried import current_exchange
+from payment_sandbox.web.placing import begin_waiting
+
+if TYPE_CHECKING:
+    from payment_sandbox.projects.project import Project
+
+SETTLE_SECONDS: Final = 10.0
+SURPLUS_CENTS: Final = 100
+MOMENT: Final = Period.parse("PT1S")
+
+
+class Scene(NamedTuple):
+    """Somebody is about to act on an order."""
+
+    project: "Project"
+    order_id: str
+    action: Action
+    do: Do
+    visit: Callable[[Order, int], None] | None
+    restart: Callable[[], None] | None
+
+    @property
+    def order(self) -> Order:
+        """The order as it is now."""
+        return self.project.find_order(self.order_id)
+
+    def acts(self, action: Action | None = None) -> Order:
+        """Act; if the state refuses it, nothing happens."""
+        with suppress(Refusal):
+            return self.do(action or self.action)
+        return self.order
+
+    def customer(self, action: str) -> Order:
+        """The customer does something else."""
+        return self.acts(Action(CUSTOMER, action))
+
+    def comes_back(self) -> Order:
+        """The customer chooses the same method again, and then acts."""
+        attempt = self.order.last_transaction
+        if attempt is not None:
+            again = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
+            with suppress(Refusal):
+                act(self.project, self.order_id, again)
+        return self.acts()
+
+    def passes(self, until: datetime) -> None:
+        """Time passes; what is due happens, and its webhooks are delivered."""
+        begin_waiting()
+        _let_webhooks_go(self.project)
+        jobs = self.project.epoch.jobs
+        jobs.skips_quiet_times = True
+        with suppress(Refusal):
+            advance(self.project, lambda now: max(now, until))
+        jobs.skips_quiet_times = False
+
+    def returns(self, tabs: int) -> None:
+        """The customer comes back to the shop."""
+        if self.visit is not None:
+            self.visit(self.order, tabs)
+
+
+def _let_webhooks_go(project: "Project") -> None:
+    """Let webhooks go before the end of this request: an advance waits for them."""
+    here = current_exchange()
+    if here is not None and here.held is not None:
+        project.release(*here.held[1:])
+
+
+def returns_first(scene: Scene) -> Order:
+    """They act, and are back in the shop before the webhook."""
+    order = scene.acts()  # its webhook waits until this call has ended
+    scene.returns(1)
+    return order
+
+
+def two_tabs(scene: Scene) -> Order:
+    """They act, and are back in two tabs before the webhook."""
+    order = scene.acts()
+    scene.returns(2)
+    return order
+
+
+def returns_unpaid(scene: Scene) -> Order:
+    """They come back without having acted."""
+    scene.returns(1)
+    return scene.order
+
+
+def fails(scene: Scene) -> Order:
+    """Their payment fails."""
+    return scene.customer("fail")
+
+
+def cancels(scene: Scene) -> Order:
+    """They cancel."""
+    return scene.customer("cancel")
+
+
+def fails_then_pays(scene: Scene) -> Order:
+    """Their first try fails, the second succeeds."""
+    scene.customer("fail")
+    return scene.comes_back()
+
+
+def cancels_then_pays(scene: Scene) -> Order:
+    """They cancel, come back and act."""
+    scene.customer("cancel")
+    return scene.comes_back()
+
+
+def walks_away(scene: Scene) -> Order:
+    """They do nothing."""
+    return scene.order
+
+
+def after_expiry(scene: Scene) -> Order:
+    """They act after the expiry."""
+    attempt, ends = scene.order.last_transaction, scene.order.expires_at
+    if attempt is not None:
+        ends = max(ends or attempt.expires_at, attempt.expires_at)
+    if ends is not None:
+        scene.passes(MOMENT.after(ends))
+    return scene.acts()
+
+
+def twice(scene: Scene) -> Order:
+    """They act twice."""
+    scene.acts()
+    return scene.acts()
+
+
+def others(project: "Project", order: Order) -> list[Order]:
+    """The orders of before that are still open."""
+    found = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
+    return [each for each in found if each.is_open and not each.is_refund]
+
+
+def pays_both(scene: Scene) -> Order:
+    """They act, and also pay on the pages of earlier tries."""
+    order = scene.acts()
+    for other in others(scene.project, order):
+        with suppress(Refusal):
+            act(scene.project, other.id, Action(CUSTOMER, "pay"))
+    return order
+
+
+def short(scene: Scene) -> Order:
+    """One cent is missing."""
+    cents = scene.action.amount_cents or scene.order.amount_cents
+    return scene.acts(scene.action._replace(amount_cents=cents - 1)) if cents > 1 else scene.order
+
+
+def surplus(scene: Scene) -> Order:
+    """One euro is too much."""
+    cents = scene.action.amount_cents or scene.order.amount_cents
+    return scene.acts(scene.action._replace(amount_cents=cents + SURPLUS_CENTS))
+
+
+def then_passes(period: str) -> Callable[[Scene], Order]:
+    """They act; then a period passes."""
+
+    def passes(scene: Scene) -> Order:
+        scene.acts()
+        scene.passes(Period.parse(period).after(scene.project.now()))
+        return scene.order
+
+    return passes
+
+
+def lapses(scene: Scene) -> Order:
+    """They act; then the authorization runs out."""
+    attempt = scene.acts().last_transaction
+    if attempt is not None and attempt.authorization is not None:
+        scene.passes(MOMENT.after(attempt.authorization.expires_at))
+    return scene.order
+
+
+def restarted(scene: Scene) -> Order:
+    """They act; then the shop is restarted."""
+    order = scene.acts()
+    _let_webhooks_go(scene.project)
+    scene.project.settle(SETTLE_SECONDS)
+    if scene.restart is not None:
+        scene.restart()
+    return order
