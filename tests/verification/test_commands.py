@@ -73,7 +73,7 @@ def test_two_servers_are_compared(other: Server) -> None:
     assert told["SET-38"]["beside"] == {"verdict": "differs", "how": "status is 'accepted', not 'completed'"}
     assert told["SET-08"]["verdict"] == "differs"
     assert told["SET-08"]["beside"] == {"verdict": "agrees", "how": ""}
-    shown = list(lines(compared.theirs.told, compared.ours.told))
+    shown = list(lines(compared.theirs.reports, compared.ours.reports))
     assert any(line.strip() == "the other server agrees" for line in shown)
 
 

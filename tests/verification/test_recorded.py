@@ -24,7 +24,7 @@ def test_the_sandbox_answers_as_it_was_recorded(tmp_path: Path) -> None:
     found = held(tmp_path)
     assert {each.rule: each.how for each in found.differing} == {}
     assert found.skipped == ()
-    agreed = {rule for rule, each in found.theirs.told.items() if each.verdict is Verdict.AGREES}
+    agreed = {rule for rule, each in found.theirs.reports.items() if each.verdict is Verdict.AGREES}
     assert {
         "END-02",
         "END-03",
@@ -37,7 +37,7 @@ def test_the_sandbox_answers_as_it_was_recorded(tmp_path: Path) -> None:
         "STA-17",
     } <= agreed
     assert len(agreed) >= 40
-    assert found.theirs.told["CARD-21"].how == "no recorded call shows it"
+    assert found.theirs.reports["CARD-21"].how == "no recorded call shows it"
 
 
 def _absolute(entry: Any) -> None:

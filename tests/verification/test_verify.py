@@ -17,7 +17,7 @@ ASKED_MIN = 295
 
 def told(verdict: Verdict) -> set[str]:
     """The rules with a verdict on the sandbox itself."""
-    return {rule for rule, each in usual().told.items() if each.verdict is verdict}
+    return {rule for rule, each in usual().reports.items() if each.verdict is verdict}
 
 
 def compared(different: Different) -> Compared:
@@ -29,10 +29,10 @@ def compared(different: Different) -> Compared:
 
 def test_the_sandbox_agrees_with_itself() -> None:
     """In every rule that a caller can show; all the others have a reason."""
-    assert {rule: each.how for rule, each in usual().told.items() if rule in told(Verdict.DIFFERS)} == {}
+    assert {rule: each.how for rule, each in usual().reports.items() if rule in told(Verdict.DIFFERS)} == {}
     assert len(told(Verdict.AGREES)) >= ASKED_MIN
-    assert set(usual().told) == {rule.id for rule in rules()}
-    unknown = [usual().told[rule].how for rule in told(Verdict.UNKNOWN)]
+    assert set(usual().reports) == {rule.id for rule in rules()}
+    unknown = [usual().reports[rule].how for rule in told(Verdict.UNKNOWN)]
     assert all(unknown)
     assert "the probe did not get that far" not in unknown
 
@@ -78,10 +78,10 @@ def test_live_mode_is_noticed_and_costs_nothing() -> None:
         assert is_live(own.service)
         found = verify(own.service, live=True)
         orders = own.client.orders()
-    assert found.told["INV-03"].how == NOT_LIVE
-    assert found.told["ORD-03"].verdict is Verdict.AGREES
+    assert found.reports["INV-03"].how == NOT_LIVE
+    assert found.reports["ORD-03"].verdict is Verdict.AGREES
     assert {order["status"] for order in orders} == {"cancelled"}
-    assert found.left == []
+    assert found.remaining == []
 
 
 def test_what_is_made_is_taken_back() -> None:
@@ -89,11 +89,11 @@ def test_what_is_made_is_taken_back() -> None:
     with model() as own:
         found = verify(own.service, live=False)
         orders = {order["id"]: order for order in own.client.orders(limit=1000)}
-    assert found.left
+    assert found.remaining
     for order_id, order in orders.items():
         is_over = order["status"] in ("cancelled", "expired", "error")
-        assert is_over or order_id in found.left or "is-refund" in order["flags"], order
-    assert all("has-refunds" in orders[order_id]["flags"] for order_id in found.left)
+        assert is_over or order_id in found.remaining or "is-refund" in order["flags"], order
+    assert all("has-refunds" in orders[order_id]["flags"] for order_id in found.remaining)
 
 
 def _failing(error: Exception) -> Callable[..., Any]:
@@ -126,6 +126,6 @@ def test_an_answer_that_fails_in_between_is_no_difference() -> None:
 
         own.service._session.request = sometimes  # type: ignore[method-assign, assignment]
         found = verify(own.service, live=False)
-    assert found.told["QR-01"].verdict is Verdict.UNKNOWN
-    assert "was not answered" in found.told["QR-01"].how
+    assert found.reports["QR-01"].verdict is Verdict.UNKNOWN
+    assert "was not answered" in found.reports["QR-01"].how
     assert found.count(Verdict.DIFFERS) == 0

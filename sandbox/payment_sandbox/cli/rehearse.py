@@ -32,7 +32,7 @@ def rehearse(
     projects. Its exit code is the verdict. It runs as it is first, and must pass.
     """
     from payment_sandbox.rehearsal.exploring import parse_variation
-    from payment_sandbox.rehearsal.report import lines_of, summary, told, write
+    from payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
     from payment_sandbox.rehearsal.run import check_report, seconds_of
     from payment_sandbox.rehearsal.suites import Suite, SuiteFails
 
@@ -47,7 +47,9 @@ def rehearse(
     except OSError as error:
         fail(f"cannot run {command[0]!r}: {error.strerror}")
     name = " ".join(command)
-    test = told(name, explored, lambda finding: f'payment-sandbox rehearse --only "{finding.name}" -- {name}')
+    test = report_of(
+        name, explored, lambda finding: f'payment-sandbox rehearse --only "{finding.name}" -- {name}'
+    )
     if report is not None:
         write(report, [test])
     print(

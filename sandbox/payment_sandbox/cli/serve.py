@@ -144,7 +144,9 @@ def _about_others(announced: Announced) -> Iterator[str]:
     scheme = server.url.partition(":")[0]
     host = announced.host
     addresses = own_addresses() if host in EVERYWHERE else [host]
-    reached = [url_of(found, server.port, scheme) for found in addresses if ":" in host or ":" not in found]
+    reached = [
+        url_of(address, server.port, scheme) for address in addresses if ":" in host or ":" not in address
+    ]
     if reached:  # 0.0.0.0 has no IPv6
         yield f"Other devices in your network reach it at {', '.join(reached)}"
         yield "under names of yours, too, if you add --allow-host NAME."

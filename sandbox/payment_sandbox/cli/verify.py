@@ -28,17 +28,17 @@ def _names(context: click.Context, parameter: click.Parameter, given: tuple[str,
     """Read ``bank-redirect-nl=my-bank-button``."""
     from payment_sandbox.methods import NAMES
 
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for text in given:
         name, _, theirs = text.partition("=")
         if name not in NAMES or not theirs:
             raise click.BadParameter(
                 f"{text!r} is not such as bank-redirect-nl=my-bank-button; methods are {', '.join(NAMES)}"
             )
-        if theirs in found.values():
+        if theirs in names.values():
             raise click.BadParameter(f"{theirs!r} is the name of one method only")
-        found[name] = theirs
-    return found
+        names[name] = theirs
+    return names
 
 
 method_names = click.option(
@@ -140,16 +140,16 @@ def _told(compared: "Compared", file: Path | None, *, as_json: bool, made_orders
 def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> str:
     from payment_sandbox.verification.comparing import counts, left_behind, lines
 
-    told = [*lines(compared.theirs.told, compared.ours.told), "", counts(compared.theirs)]
-    told += [left_behind(compared.theirs)] if made_orders else []
-    told += [f"not compared: {skipped}" for skipped in compared.skipped]
+    report = [*lines(compared.theirs.reports, compared.ours.reports), "", counts(compared.theirs)]
+    report += [left_behind(compared.theirs)] if made_orders else []
+    report += [f"not compared: {skipped}" for skipped in compared.skipped]
     count = len(compared.differing)
     if count and file is not None:
         copied = count - len(compared.not_copied)
-        told.append(f"{file} copies {copied} of {count}: payment-sandbox serve --project {file}")
+        report.append(f"{file} copies {copied} of {count}: payment-sandbox serve --project {file}")
     elif count:
-        told.append(f"--differences {DIFFERENCES} writes settings for a sandbox that behaves like it")
-    return "\n".join(told)
+        report.append(f"--differences {DIFFERENCES} writes settings for a sandbox that behaves like it")
+    return "\n".join(report)
 
 
 def _write(file: Path, text: str) -> None:

@@ -381,9 +381,9 @@ class SandboxClient(Calls):
 
     def assumptions(self) -> list[answers.Assumption]:
         """List what the sandbox does where the specification is silent, and why (SET-70)."""
-        found: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
-        return found
+        listed: list[answers.Assumption] = self.call("GET", "/control/fidelity/")["assumptions"]
+        return listed
 
     def _items(self, path: str, query: Mapping[str, Any] | None = None) -> list[Any]:
-        found: list[Any] = self.call("GET", path, query=query)["items"]
-        return found
+        items: list[Any] = self.call("GET", path, query=query)["items"]
+        return items

@@ -49,8 +49,8 @@ class SandboxClock:
 
     def read(self) -> Clock:
         """Return time, mode and rate."""
-        found: Clock = self._call("GET", "/control/clock/")
-        return found
+        clock: Clock = self._call("GET", "/control/clock/")
+        return clock
 
     @property
     def now(self) -> datetime:
@@ -83,10 +83,10 @@ class SandboxClock:
             raise TypeError(f"advance takes a timedelta, or a period such as PT30M; not {by!r}")
         timeout = None if timeout_seconds is None else seconds(timeout_seconds)
         body = given(by=by, to=to, until=until, max_events=max_events, timeout=timeout)
-        found = self._call("POST", "/control/clock/advance/", body)
-        begun, ended = (datetime.fromisoformat(found[key]) for key in ("from", "to"))
-        stopped, under_way = found.get("stopped", False), found.get("under_way", [])
-        return Advance(found, begun, ended, found["events"], stopped, under_way)
+        answer = self._call("POST", "/control/clock/advance/", body)
+        begun, ended = (datetime.fromisoformat(answer[key]) for key in ("from", "to"))
+        stopped, under_way = answer.get("stopped", False), answer.get("under_way", [])
+        return Advance(answer, begun, ended, answer["events"], stopped, under_way)
 
     def freeze(self) -> None:
         """Freeze the clock (CTL-12)."""

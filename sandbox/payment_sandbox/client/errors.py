@@ -38,20 +38,20 @@ class SandboxError(Exception):
         """The current values, if a wait timed out."""
         self.violations = [
             Violation(
-                found["path"],
-                found["message"],
-                tuple(found.get("allowed", ())),
-                found.get("nearest"),
-                found.get("line"),
-                found.get("column"),
+                violation["path"],
+                violation["message"],
+                tuple(violation.get("allowed", ())),
+                violation.get("nearest"),
+                violation.get("line"),
+                violation.get("column"),
             )
-            for found in error.get("violations", ())
+            for violation in error.get("violations", ())
         ]
         super().__init__(f"{status} {self.type}: {self.value}")
 
     def in_file(self, path: str) -> "SandboxError":
         """The same refusal, whose message names the file and each place in it."""
-        places = [found.in_file(path) for found in self.violations]
+        places = [violation.in_file(path) for violation in self.violations]
         self.args = ("\n".join([f"{path}: {self.args[0]}", *places]),)
         return self
 

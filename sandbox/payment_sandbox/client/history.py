@@ -28,18 +28,18 @@ class Review(list[Finding]):
 
     def problems(self, ignore: Collection[str] = ()) -> str:
         """All mistakes in full, as text; empty if there are none."""
-        found = [each for each in self if each.kind != HINT and each.rule not in ignore]
-        if not found:
+        problems = [each for each in self if each.kind != HINT and each.rule not in ignore]
+        if not problems:
             return ""
-        count = "a mistake" if len(found) == 1 else f"{len(found)} mistakes"
-        listed = "\n\n".join(map(str, found))
+        count = "a mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
+        listed = "\n\n".join(map(str, problems))
         return f"the review found {count} in the integration:\n\n{listed}"
 
 
 def review(client: SandboxClient) -> Review:
     """Review a project's history; a correct integration gets no findings."""
-    found = client.call("GET", "/control/review/")["items"]
-    return Review(Finding(**{**item, "requests": tuple(item["requests"])}) for item in found)
+    items = client.call("GET", "/control/review/")["items"]
+    return Review(Finding(**{**item, "requests": tuple(item["requests"])}) for item in items)
 
 
 UNTOLD: Final = "HOOK-03"
@@ -106,7 +106,7 @@ def _decision(decision: answers.Decision) -> Iterator[str]:
         yield f"  rule {decision['rule']} of scenario {decision['scenario']} decided"
     elif nearest and decision["scenario"] != DEFAULT:  # that no trigger value was used is no news
         differs = "; ".join(
-            f"{found['condition']} expected {found['expected']}, was {found['actual']}"
-            for found in nearest["differs"]
+            f"{difference['condition']} expected {difference['expected']}, was {difference['actual']}"
+            for difference in nearest["differs"]
         )
         yield f"  no rule matched; nearest is rule {nearest['rule']}: {differs}"

@@ -132,13 +132,13 @@ class Listener:
         """The next webhooks; a call after a break only announces where they go."""
         timeout = POLL_SECONDS if self._is_connected else 0
         body = {"timeout": timeout, "listener": self._name, FORWARD_TO: self._url}
-        found = self._sandbox.call("POST", "/control/listener/next/", body)
-        if found["replaced"]:
+        answer = self._sandbox.call("POST", "/control/listener/next/", body)
+        if answer["replaced"]:
             raise Replaced
         if not self._is_connected:
             self._is_connected, self._trouble = True, None
             self._on_server(None)
-        items: list[Json] = found["items"]
+        items: list[Json] = answer["items"]
         return items
 
     def _lost(self, why: str) -> None:

@@ -106,13 +106,13 @@ class WebhookReceiver:
             raise ValueError(f"nth is {nth}, but the first webhook is number 1")
         limit_seconds = seconds(timeout_seconds)
 
-        def found() -> list[ReceivedWebhook]:
+        def matching() -> list[ReceivedWebhook]:
             return [webhook for webhook in self.received if webhook.order_id == order_id]
 
         with self._came:
-            if not self._came.wait_for(lambda: len(found()) >= nth, limit_seconds):
-                raise TimeoutError(self._missing(order_id, nth, len(found()), limit_seconds))
-            return found()[nth - 1]
+            if not self._came.wait_for(lambda: len(matching()) >= nth, limit_seconds):
+                raise TimeoutError(self._missing(order_id, nth, len(matching()), limit_seconds))
+            return matching()[nth - 1]
 
     def _missing(self, order_id: str, nth: int, count: int, limit_seconds: float) -> str:
         others = sorted({webhook.order_id for webhook in self.received} - {order_id})

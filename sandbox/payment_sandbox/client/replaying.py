@@ -51,12 +51,12 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
         EvidenceRefused: it is something else, or nothing in it can be played.
         SandboxError: the server refuses the project, its scenario or the clock.
     """
-    found = _checked(evidence)
+    checked = _checked(evidence)
     try:
-        steps = sorted(_steps(found), key=lambda step: step.real_at)
+        steps = sorted(_steps(checked), key=lambda step: step.real_at)
         if not steps:
             raise EvidenceRefused("there is no request or action in it")
-        return Replay(server, found, steps).play()
+        return Replay(server, checked, steps).play()
     except (KeyError, TypeError, AttributeError) as error:
         raise EvidenceRefused(f"it is malformed: {type(error).__name__} {error}") from error
 
@@ -111,7 +111,7 @@ class Replay:
         differences: list[str] = []
         for number, step in enumerate(self._steps, 1):
             self._advance(step.at)
-            differences += [f"step {number}, {step.what}: {found}" for found in step.run(self)]
+            differences += [f"step {number}, {step.what}: {difference}" for difference in step.run(self)]
         self._advance(self._evidence["clock"]["now"])
         differences += self._orders()
         self._sandbox.close()
@@ -179,7 +179,7 @@ class Replay:
     def _translated(self, value: Any) -> Any:
         """The value with the identifiers of the replay."""
         if isinstance(value, str):
-            return UUID.sub(lambda found: self._ids.get(found[0], found[0]), value)
+            return UUID.sub(lambda evidence: self._ids.get(evidence[0], evidence[0]), value)
         if isinstance(value, dict):
             return {key: self._translated(inner) for key, inner in value.items()}
         return [self._translated(item) for item in value] if isinstance(value, list) else value

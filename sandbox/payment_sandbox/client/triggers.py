@@ -157,19 +157,19 @@ def trigger(sandbox: SandboxClient, name: str, order_id: str | None = None, **or
         SandboxError: a call was refused.
         KeyError: there is no such trigger.
     """
-    found = TRIGGERS[name]
+    steps = TRIGGERS[name]
     settings = sandbox.project()["settings"]
-    if found.mode is not None and settings["mode"] != found.mode:
+    if steps.mode is not None and settings["mode"] != steps.mode:
         raise TriggerImpossible(
-            f"{name} needs mode {found.mode}, because in test mode no bank transfer arrives: "
-            f"payment-sandbox settings mode={found.mode}"
+            f"{name} needs mode {steps.mode}, because in test mode no bank transfer arrives: "
+            f"payment-sandbox settings mode={steps.mode}"
         )
     if order_id is None:
-        body = {"currency": "EUR", "amount": 1295, "description": f"trigger {name}", **found.order, **order}
+        body = {"currency": "EUR", "amount": 1295, "description": f"trigger {name}", **steps.order, **order}
         order_id = str(sandbox.call("POST", "/v1/orders/", body)["id"])
-    elif not found.steps:
+    elif not steps.steps:
         raise TriggerImpossible(f"{name} makes a new order; there is nothing to do with an existing one")
-    for step in found.steps:
+    for step in steps.steps:
         step(sandbox, order_id)
     with suppress(SandboxError):  # webhooks that take longer than that are shown as pending
         sandbox.wait(idle=True, timeout_seconds=WEBHOOKS_SECONDS)

@@ -43,10 +43,10 @@ def _proofs() -> dict[str, list[str]]:
         pairs: Iterable[Sequence[str]] = _rows(PROOFS)
     else:
         pairs = run_path(str(TESTS / "proofs.py"))["read_proofs"](TESTS)
-    found: dict[str, list[str]] = {}
+    proofs: dict[str, list[str]] = {}
     for rule_id, test in pairs:
-        found.setdefault(rule_id, []).append(test)
-    return found
+        proofs.setdefault(rule_id, []).append(test)
+    return proofs
 
 
 def rules() -> list[Rule]:

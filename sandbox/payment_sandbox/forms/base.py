@@ -63,8 +63,8 @@ def checks(*, although_invalid: bool) -> Callable[[Callable[..., Any]], Any]:
 
 def hook_kinds(form: Form) -> dict[str, str]:
     """The form's hooks, by name."""
-    found = {name: getattr(type(form), name, None) for name in dir(type(form))}
-    hooks = {name: hook for name, hook in found.items() if hasattr(hook, "__marshmallow_hook__")}
+    attributes = {name: getattr(type(form), name, None) for name in dir(type(form))}
+    hooks = {name: hook for name, hook in attributes.items() if hasattr(hook, "__marshmallow_hook__")}
     return {name: getattr(hook, "hook_kind", OTHER) for name, hook in hooks.items()}
 
 
@@ -115,12 +115,12 @@ def unknown_keys(form: Form, data: Any, path: str = "") -> Iterator[UnknownKey]:
         return
     known = form.load_fields
     for key, value in data.items():
-        here = f"{path}.{key}" if path else key
+        full_path = f"{path}.{key}" if path else key
         field = known.get(key)
         if field is None:
-            yield UnknownKey(here, key, list(known))
+            yield UnknownKey(full_path, key, list(known))
         elif isinstance(value, dict | list):
-            yield from _unknown_in(field, value, here)
+            yield from _unknown_in(field, value, full_path)
 
 
 def _unknown_in(field: "fields.Field[Any]", value: Any, path: str) -> Iterator[UnknownKey]:

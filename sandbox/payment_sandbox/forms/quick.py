@@ -44,8 +44,8 @@ def read(form: Form, data: Any) -> dict[str, Any]:
     if valid is not None:
         return valid
     loaded, violations = load(form, data)
-    left = VIOLATIONS_MAX - len(violations)
-    violations += [unknown.violation() for unknown in islice(unknown_keys(form, data), left)]
+    remaining = VIOLATIONS_MAX - len(violations)
+    violations += [unknown.violation() for unknown in islice(unknown_keys(form, data), remaining)]
     if violations:
         raise Invalid(violations)
     return loaded

@@ -88,14 +88,14 @@ def json_schema(form: type[Form], parts: Mapping[str, type[Form]]) -> dict[str, 
     prepare(made)
     for kind in (form, *parts.values()):
         document.components.schema(named(kind), schema=kind)
-    found: dict[str, Any] = document.to_dict()["components"]["schemas"]
+    schemas: dict[str, Any] = document.to_dict()["components"]["schemas"]
     for name, described in kinds.items():
-        _close(described, found[name])
-    whole = found.pop(_form_name(form))
+        _close(described, schemas[name])
+    whole = schemas.pop(_form_name(form))
     for key, part in parts.items():
-        told = {name: fact for name, fact in whole["properties"][key].items() if name == "description"}
-        whole["properties"][key] = {**told, "$ref": f"{COMPONENTS}{_form_name(part)}"}
-    schema = {"$schema": DIALECT, "title": _form_name(form), **whole, "$defs": dict(sorted(found.items()))}
+        about = {name: fact for name, fact in whole["properties"][key].items() if name == "description"}
+        whole["properties"][key] = {**about, "$ref": f"{COMPONENTS}{_form_name(part)}"}
+    schema = {"$schema": DIALECT, "title": _form_name(form), **whole, "$defs": dict(sorted(schemas.items()))}
     return dict(_referring(schema))
 
 

@@ -110,14 +110,14 @@ def _mask_digits(match: re.Match[str]) -> str:
     around = _UUID.compiled.finditer(text, max(0, begin - UUID_LENGTH + 1), end + UUID_LENGTH)
     masked: list[str] = []
     at = begin
-    for found in around:
-        if found.end() <= begin or found.start() >= end:
+    for digits in around:
+        if digits.end() <= begin or digits.start() >= end:
             continue
         masked += [
-            _mask_run(text[at : max(at, found.start())]),
-            text[max(at, found.start()) : min(end, found.end())],
+            _mask_run(text[at : max(at, digits.start())]),
+            text[max(at, digits.start()) : min(end, digits.end())],
         ]
-        at = min(end, found.end())
+        at = min(end, digits.end())
     return "".join([*masked, _mask_run(text[at:end])])
 
 

@@ -50,11 +50,11 @@ class Timeline(Generic[Item]):
 
     def remove(self, gone: Collection[int]) -> None:
         """Remove the items with these sequence numbers; cheap if they are due first."""
-        heap, left = self._heap, set(gone)
-        while left and heap and heap[0].sequence in left:
-            left.remove(heapq.heappop(heap).sequence)
-        if left:
-            self._heap = [due for due in heap if due.sequence not in left]
+        heap, remaining = self._heap, set(gone)
+        while remaining and heap and heap[0].sequence in remaining:
+            remaining.remove(heapq.heappop(heap).sequence)
+        if remaining:
+            self._heap = [due for due in heap if due.sequence not in remaining]
             heapq.heapify(self._heap)
 
     def move_to(self, moment: datetime) -> None:

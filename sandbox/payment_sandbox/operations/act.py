@@ -158,7 +158,9 @@ def _choose(edit: Edit, order: Order, action: Action) -> None:
     draft = AttemptDraft("", order.amount_cents, details, None)
     violations = BY_NAME[identifier].check(draft, edit.terms)
     if violations:
-        raise Invalid([found._replace(path=found.path.rsplit(".", 1)[-1]) for found in violations])
+        raise Invalid(
+            [violation._replace(path=violation.path.rsplit(".", 1)[-1]) for violation in violations]
+        )
     open_attempt = order.last_transaction
     if open_attempt is not None and open_attempt.is_open:
         edit.move_transaction(open_attempt, Trigger.CANCEL)
@@ -178,12 +180,12 @@ KEYS: Final = ", ".join(ALWAYS)
 
 def possible_now(order: Order) -> list[str]:
     """List what the merchant API would accept, with limits in cents."""
-    found = list(_takes(order.last_transaction)) if order.last_transaction is not None else []
-    found += _refunds(order)
+    possible = list(_takes(order.last_transaction)) if order.last_transaction is not None else []
+    possible += _refunds(order)
     if why_not_cancellable(order) is None:
-        found.append("cancel")
-    found.append(f"update {KEYS}{', amount, order_lines' if is_sum_open(order) else ''}")
-    return found
+        possible.append("cancel")
+    possible.append(f"update {KEYS}{', amount, order_lines' if is_sum_open(order) else ''}")
+    return possible
 
 
 def _takes(attempt: Transaction) -> Iterator[str]:
@@ -214,10 +216,10 @@ def _refunds(order: Order) -> Iterator[str]:
         yield "refund by order lines"
 
 
-def _fits(lines: Sequence[OrderLine], left: Mapping[int, int], left_cents: Cents) -> bool:
+def _fits(lines: Sequence[OrderLine], remaining: Mapping[int, int], left_cents: Cents) -> bool:
     """Whether at least one item of a line can still be taken."""
     return any(
-        quantity > 0 and 0 < lines[index].amount_cents <= left_cents for index, quantity in left.items()
+        quantity > 0 and 0 < lines[index].amount_cents <= left_cents for index, quantity in remaining.items()
     )
 
 

@@ -23,15 +23,15 @@ EXPIRATION_DEFAULT: Final = Period.parse("P1Y")
 
 
 def create_qr_request(
-    project: Project, data: Mapping[str, Any], found: Sequence[Violation] = ()
+    project: Project, data: Mapping[str, Any], in_form: Sequence[Violation] = ()
 ) -> QrRequest:
     """Create a QR request (QR-01 to QR-26).
 
     Raises:
-        Invalid: lists all violations, including those that the form ``found``.
+        Invalid: lists all violations, including those that the form ``in_form``.
     """
     with project.edit() as edit:
-        violations = [*found, *_check_amounts(data, found)]
+        violations = [*in_form, *_check_amounts(data, in_form)]
         expires_at = data.get("expiration") or EXPIRATION_DEFAULT.after(edit.now)
         if expires_at <= edit.now:
             violations.append(Violation("expiration", "must be in the future"))
@@ -57,7 +57,7 @@ def create_qr_request(
     return request
 
 
-def _check_amounts(data: Mapping[str, Any], found: Sequence[Violation]) -> list[Violation]:
+def _check_amounts(data: Mapping[str, Any], in_form: Sequence[Violation]) -> list[Violation]:
     if data.get("amount_changeable", False):
         return list(_bounds(data.get("amount"), data.get("amount_min"), data.get("amount_max")))
     violations = [
@@ -65,7 +65,7 @@ def _check_amounts(data: Mapping[str, Any], found: Sequence[Violation]) -> list[
         for key in ("amount_min", "amount_max")
         if key in data
     ]
-    if "amount" not in data and all(violation.path != "amount" for violation in found):
+    if "amount" not in data and all(violation.path != "amount" for violation in in_form):
         violations.append(Violation("amount", "is required when amount_changeable is false"))
     return violations
 

@@ -14,26 +14,26 @@ NEEDS: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
 
 
 def check_order(
-    data: Mapping[str, Any], found: Sequence[Violation], settings: Settings, terms: Terms
+    data: Mapping[str, Any], in_form: Sequence[Violation], settings: Settings, terms: Terms
 ) -> list[Violation]:
-    """Check an order, skipping the parts in which its form ``found`` violations."""
+    """Check an order, skipping the parts in which its form ``in_form`` violations."""
     violations: list[Violation] = []
     for index, asked in enumerate(data.get("transactions", ())[:VIOLATIONS_MAX]):
-        violations += _check_transaction(f"transactions[{index}]", asked, data, found, settings, terms)
-    if "payment_methods" in data and not _is_wrong("payment_methods", found):
-        violations += _check_allow_list(data["payment_methods"], data, found, settings)
+        violations += _check_transaction(f"transactions[{index}]", asked, data, in_form, settings, terms)
+    if "payment_methods" in data and not _is_wrong("payment_methods", in_form):
+        violations += _check_allow_list(data["payment_methods"], data, in_form, settings)
     return violations
 
 
-def _is_wrong(path: str, found: Sequence[Violation]) -> bool:
-    return any(violation.path.startswith(path) for violation in found)
+def _is_wrong(path: str, violations: Sequence[Violation]) -> bool:
+    return any(violation.path.startswith(path) for violation in violations)
 
 
 def _check_transaction(
     path: str,
     asked: Mapping[str, Any],
     data: Mapping[str, Any],
-    found: Sequence[Violation],
+    in_form: Sequence[Violation],
     settings: Settings,
     terms: Terms,
 ) -> list[Violation]:
@@ -42,13 +42,13 @@ def _check_transaction(
         return []  # the form has reported it
     unavailable = why_unavailable(settings, name)
     if unavailable is not None:
-        allowed = _usable(data, found, settings, available(settings))
+        allowed = _usable(data, in_form, settings, available(settings))
         return [Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)]
     method = BY_NAME[settings.method(name) or ""]
     violations = [
         Violation(key, f"is required for {name}", rule=NEEDS[key])
         for key in _missing(method, data)
-        if not _is_wrong(key, found)
+        if not _is_wrong(key, in_form)
     ]
     if "capture_mode" in asked and not method.capabilities.authorizes:
         problem = f"{name} has no authorization, it is paid at once"
@@ -57,7 +57,7 @@ def _check_transaction(
         path, data.get("amount"), asked.get("payment_method_details", {}), asked.get("capture_mode")
     )
     violations += [
-        violation for violation in method.check(draft, terms) if not _is_wrong(violation.path, found)
+        violation for violation in method.check(draft, terms) if not _is_wrong(violation.path, in_form)
     ]
     return violations
 
@@ -72,13 +72,13 @@ def _missing(method: Method, data: Mapping[str, Any]) -> list[str]:
 
 
 def _check_allow_list(
-    names: Sequence[str], data: Mapping[str, Any], found: Sequence[Violation], settings: Settings
+    names: Sequence[str], data: Mapping[str, Any], violations: Sequence[Violation], settings: Settings
 ) -> list[Violation]:
     wrong = ((index, name) for index, name in enumerate(names) if settings.method(name) is None)
     unknown = list(islice(wrong, VIOLATIONS_MAX))
-    if not unknown and _usable(data, found, settings, list(dict.fromkeys(names))):
+    if not unknown and _usable(data, violations, settings, list(dict.fromkeys(names))):
         return []
-    usable = _usable(data, found, settings, available(settings))
+    usable = _usable(data, violations, settings, available(settings))
     if not unknown:
         problem = "none of these methods can pay this order"
         return [Violation("payment_methods", problem, usable, rule="GEN-04")]
@@ -89,7 +89,7 @@ def _check_allow_list(
 
 
 def _usable(
-    data: Mapping[str, Any], found: Sequence[Violation], settings: Settings, names: Sequence[str]
+    data: Mapping[str, Any], violations: Sequence[Violation], settings: Settings, names: Sequence[str]
 ) -> list[str]:
     """The methods that this merchant can use and for which the order has everything they need."""
     return [
@@ -98,7 +98,7 @@ def _usable(
         if is_usable(
             settings,
             name,
-            has_lines=bool(data.get("order_lines")) or _is_wrong("order_lines", found),
-            has_customer=bool(data.get("customer")) or _is_wrong("customer", found),
+            has_lines=bool(data.get("order_lines")) or _is_wrong("order_lines", violations),
+            has_customer=bool(data.get("customer")) or _is_wrong("customer", violations),
         )
     ]

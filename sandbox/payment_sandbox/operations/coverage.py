@@ -24,7 +24,7 @@ SCREENED_OUT, SCREENED_LATE = "declined by screening", "screening took time"
 REFUNDED, REFUNDED_IN_PART, REFUND_FAILED = "refunded", "refunded in part", "refund failed"
 STORED, CHARGED_AGAIN, CHARGE_FAILED = "card stored", "stored card charged", "stored card declined"
 
-WEBHOOK_WAYS: Final = (
+WEBHOOK_OUTCOMES: Final = (
     "delivered",
     "retried",
     "failed for good",
@@ -64,20 +64,20 @@ def possible_ends(method: str) -> list[str]:
 
 def refusal_rules() -> list[str]:
     """The rules by which the merchant API refuses well-formed requests."""
-    found = {kind.rule for kind in kinds_of_refusals()}
-    return sorted(rule for rule in found if rule and not rule.startswith(CONTROL_RULES))
+    rules = {kind.rule for kind in kinds_of_refusals()}
+    return sorted(rule for rule in rules if rule and not rule.startswith(CONTROL_RULES))
 
 
 def met_by(project: Project) -> dict[Met, list[str]]:
     """What happened in a project, and where: in which orders, or in which refused requests."""
     state = project.epoch.state
     name = state.scenario.name
-    found: dict[Met, dict[str, None]] = {
+    cells: dict[Met, dict[str, None]] = {
         Met(RULE, name, f"rule {index + 1}"): {name: None} for index in state.rule_uses
     }
     for met, where in chain(_met_ends(project), _met_webhooks(project), _met_refusals(project)):
-        found.setdefault(met, {})[where] = None
-    return {met: list(places) for met, places in found.items()}
+        cells.setdefault(met, {})[where] = None
+    return {met: list(places) for met, places in cells.items()}
 
 
 MetAt = Iterator[tuple[Met, str]]
@@ -93,7 +93,7 @@ def _met_ends(project: Project) -> MetAt:
 def _met_webhooks(project: Project) -> MetAt:
     is_early = project.settings.webhook_timing == "before_response"
     for delivery in project.epoch.store.deliveries():
-        yield from ((Met(WEBHOOK, way, ""), delivery.order_id) for way in _ways(delivery))
+        yield from ((Met(WEBHOOK, outcome, ""), delivery.order_id) for outcome in _webhook_outcomes(delivery))
         if is_early:
             yield Met(WEBHOOK, "before the response", ""), delivery.order_id
 
@@ -153,15 +153,15 @@ def _card_ends(attempt: Transaction) -> Ends:
 
 
 def _authorization_ends(attempt: Transaction) -> Ends:
-    found = attempt.authorization
-    if found is None:
+    authorization = attempt.authorization
+    if authorization is None:
         return {}
-    captures = [entry for entry in found.entries if entry.taken is Taken.CAPTURED]
+    captures = [entry for entry in authorization.entries if entry.taken is Taken.CAPTURED]
     return {
         AUTHORIZED: True,
-        CAPTURED: found.captured_cents == found.original_cents,
-        CAPTURED_IN_PART: bool(captures) and captures[0].amount_cents < found.original_cents,
-        VOIDED: found.voided_cents > 0,
+        CAPTURED: authorization.captured_cents == authorization.original_cents,
+        CAPTURED_IN_PART: bool(captures) and captures[0].amount_cents < authorization.original_cents,
+        VOIDED: authorization.voided_cents > 0,
         LAPSED: attempt.status == TransactionStatus.EXPIRED,
     }
 
@@ -176,11 +176,11 @@ def _refund_ends(order: Order) -> Ends:
     }
 
 
-def _ways(delivery: Delivery) -> Iterator[str]:
+def _webhook_outcomes(delivery: Delivery) -> Iterator[str]:
     attempts = delivery.attempts
     numbers = {attempt.number for attempt in attempts}
     is_lost = any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in attempts)
-    ways = {
+    outcomes = {
         "delivered": delivery.state is DeliveryState.DELIVERED and not is_lost,
         "lost": is_lost,
         "failed for good": delivery.state is DeliveryState.FAILED,
@@ -188,7 +188,7 @@ def _ways(delivery: Delivery) -> Iterator[str]:
         "twice": len(attempts) > len(numbers),
         "late": bool(attempts) and attempts[0].at > LATE.after(delivery.created),
     }
-    yield from (way for way, holds in ways.items() if holds)
+    yield from (outcome for outcome, holds in outcomes.items() if holds)
 
 
 def enabled_methods(project: Project) -> list[str]:
@@ -248,7 +248,7 @@ def _method(name: str, met: Places) -> CoverageGroup:
 
 
 def _others(met: Places) -> list[CoverageGroup]:
-    webhooks = {way: met.get(Met(WEBHOOK, way, ""), ()) for way in WEBHOOK_WAYS}
+    webhooks = {outcome: met.get(Met(WEBHOOK, outcome, ""), ()) for outcome in WEBHOOK_OUTCOMES}
     refusals = {rule: met.get(Met(REFUSAL, rule, ""), ()) for rule in refusal_rules()}
     rules = {f"{one.subject}, {one.what}": met[one] for one in sorted(met) if one.group == RULE}
     return [

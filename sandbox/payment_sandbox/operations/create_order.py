@@ -20,17 +20,17 @@ UNDERSTOOD: Final = frozenset(
 """The keys that creating an order uses; everything else is stored as sent."""
 
 
-def create_order(project: Project, data: Mapping[str, Any], found: Sequence[Violation] = ()) -> Order:
+def create_order(project: Project, data: Mapping[str, Any], in_form: Sequence[Violation] = ()) -> Order:
     """Create an order from its parsed form.
 
-    ``found`` holds the form's violations; the merchant gets them together with those found here.
+    ``in_form`` holds the form's violations; the merchant gets them together with those found here.
 
     Raises:
         Invalid: lists all violations; nothing is created.
         RecurringSeriesExpired: the vault token's series is over a year old.
     """
     with project.edit() as edit:
-        violations = [*found, *check_order(data, found, edit.settings, edit.terms)]
+        violations = [*in_form, *check_order(data, in_form, edit.settings, edit.terms)]
         if violations:
             raise Invalid(violations)
         order = edit.add(_order(edit, data))

@@ -54,7 +54,7 @@ def methods_of(order: Order) -> list[str]:
 def _texts(order: Order) -> str:
     """All that a search looks at, one per line."""
     customer: dict[str, Any] = order.customer or {}
-    found = [
+    texts = [
         order.id,
         order.merchant_order_id,
         order.description,
@@ -63,4 +63,4 @@ def _texts(order: Order) -> str:
         *(str(customer.get(name) or "") for name in CUSTOMER_TEXTS),
         *(refund.refund_id for refund in order.refunds),
     ]
-    return "\n".join(filter(None, found)).casefold()
+    return "\n".join(filter(None, texts)).casefold()

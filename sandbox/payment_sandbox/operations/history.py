@@ -128,8 +128,10 @@ def history(epoch: Epoch, order_id: str | None = None) -> list[Happening]:
         Unknown: there is no such order.
     """
     about = _related(epoch, order_id) if order_id is not None else None
-    found = [happening for happening in _all(epoch, about) if about is None or happening.order_id in about]
-    return sorted(found, key=lambda happening: (happening.real_at, _number(happening.id)))
+    happenings = [
+        happening for happening in _all(epoch, about) if about is None or happening.order_id in about
+    ]
+    return sorted(happenings, key=lambda happening: (happening.real_at, _number(happening.id)))
 
 
 def _related(epoch: Epoch, order_id: str) -> Ids:
@@ -194,13 +196,13 @@ def _exchange(entry: JournalEntry) -> Iterator[Happening]:
 
 def _outcomes(statuses: Iterable[StatusReached]) -> dict[str | None, str]:
     """What actions led to, by their ids; of those whose statuses are forgotten, nobody knows."""
-    found: dict[str | None, str] = {}
+    outcomes: dict[str | None, str] = {}
     for status in statuses:
         if status.status == TransactionStatus.ERROR:
-            found[status.cause] = DECLINED
+            outcomes[status.cause] = DECLINED
         else:
-            found.setdefault(status.cause, APPROVED)
-    return found
+            outcomes.setdefault(status.cause, APPROVED)
+    return outcomes
 
 
 def _action(taken: PerformedAction, order: Order | None, outcome: str | None) -> Iterator[Happening]:

@@ -43,15 +43,15 @@ def check_file(path: Path) -> tuple[Scenario, list[Violation]]:
 def review_scenario(scenario: Scenario) -> list[Violation]:
     """Return warnings, each with the path of what has no effect; the scenario still works."""
     settings = read_settings(dict(scenario.settings), Settings())
-    found: list[Violation] = []
+    warnings: list[Violation] = []
     for index, rule in enumerate(scenario.rules):
         kinds = _decided(rule, settings)
-        found += _never(index, rule, kinds, scenario, settings)
-        found += _overlooked(index, rule, kinds, settings)
+        warnings += _never(index, rule, kinds, scenario, settings)
+        warnings += _overlooked(index, rule, kinds, settings)
         if settings.is_test and not rule.when.refund:
-            found += _untestable(index, rule, kinds)
-    found += _late_webhooks(scenario)
-    return found
+            warnings += _untestable(index, rule, kinds)
+    warnings += _late_webhooks(scenario)
+    return warnings
 
 
 def _decided(rule: Rule, settings: Settings) -> list[Kind]:

@@ -20,7 +20,7 @@ def update(
     project: Project,
     order_id: str,
     data: Mapping[str, Any],
-    found: Sequence[Violation],
+    in_form: Sequence[Violation],
     if_match: IfMatch | None,
 ) -> Order:
     """Change texts, addresses and customer; amount and lines until the customer acts (SET-51, SET-52).
@@ -31,10 +31,10 @@ def update(
     """
     with project.edit() as edit:
         order = edit.matched_order(order_id, if_match)
-        wrong = {violation.path.replace("[", ".").partition(".")[0] for violation in found}
+        wrong = {violation.path.replace("[", ".").partition(".")[0] for violation in in_form}
         usable = {key: value for key, value in data.items() if key not in wrong}
         changed = _changes(order, usable, reduced_customer=edit.settings.reduced_customer)
-        violations = [*found, *_check(edit, order, changed, found)]
+        violations = [*in_form, *_check(edit, order, changed, in_form)]
         if violations:
             raise Invalid(violations)
         if not changed.keys().isdisjoint(SUM):
@@ -64,7 +64,7 @@ def _changes(order: Order, data: Mapping[str, Any], *, reduced_customer: bool) -
 
 
 def _check(
-    edit: Edit, order: Order, changed: Mapping[str, Any], found: Sequence[Violation]
+    edit: Edit, order: Order, changed: Mapping[str, Any], violations: Sequence[Violation]
 ) -> list[Violation]:
     """Check that the changed order could still be paid with its method."""
     attempt = order.last_transaction
@@ -80,7 +80,7 @@ def _check(
     if attempt is not None and attempt.is_open:
         asked = {**attempt.asked, "cvc": ""}  # it was sent at creation and is not stored
         data["transactions"] = [{"payment_method": attempt.payment_method, "payment_method_details": asked}]
-    return check_order(data, found, edit.settings, edit.terms)
+    return check_order(data, violations, edit.settings, edit.terms)
 
 
 def is_sum_open(order: Order) -> bool:

@@ -32,7 +32,7 @@ def order_status(order_id: str, status: str) -> Condition:
     def read(project: Project) -> str:
         return project.find_order(order_id).status
 
-    return Condition(read, lambda found: found == status, "status")
+    return Condition(read, lambda value: value == status, "status")
 
 
 def webhook_answered(order_id: str) -> Condition:
@@ -73,11 +73,11 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
     until_seconds = project.services.real.monotonic_seconds() + timeout_seconds
     while True:
         number = project.events.number
-        found = {condition.name: condition.read(project) for condition in conditions}
-        if all(condition.holds(found[condition.name]) for condition in conditions):
-            return found
+        values = {condition.name: condition.read(project) for condition in conditions}
+        if all(condition.holds(values[condition.name]) for condition in conditions):
+            return values
         if not project.events.wait_beyond(number, until_seconds - project.services.real.monotonic_seconds()):
             if project.events.is_ended:
                 raise Unknown("the server stopped, or the project was deleted, while this call waited")
-            shown = ", ".join(f"{name} is {_word(value)}" for name, value in found.items())
-            raise WaitTimedOut(f"timed out after {timeout_seconds:g} seconds: {shown}", found)
+            shown = ", ".join(f"{name} is {_word(value)}" for name, value in values.items())
+            raise WaitTimedOut(f"timed out after {timeout_seconds:g} seconds: {shown}", values)

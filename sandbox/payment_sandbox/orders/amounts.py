@@ -18,10 +18,10 @@ def typed_euros(text: str) -> Cents:
     Raises:
         ValueError: not an amount; thousands separators are not accepted.
     """
-    found = _EUROS.fullmatch(text)
-    if found is None:
+    match = _EUROS.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not an amount in euros")
-    return int(found[1]) * 100 + int((found[2] or "").ljust(2, "0"))
+    return int(match[1]) * 100 + int((match[2] or "").ljust(2, "0"))
 
 
 def decimal_text(amount_cents: Cents) -> str:

@@ -219,7 +219,9 @@ class Authorization(NamedTuple):
             )
 
     def _take_rest(self, taken: Taken, now: datetime) -> "Authorization":
-        quantities = tuple((index, left) for index, left in self.remaining_quantities().items() if left)
+        quantities = tuple(
+            (index, quantity) for index, quantity in self.remaining_quantities().items() if quantity
+        )
         return self._take(taken, Style.FULL, self.remaining_cents, quantities, None, now)
 
     def _take_lines(

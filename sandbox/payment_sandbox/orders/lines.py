@@ -88,7 +88,7 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
 
 
 def allocate(
-    lines: Sequence[OrderLine], left: dict[int, int], asked: Sequence[LineQuantity]
+    lines: Sequence[OrderLine], remaining: dict[int, int], asked: Sequence[LineQuantity]
 ) -> tuple[Quantities, list[str]]:
     """Take the requested quantities from what is left of each line.
 
@@ -97,8 +97,8 @@ def allocate(
     Returns:
         The quantities by line index, and a message for each line with too little left.
     """
-    with_id = _with_something_left(lines, left)
-    available = dict(left)
+    with_id = _with_something_left(lines, remaining)
+    available = dict(remaining)
     taken: dict[int, int] = {}
     short: list[str] = []
     for item in asked:
@@ -111,11 +111,13 @@ def allocate(
     return tuple((index, quantity) for index, quantity in taken.items() if quantity), short
 
 
-def _with_something_left(lines: Sequence[OrderLine], left: dict[int, int]) -> dict[str | None, deque[int]]:
+def _with_something_left(
+    lines: Sequence[OrderLine], remaining: dict[int, int]
+) -> dict[str | None, deque[int]]:
     """The indexes of the lines with something left, first to last, by the lines' ids."""
     with_id: dict[str | None, deque[int]] = {}
     for index, line in enumerate(lines):
-        if left.get(index, 0) > 0:
+        if remaining.get(index, 0) > 0:
             with_id.setdefault(line.merchant_order_line_id, deque()).append(index)
     return with_id
 

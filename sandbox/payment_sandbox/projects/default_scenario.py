@@ -32,7 +32,7 @@ def _rules() -> Iterator[dict[str, Any]]:
     for method in ALL:
         for trigger in method.capabilities.triggers:
             methods_of.setdefault(repr(trigger), (trigger, []))[1].append(method.name)
-    by_value = sorted(methods_of.values(), key=lambda found: found[0].amount or 0)
+    by_value = sorted(methods_of.values(), key=lambda settings: settings[0].amount or 0)
     for trigger, names in by_value:
         yield _rule(trigger, payment_method=names)
 

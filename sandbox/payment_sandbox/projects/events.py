@@ -110,8 +110,8 @@ class Events:
         """The stored events after ``number``, without secrets; with ``kinds``, only these."""
         with self._changed:
             count = min(self.number - number, len(self._newest))
-            found = [self._newest[-index] for index in range(count, 0, -1)]
-        return self.masking.record([kept.read() for kept in found if kinds is None or kept.kind in kinds])
+            events = [self._newest[-index] for index in range(count, 0, -1)]
+        return self.masking.record([kept.read() for kept in events if kinds is None or kept.kind in kinds])
 
     def _wake(self) -> None:
         self._changed.notify_all()

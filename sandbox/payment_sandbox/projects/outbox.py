@@ -28,28 +28,28 @@ class Awaited:
     further deliveries is limited: otherwise a caller would wait for as long as there is traffic.
     """
 
-    __slots__ = ("further", "goes_first", "left", "orders")
+    __slots__ = ("further", "goes_first", "orders", "remaining")
 
-    def __init__(self, orders: frozenset[str], left: int, *, goes_first: bool) -> None:
+    def __init__(self, orders: frozenset[str], remaining: int, *, goes_first: bool) -> None:
         self.orders = orders
-        self.left = left
+        self.remaining = remaining
         self.further = FURTHER_MAX
         self.goes_first = goes_first
 
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to be waited for."""
-        return not self.left and self.further <= 0
+        return not self.remaining and self.further <= 0
 
     def added(self, order_id: str) -> None:
         """Count a new delivery."""
-        self.left += order_id in self.orders
+        self.remaining += order_id in self.orders
 
     def finished(self, order_id: str) -> None:
         """Count a finished delivery."""
         if order_id in self.orders:
-            self.left -= 1
-        elif not self.left:
+            self.remaining -= 1
+        elif not self.remaining:
             self.further -= 1
 
 
@@ -118,8 +118,8 @@ class DeliveryQueue:
         """Await the deliveries of these orders, which then go first; None: of all with one pending now."""
         pending = [queued.order_id for queued in self.pending.values()]
         names = frozenset(pending if orders is None else orders)
-        left = sum(order_id in names for order_id in pending)
-        awaited = Awaited(names, left, goes_first=orders is not None)
+        remaining = sum(order_id in names for order_id in pending)
+        awaited = Awaited(names, remaining, goes_first=orders is not None)
         self._awaited.append(awaited)
         if awaited.goes_first:
             self._first.update(dict.fromkeys(names))
@@ -201,9 +201,9 @@ class Outbox:
         key = next(self._keys)
         with self._changed:
             # Holds do not nest: anything still held belongs to a response that is not yet sent to its end.
-            left = self._holding.get(held.thread)
-            if left is not None:
-                self._queue.append(left.taken())
+            remaining = self._holding.get(held.thread)
+            if remaining is not None:
+                self._queue.append(remaining.taken())
             self._holds[key] = self._holding[held.thread] = held
         return key
 

@@ -219,9 +219,9 @@ class Project:
         if epoch.outbox.put(queued):
             self.services.carry(self, epoch)
 
-    def put_back(self, left: list[Left]) -> None:
+    def put_back(self, remaining: list[Left]) -> None:
         """Queue webhooks that have waited for a listener, unless a reset has dropped them."""
-        for epoch, queued in left:
+        for epoch, queued in remaining:
             if epoch is self.epoch:
                 self.put(epoch, queued)
 

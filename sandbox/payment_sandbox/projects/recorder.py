@@ -89,11 +89,11 @@ class Recorder:
     def agenda_event(self, due: Due[Command], at: datetime) -> None:
         """Record something that was due and happens now; it causes the rest of the edit."""
         command = due.item
-        found = AgendaEvent(
+        event = AgendaEvent(
             self._journal.next_id("event"), command.order_id, command.kind, command.label, at, at
         )
-        self._agenda_events.append(found)
-        self.cause = found.id
+        self._agenda_events.append(event)
+        self.cause = event.id
 
     def tell(
         self,

@@ -111,8 +111,8 @@ class Registry:
 
     def is_known(self, api_key: str) -> bool:
         """Whether a project has this API key, or a deleted one had it: a restart must not recreate it."""
-        found = digest(api_key)
-        return found in self._by_digest or found in self._deleted_keys
+        hashed = digest(api_key)
+        return hashed in self._by_digest or hashed in self._deleted_keys
 
     def has_digest(self, key_digest: str) -> bool:
         """Whether a project has the API key with this digest."""

@@ -142,8 +142,8 @@ class Relay:
     def take_left(self) -> list[Left]:
         """The webhooks that waited; they are the caller's now."""
         with self._changed:
-            left, self._left = self._left, []
-            return left
+            waiting, self._left = self._left, []
+            return waiting
 
     def clear(self) -> None:
         """Drop everything: the epoch has ended."""

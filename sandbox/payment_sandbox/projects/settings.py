@@ -213,5 +213,8 @@ def read_settings(data: Any, base: Settings, path: str = "", form: SettingsForm 
         return base.changed(read(form or FORM, data))
     except Invalid as invalid:
         raise Invalid(
-            [found._replace(path=".".join(filter(None, (path, found.path)))) for found in invalid.violations]
+            [
+                violation._replace(path=".".join(filter(None, (path, violation.path))))
+                for violation in invalid.violations
+            ]
         ) from None

@@ -72,7 +72,7 @@ class Explored(NamedTuple):
 
     findings: list[RehearsalFinding]
     tried: int
-    left: int  # for which there was no time
+    untried: int  # for which there was no time
     notes: list[str]
 
 
@@ -110,10 +110,10 @@ class Explorer:
         singles = self._singles(baseline, notes)
         planned = [variation for variation in self._first if set(variation) <= set(singles)]
         planned += [(change,) for change in singles if (change,) not in planned]
-        left = self._try_all(planned, known)
-        if not left:
-            left = self._try_all(self._pairs(baseline), known)
-        return Explored(list(self._findings.values()), len(self._tried), left, notes)
+        untried = self._try_all(planned, known)
+        if not untried:
+            untried = self._try_all(self._pairs(baseline), known)
+        return Explored(list(self._findings.values()), len(self._tried), untried, notes)
 
     def _begin(self, baseline: Ran) -> set[str]:
         """What shows without a change; the kinds of these problems."""

@@ -72,9 +72,9 @@ def rest(
     advance(max(now, min([now + SOON, *ends])))
     run.end()
     believed = tell()
-    found = missed(believed, truths_of(project))
+    problems = missed(believed, truths_of(project))
     advance(project.now() + HORIZON)
-    return found, believed
+    return problems, believed
 
 
 def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]:
@@ -87,10 +87,10 @@ def read_books(books: Books | None) -> tuple[list[BookEntry], list[BookProblem]]
     if books is None:
         return [], []
     try:
-        told = books()
-        if not isinstance(told, Iterable):
-            raise TypeError(f"payment_books tells a list of entries, not {told!r}")
-        return [BookEntry.read(entry) for entry in told], []
+        entries = books()
+        if not isinstance(entries, Iterable):
+            raise TypeError(f"payment_books tells a list of entries, not {entries!r}")
+        return [BookEntry.read(entry) for entry in entries], []
     except AssertionError as wrong:
         return [], [BookProblem("invariant", str(wrong).partition("\n")[0] or "an invariant does not hold")]
 
@@ -244,8 +244,8 @@ def _reviewed(project: Project, changes: Sequence[ChangedStep]) -> list[BookProb
 
 def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:
     """The problems with money and goods first: they say what a mistake costs."""
-    found = {problem.kind: problem for problem in problems}.values()
-    return sorted(found, key=lambda problem: problem.kind.startswith(LESS_TELLING))
+    by_kind = {problem.kind: problem for problem in problems}.values()
+    return sorted(by_kind, key=lambda problem: problem.kind.startswith(LESS_TELLING))
 
 
 def _state(project: Project, entries: Iterable[BookEntry]) -> tuple[Any, ...]:

@@ -22,12 +22,12 @@ Tests = Sequence[Mapping[str, Any]]
 """The rehearsed tests: ``test``, ``variations``, ``left`` and ``findings``, each with its texts."""
 
 
-def told(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> dict[str, Any]:
+def report_of(name: str, explored: Explored, again: Callable[[RehearsalFinding], str]) -> dict[str, Any]:
     """What the variations of one test showed; ``again`` is the command that plays a finding again."""
     return {
         "test": name,
         "variations": explored.tried,
-        "left": explored.left,
+        "left": explored.untried,
         "notes": explored.notes,
         "findings": [
             {
@@ -92,12 +92,12 @@ def page(title: str, heading: str, parts: Iterable[str]) -> str:
 def summary(tests: Tests, of: str = "test") -> str:
     """The rehearsal in one line."""
     variations = sum(test["variations"] for test in tests)
-    left = sum(test["left"] for test in tests)
+    untried = sum(test["left"] for test in tests)
     findings = sum(len(test["findings"]) for test in tests)
-    no_time = f", no time for {left} more" if left else ""
+    no_time = f", no time for {untried} more" if untried else ""
     count = f"1 {of}" if len(tests) == 1 else f"{len(tests)} {of}s"
-    found = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
-    return f"{count} rehearsed in {variations} variations{no_time}: {found}"
+    number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
+    return f"{count} rehearsed in {variations} variations{no_time}: {number}"
 
 
 def _finding(test: Mapping[str, Any], finding: Mapping[str, str]) -> str:

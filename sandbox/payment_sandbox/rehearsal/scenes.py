@@ -75,9 +75,9 @@ class Scene(NamedTuple):
 
 def _let_webhooks_go(project: "Project") -> None:
     """Let webhooks go before the end of this request: an advance waits for them."""
-    here = current_exchange()
-    if here is not None and here.held is not None:
-        project.release(*here.held[1:])
+    call = current_exchange()
+    if call is not None and call.held is not None:
+        project.release(*call.held[1:])
 
 
 def returns_first(scene: Scene) -> Order:
@@ -145,8 +145,8 @@ def twice(scene: Scene) -> Order:
 
 def others(project: "Project", order: Order) -> list[Order]:
     """The orders of before that are still open."""
-    found = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
-    return [each for each in found if each.is_open and not each.is_refund]
+    orders = [each for each in project.epoch.store.orders_newest_first() if each.id != order.id]
+    return [each for each in orders if each.is_open and not each.is_refund]
 
 
 def pays_both(scene: Scene) -> Order:

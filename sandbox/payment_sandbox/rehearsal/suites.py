@@ -88,10 +88,10 @@ class Suite:
         steps = observing.recorder.steps
         if not judged.problems:
             return Ran(judged, steps, happened, "", "")
-        told = list(observing.history())
-        lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in told]
+        happenings = list(observing.history())
+        lines = [f"{happening.at.isoformat()}  {happening.label}" for happening in happenings]
         timeline = "\n".join([*lines, *(failure or "").splitlines()])
-        return Ran(judged, steps, happened, timeline, svg(sequence(told), is_file=True))
+        return Ran(judged, steps, happened, timeline, svg(sequence(happenings), is_file=True))
 
     def _failure(self, url: str) -> str | None:
         """Run the command; return why it failed, if it did."""

@@ -28,17 +28,17 @@ def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSetti
     """
     if not folder.is_dir():
         raise Invalid([Violation("", "is not a folder", file=str(folder))])
-    found: dict[str, Scenario] = {}
+    scenarios: dict[str, Scenario] = {}
     violations: list[Violation] = []
     for path in scenario_files(folder):
         try:
             scenario = load_file(path, methods, check_settings)
-            found[scenario.name] = scenario
+            scenarios[scenario.name] = scenario
         except Invalid as invalid:
             violations += invalid.violations
     if violations:
         raise Invalid(violations)
-    return found
+    return scenarios
 
 
 def scenario_files(folder: Path) -> list[Path]:

@@ -51,21 +51,21 @@ class Document:
 
     def _children_of(self, node: Any) -> dict[str, tuple[Place, Any]]:
         """The keys or indexes of a node, as they stand in a path, with place and node."""
-        found = self._children.get(id(node))
-        if found is None:
+        children = self._children.get(id(node))
+        if children is None:
             if node.id == "mapping":
                 pairs = [(key.value, key, value) for key, value in node.value if _kind(key) != "merge"]
             elif node.id == "sequence":
                 pairs = [(f"[{index}]", item, item) for index, item in enumerate(node.value)]
             else:
                 pairs = []
-            found = {name: (_place(marked.start_mark), inner) for name, marked, inner in pairs}
-            self._children[id(node)] = found
-        return found
+            children = {name: (_place(marked.start_mark), inner) for name, marked, inner in pairs}
+            self._children[id(node)] = children
+        return children
 
-    def placed(self, found: Iterable[Violation], file: str | None) -> list[Violation]:
+    def placed(self, violations: Iterable[Violation], file: str | None) -> list[Violation]:
         """The violations with file, line and column, in the order of the text."""
-        placed = [one._replace(file=file, **self.place_of(one.path)._asdict()) for one in found]
+        placed = [one._replace(file=file, **self.place_of(one.path)._asdict()) for one in violations]
         return sorted(placed, key=lambda one: (one.line or 0, one.column or 0))
 
     @contextmanager
@@ -93,8 +93,8 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
         return _parsed(text)
     except MarkedYAMLError as error:
         place = _place(error.problem_mark) if error.problem_mark is not None else Place(1, 1)
-        found = str(error.problem or error.context)[:PROBLEM_LENGTH_MAX]
-        problem = f"is not valid YAML: {found}"
+        reason = str(error.problem or error.context)[:PROBLEM_LENGTH_MAX]
+        problem = f"is not valid YAML: {reason}"
         raise Invalid([Violation("", problem, file=file, **place._asdict())]) from None
     except YAMLError as error:
         raise Invalid(

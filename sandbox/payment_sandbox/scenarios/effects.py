@@ -195,8 +195,8 @@ class Fault(NamedTuple):
     @classmethod
     def read(cls, then: Mapping[str, Any]) -> "Fault":
         """The fault in checked data."""
-        found = next((kind.of(then[kind.key]) for kind in REQUEST_EFFECTS if kind.key in then), None)
-        return cls(found, then.get("latency"), then.get("phase") == AFTER)
+        effect = next((kind.of(then[kind.key]) for kind in REQUEST_EFFECTS if kind.key in then), None)
+        return cls(effect, then.get("latency"), then.get("phase") == AFTER)
 
     @property
     def document(self) -> dict[str, Any]:

@@ -16,13 +16,13 @@ def explain(decision: Decision) -> dict[str, Any]:
 
 def _nearest(decision: Decision) -> dict[str, Any] | None:
     """The rule with the fewest differences; on a tie, the one with most conditions, then the first."""
-    found: tuple[tuple[int, int], dict[str, Any]] | None = None
+    nearest: tuple[tuple[int, int], dict[str, Any]] | None = None
     for index, rule in enumerate(decision.scenario.rules):
         differs = list(differences(rule, index, decision))
         rank = len(differs), -_conditions(rule)
-        if found is None or rank < found[0]:
-            found = rank, {"rule": index, "differs": [difference._asdict() for difference in differs]}
-    return found[1] if found is not None else None
+        if nearest is None or rank < nearest[0]:
+            nearest = rank, {"rule": index, "differs": [difference._asdict() for difference in differs]}
+    return nearest[1] if nearest is not None else None
 
 
 def differences(rule: Rule, index: int, decision: Decision) -> Iterator[Difference]:

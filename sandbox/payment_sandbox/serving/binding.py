@@ -73,10 +73,10 @@ def reachable_url(host: str, port: int, scheme: str = "http") -> str:
 
 def own_addresses() -> list[str]:
     """This machine's addresses in its networks, the usual one first. Nothing is sent to find them."""
-    found = [_address_towards(family, other) for family, other in SOMEBODY_ELSE]
+    addresses = [_address_towards(family, other) for family, other in SOMEBODY_ELSE]
     with suppress(OSError):
-        found += [str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None)]
-    return [address for address in dict.fromkeys(found) if address and _is_for_others(address)]
+        addresses += [str(item[4][0]) for item in socket.getaddrinfo(socket.gethostname(), None)]
+    return [address for address in dict.fromkeys(addresses) if address and _is_for_others(address)]
 
 
 def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
@@ -90,5 +90,5 @@ def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
 
 def _is_for_others(address: str) -> bool:
     """Whether other machines can use the address; one of a single link needs the name of an interface."""
-    found = ip_address(address.partition("%")[0])
-    return not (found.is_loopback or found.is_link_local or found.is_unspecified)
+    parsed = ip_address(address.partition("%")[0])
+    return not (parsed.is_loopback or parsed.is_link_local or parsed.is_unspecified)

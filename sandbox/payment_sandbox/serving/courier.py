@@ -130,32 +130,32 @@ class Courier:
 
         This happens on another thread, or is left for this one if it is about to wait for them.
         """
-        left = self._left.get(get_ident())
-        if left is not None and project.project_id in self._here:
-            left.append((project, epoch))
+        postponed = self._left.get(get_ident())
+        if postponed is not None and project.project_id in self._here:
+            postponed.append((project, epoch))
         else:
             self._threads.run(lambda: self._carry(project, epoch))
 
     @contextmanager
     def waiting(self) -> "Iterator[None]":
         """While inside, this thread will wait for webhooks; what it then leaves is delivered on others."""
-        here = get_ident()
-        outer = self._left.get(here)  # of a call whose webhook's handler makes this one
-        left = self._left[here] = deque()
+        thread_id = get_ident()
+        outer = self._left.get(thread_id)  # of a call whose webhook's handler makes this one
+        postponed = self._left[thread_id] = deque()
         try:
             yield
         finally:
-            del self._left[here]
-            for project, epoch in left:
+            del self._left[thread_id]
+            for project, epoch in postponed:
                 self.carry(project, epoch)
             if outer is not None:
-                self._left[here] = outer
+                self._left[thread_id] = outer
 
     def deliver_left(self, is_enough: "Callable[[], bool]") -> None:
         """Deliver what was left for this thread, until there is no more or it is enough."""
-        left = self._left.get(get_ident())
-        while left and not is_enough():
-            project, epoch = left.popleft()
+        postponed = self._left.get(get_ident())
+        while postponed and not is_enough():
+            project, epoch = postponed.popleft()
             self._carry(project, epoch, is_enough)
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:

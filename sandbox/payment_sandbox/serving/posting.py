@@ -245,16 +245,16 @@ class Posting:
         self._thread = get_ident()
         try:
             with self._wire.used():
-                told = self._send(self._request, self._answered)
+                answer = self._send(self._request, self._answered)
         except BaseException as error:  # a handler may raise pytest's outcomes, or SystemExit
             if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
                 raise
             self._answer.set_result(self._failed(error))
             return
-        if self._warning is not None and told.location:
-            self._warning = f"{self._warning}: this one leads to {told.location}"
-        body = told.body.decode(errors="replace")
-        self._answer.set_result(self._reply(body, traceback=told.traceback))
+        if self._warning is not None and answer.location:
+            self._warning = f"{self._warning}: this one leads to {answer.location}"
+        body = answer.body.decode(errors="replace")
+        self._answer.set_result(self._reply(body, traceback=answer.traceback))
 
     def run_here(self) -> None:
         """Send the request on the thread that waits for the reply; what is late is noticed all the same."""
@@ -301,9 +301,11 @@ class Posting:
         """Where a late handler was when its time was over, as far as somebody has seen it."""
         if not self._answer.done():
             return self._placed()
-        told = self._answer.result().traceback
-        is_place = told is not None and told.startswith(PLACED)  # of an event loop that cancelled it
-        return told if is_place else self._late_at or told
+        traceback = self._answer.result().traceback
+        is_place = traceback is not None and traceback.startswith(
+            PLACED
+        )  # of an event loop that cancelled it
+        return traceback if is_place else self._late_at or traceback
 
     def _placed(self) -> str | None:
         return self._place(self._thread) if self._place is not None else None

@@ -102,11 +102,11 @@ def address_of(url: str) -> str:
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
     """The errors behind an error, the innermost first; requests and urllib3 keep them in several places."""
-    found: list[BaseException] = []
-    left: list[object] = [error]
-    while left:
-        each = left.pop()
-        if isinstance(each, BaseException) and all(each is not other for other in found):
-            found.append(each)
-            left += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
-    yield from reversed(found)
+    causes: list[BaseException] = []
+    remaining: list[object] = [error]
+    while remaining:
+        each = remaining.pop()
+        if isinstance(each, BaseException) and all(each is not other for other in causes):
+            causes.append(each)
+            remaining += [each.__cause__, each.__context__, getattr(each, "reason", None), *each.args]
+    yield from reversed(causes)

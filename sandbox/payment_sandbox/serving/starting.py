@@ -55,31 +55,31 @@ def read_all(paths: Sequence[Path], catalogue: Catalogue) -> list[DeclaredProjec
     Raises:
         Invalid: lists all errors in all files, with line and column.
     """
-    found: list[DeclaredProject] = []
+    declared: list[DeclaredProject] = []
     violations: list[Violation] = []
     keys: set[str] = set()
     for path in paths:
         try:
             document = parse_yaml(read_text(path), str(path))
             with document.placing(str(path)):
-                found += _declared(document.data, catalogue, keys)
+                declared += _declared(document.data, catalogue, keys)
         except Invalid as invalid:
             violations += invalid.violations
     if violations:
         raise Invalid(violations)
-    return found
+    return declared
 
 
 def _declared(data: Any, catalogue: Catalogue, keys: set[str]) -> list[DeclaredProject]:
     """The projects of a file; ``keys`` are those declared so far."""
     if isinstance(data, dict) and "projects" in data:
-        found, violations = _several(data, catalogue, keys)
+        projects, violations = _several(data, catalogue, keys)
     else:
         project, violations = _project(data, catalogue, keys)
-        found = [project]
+        projects = [project]
     if violations:
         raise Invalid(violations)
-    return found
+    return projects
 
 
 def _several(
@@ -90,12 +90,12 @@ def _several(
     violations = [] if items else load(ProjectsForm(), data)[1]
     others = {key: value for key, value in data.items() if key != "projects"}
     violations += [unknown.violation() for unknown in unknown_keys(ProjectsForm(), others)]
-    found = []
+    projects = []
     for index, item in enumerate(items):
         project, more = _project(item, catalogue, keys)
         violations += [_below(f"projects[{index}]", problem) for problem in more]
-        found.append(project)
-    return found, violations
+        projects.append(project)
+    return projects, violations
 
 
 def _below(path: str, problem: Violation) -> Violation:

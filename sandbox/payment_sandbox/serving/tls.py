@@ -145,22 +145,22 @@ def _authority() -> "trustme.CA":
         ) from error
 
     folder = authority_folder()
-    made, told = folder / AUTHORITY_FILE, folder / CERTIFICATE_FILE
+    made, shown = folder / AUTHORITY_FILE, folder / CERTIFICATE_FILE
     try:
         if not made.exists():
             authority = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="only for tests")
             folder.mkdir(parents=True, exist_ok=True)
             _write_once(made, authority.private_key_pem.bytes() + authority.cert_pem.bytes())
-        found = made.read_bytes()
-        authority = trustme.CA.from_pem(found, found)
-        if not told.exists() or told.read_bytes() != authority.cert_pem.bytes():
-            _write(told, authority.cert_pem.bytes(), 0o644)
+        pem = made.read_bytes()
+        authority = trustme.CA.from_pem(pem, pem)
+        if not shown.exists() or shown.read_bytes() != authority.cert_pem.bytes():
+            _write(shown, authority.cert_pem.bytes(), 0o644)
         return authority
     except OSError as error:
         raise CertificateRefused(f"--tls: cannot use {folder}: {str(error.strerror).lower()}") from error
     except ValueError as error:
         raise CertificateRefused(
-            f"--tls: {made} is damaged; delete it, and trust the new {told.name}"
+            f"--tls: {made} is damaged; delete it, and trust the new {shown.name}"
         ) from error
 
 

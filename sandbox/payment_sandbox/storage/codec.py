@@ -84,8 +84,8 @@ def decode(hint: Any, data: Any, path: str) -> Any:
         return _sequence(hint, origin, data, path)
     if origin in (dict, Mapping):
         inner = get_args(hint)[1]
-        found = _expect(data, dict, path)
-        return {key: decode(inner, value, f"{path}.{key}") for key, value in found.items()}
+        fields_given = _expect(data, dict, path)
+        return {key: decode(inner, value, f"{path}.{key}") for key, value in fields_given.items()}
     return _value(hint, data, path)
 
 
@@ -118,22 +118,22 @@ def _moment(text: str) -> datetime:
 
 
 def _record(kind: Any, data: Any, path: str) -> Any:
-    found = _expect(data, dict, path)
+    given = _expect(data, dict, path)
     hints, required = _hints(kind), _required(kind)
-    unknown = found.keys() - required.keys()
-    missing = [name for name, needed in required.items() if needed and name not in found]
+    unknown = given.keys() - required.keys()
+    missing = [name for name, needed in required.items() if needed and name not in given]
     if unknown or missing:
         problem = f"has no {missing[0]!r}" if missing else f"has an unknown key {min(unknown)!r}"
         raise _wrong(path, problem)
-    return kind(**{name: decode(hints[name], value, f"{path}.{name}") for name, value in found.items()})
+    return kind(**{name: decode(hints[name], value, f"{path}.{name}") for name, value in given.items()})
 
 
 def _command(data: Any, path: str) -> Command:
-    found = dict(_expect(data, dict, path))
-    kind = COMMANDS.get(str(found.pop("kind", None)))
+    given = dict(_expect(data, dict, path))
+    kind = COMMANDS.get(str(given.pop("kind", None)))
     if kind is None:
         raise _wrong(path, f"must have a kind, one of: {', '.join(COMMANDS)}")
-    command: Command = _record(kind, found, path)
+    command: Command = _record(kind, given, path)
     return command
 
 

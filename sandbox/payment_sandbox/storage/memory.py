@@ -106,8 +106,8 @@ class MemoryStore:
     def deliveries_of(self, order_id: str) -> list[Delivery]:
         """The webhooks of one order, oldest first."""
         ids = list(self._deliveries_of.get(order_id, ()))
-        found = map(self._deliveries.get, ids)
-        return [delivery for delivery in found if delivery is not None]
+        deliveries = map(self._deliveries.get, ids)
+        return [delivery for delivery in deliveries if delivery is not None]
 
     def orders_newest_first(self) -> Iterator[Order]:
         """All orders and refunds, newest first; those created meanwhile are not among them."""

@@ -190,8 +190,8 @@ def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:
     """Check what the merchant sent, as when it was sent."""
     for unknown in unknown_keys(SENT, sent):
         yield unknown.path, "is not a field of an order"
-    for found in load(SENT, sent)[1]:
-        yield found.path, found.message
+    for violation in load(SENT, sent)[1]:
+        yield violation.path, violation.message
 
 
 def _refund(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
@@ -225,8 +225,8 @@ def _by_method(attempt: Transaction) -> Iterator[Problem]:
     asked = {**attempt.asked, "cvc": "000"}  # it was sent, but is not stored
     details = asked if "vault_token" not in asked else {}  # the card was charged when it was sent
     draft = AttemptDraft("", attempt.amount_cents, details, attempt.capture_mode)
-    for found in method.check(draft, ANYTHING_GOES):
-        yield "asked", f"cannot be what was sent: {found.path.rpartition('.')[2]} {found.message}"
+    for violation in method.check(draft, ANYTHING_GOES):
+        yield "asked", f"cannot be what was sent: {violation.path.rpartition('.')[2]} {violation.message}"
     for name in method.capabilities.always_reveals:
         if not isinstance(attempt.details.get(name), str):
             yield f"details.{name}", "must be a string: the payment page shows it"

@@ -190,7 +190,7 @@ def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
 
 def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProject]]:
     server = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
-    found = []
+    records = []
     query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
     for number, identity, chosen, counters in database.execute(query).fetchall():
         state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
@@ -201,8 +201,8 @@ def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProj
         for kind, body in rows:
             state[kind].append(json.loads(body))
         state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
-        found.append(StoredProject(json.loads(identity), state, state.pop("real_at", None)))
-    return server, found
+        records.append(StoredProject(json.loads(identity), state, state.pop("real_at", None)))
+    return server, records
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -390,9 +390,9 @@ def _rows(change: ChangeSet) -> Iterator[tuple[str, str, str]]:
     """Kind, identifier and body of every record in a change set."""
     records: tuple[tuple[str, Iterable[tuple[str, Any]]], ...] = (
         (ORDER, change.orders.items()),
-        (CREDENTIAL, ((found.vault_token, found) for found in change.credentials)),
-        (QR_REQUEST, ((found.id, found) for found in change.qr_requests)),
-        (DELIVERY, ((found.id, found) for found in change.deliveries)),
+        (CREDENTIAL, ((credential.vault_token, credential) for credential in change.credentials)),
+        (QR_REQUEST, ((credential.id, credential) for credential in change.qr_requests)),
+        (DELIVERY, ((credential.id, credential) for credential in change.deliveries)),
         (DUE, ((str(due.sequence), (due.at, due.sequence, due.item)) for due in change.dues)),
     )
     for kind, items in records:

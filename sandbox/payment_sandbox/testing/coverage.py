@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 TESTS_SHOWN: Final = 3
 
 
-def lines(found: Covered) -> list[str]:
+def lines(coverage: Covered) -> list[str]:
     """The matrix for a terminal: a line for each row, with what is missing."""
-    rows = [*found.methods, *found.others]
+    rows = [*coverage.methods, *coverage.others]
     width = max((len(row.title) for row in rows), default=0)
     shown = [f"  {row.title:{width}}  {_share(row):>14}{_missing(row)}" for row in rows]
-    if not found.is_chosen:
+    if not coverage.is_chosen:
         shown.append("  only methods that the suite has used; set payment_methods to see all that you offer")
-    return [*shown, f"  methods, in all: {found.percent:.0f} %"]
+    return [*shown, f"  methods, in all: {coverage.percent:.0f} %"]
 
 
 def _share(row: CoverageGroup) -> str:
@@ -47,23 +47,23 @@ def _missing(row: CoverageGroup) -> str:
     return f"  never: {', '.join(row.missing)}" if row.missing else ""
 
 
-def write(path: Path, found: Covered) -> None:
+def write(path: Path, coverage: Covered) -> None:
     """Write the matrix into an .html or a .json file."""
-    save(path, _json(found) if path.suffix == JSON else html(found))
+    save(path, _json(coverage) if path.suffix == JSON else html(coverage))
 
 
-def _json(found: Covered) -> str:
+def _json(coverage: Covered) -> str:
     rows: list[dict[str, Any]] = [
         {"row": row.title, "cells": {name: list(tests) for name, tests in row.cells.items()}}
-        for row in (*found.methods, *found.others)
+        for row in (*coverage.methods, *coverage.others)
     ]
-    return json.dumps({"percent": round(found.percent, 1), "rows": rows}, indent=1)
+    return json.dumps({"percent": round(coverage.percent, 1), "rows": rows}, indent=1)
 
 
-def html(found: Covered) -> str:
+def html(coverage: Covered) -> str:
     """The matrix as a page without scripts: each cell names the tests that met it."""
-    heading = f"Payment coverage: {found.percent:.0f} %"
-    return page("Payment coverage", heading, map(_section, (*found.methods, *found.others)))
+    heading = f"Payment coverage: {coverage.percent:.0f} %"
+    return page("Payment coverage", heading, map(_section, (*coverage.methods, *coverage.others)))
 
 
 def _section(row: CoverageGroup) -> str:
@@ -87,9 +87,9 @@ TOO_LITTLE: Final = 1
 
 def note(report: pytest.TestReport, project: "PaymentSandbox") -> None:
     """Note what happened in the project of a test, also on a server in another process."""
-    found = project.server.project_of(project.api_key)
-    if found is not None:
-        met, methods = set(met_by(found)), enabled_methods(found)
+    own = project.server.project_of(project.api_key)
+    if own is not None:
+        met, methods = set(met_by(own)), enabled_methods(own)
     else:
         met, methods = _asked(project.client)
     report.user_properties.append((PROPERTY, {"met": sorted(map(list, met)), "methods": methods}))
@@ -97,15 +97,15 @@ def note(report: pytest.TestReport, project: "PaymentSandbox") -> None:
 
 def _asked(client: "SandboxClient") -> tuple[set[Met], list[str]]:
     """What a server tells of a project."""
-    told = client.call("GET", "/control/coverage/")
+    answer = client.call("GET", "/control/coverage/")
     met = {
         met_of(row["group"], row["name"], cell["what"])
-        for row in told["items"]
+        for row in answer["items"]
         for cell in row["cells"]
         if cell["count"]
     }
-    methods = [row["name"] for row in told["items"] if row["group"] == METHOD]
-    return met, methods if told["is_chosen"] else []
+    methods = [row["name"] for row in answer["items"] if row["group"] == METHOD]
+    return met, methods if answer["is_chosen"] else []
 
 
 class CoverageOfSuite:
@@ -119,10 +119,10 @@ class CoverageOfSuite:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Collect what one test has met."""
-        for name, told in report.user_properties:
-            if name == PROPERTY and isinstance(told, dict):
-                self._methods |= set(told["methods"])
-                for one in told["met"]:
+        for name, value in report.user_properties:
+            if name == PROPERTY and isinstance(value, dict):
+                self._methods |= set(value["methods"])
+                for one in value["met"]:
                     self._met[Met(*one)].append(report.nodeid)
 
     @property

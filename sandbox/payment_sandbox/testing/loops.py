@@ -28,8 +28,8 @@ async def run_blocking(work: Callable[Given, Result], *given: Given.args, **opti
 
     if trio is not None:
         token = trio.lowlevel.current_trio_token()
-        found: Result = await trio.to_thread.run_sync(run)
-        return found
+        result: Result = await trio.to_thread.run_sync(run)
+        return result
     loop = asyncio.get_running_loop()
     return await asyncio.to_thread(run)
 

@@ -100,13 +100,13 @@ def suite_settings(config: pytest.Config) -> dict[str, Any]:
     Raises:
         pytest.UsageError: a line is not a setting.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for line in config.getini("payment_settings"):
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals or not name:
             raise pytest.UsageError(f"payment_settings takes lines such as mode = live, not {line!r}")
-        found[name] = _value(value)
-    return found
+        settings[name] = _value(value)
+    return settings
 
 
 def suite_seed(config: pytest.Config) -> int | None:

@@ -137,9 +137,9 @@ def webhook_receiver() -> "Iterator[WebhookReceiver]":
 
 def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
     """The project that a test uses: its own, or one that it shares."""
-    found = item.stash.get(PROJECT, None)
-    if found is not None:
-        return found
+    project = item.stash.get(PROJECT, None)
+    if project is not None:
+        return project
     used = getattr(item, "funcargs", {})
     shared = next((used[name] for name in options.FIXTURES if name in used), None)
     mixed_in: PaymentSandbox | None = getattr(getattr(item, "instance", None), "_payment_sandbox", None)

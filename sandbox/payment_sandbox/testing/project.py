@@ -319,10 +319,10 @@ class PaymentSandbox(ShopInProcess):
         """Return what happened, line by line, for a report."""
         from payment_sandbox.client.history import timeline
 
-        told = list(timeline(self.client))
+        entries = list(timeline(self.client))
         if self._intercepted:
-            told += self.server.interceptions.rejections.since(self._rejected_before)
-        return "\n".join(told)
+            entries += self.server.interceptions.rejections.since(self._rejected_before)
+        return "\n".join(entries)
 
     def close(self) -> None:
         """Delete the project; nothing that is still due happens."""
@@ -360,12 +360,12 @@ def period_of(period: str | timedelta) -> Period:
         ValueError: it is no period, or it is zero.
     """
     try:
-        found = Period(str(period), 0, period) if isinstance(period, timedelta) else Period.parse(period)
+        parsed = Period(str(period), 0, period) if isinstance(period, timedelta) else Period.parse(period)
     except (PeriodError, TypeError, AttributeError) as error:
         raise ValueError(f"every takes a timedelta, or a period such as PT10M; not {period!r}") from error
-    if found.is_zero or found.rest < timedelta():
+    if parsed.is_zero or parsed.rest < timedelta():
         raise ValueError(f"every takes a period that is longer than {period!r}")
-    return found
+    return parsed
 
 
 def runner(name: str, work: Work, is_rehearsed: Callable[[], bool]) -> Callable[[], str | None]:

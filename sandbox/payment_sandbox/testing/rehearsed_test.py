@@ -13,7 +13,7 @@ Told = Callable[[str], Any]
 class RehearsedTest(Protocol):
     """One run of a test."""
 
-    def attach(self, project: "PaymentSandbox", told: Told | None = None) -> None:
+    def attach(self, project: "PaymentSandbox", report: Told | None = None) -> None:
         """Rehearse the test's project."""
         ...
 

@@ -17,7 +17,7 @@ from payment_sandbox.rehearsal.books import BookEntry
 from payment_sandbox.rehearsal.changes import WEBHOOK
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation, parse_variation
 from payment_sandbox.rehearsal.judging import Judged, judge, read_books, stored_secrets, told_secrets
-from payment_sandbox.rehearsal.report import lines_of, summary, told, write
+from payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
 from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
@@ -31,7 +31,7 @@ PROPERTY: Final = "payment_rehearsal"
 
 def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> None:
     """Note what the variations of a test showed, and fail it for findings."""
-    test = told(
+    test = report_of(
         item.nodeid,
         explored,
         lambda finding: f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"',
@@ -60,7 +60,7 @@ def summarize(config: pytest.Config, terminalreporter: Any) -> None:
 
 def _rehearsed(terminalreporter: Any) -> list[dict[str, Any]]:
     """What was told of every test, also by the workers of pytest-xdist."""
-    reports = [report for found in terminalreporter.stats.values() for report in found]
+    reports = [report for group in terminalreporter.stats.values() for report in group]
     properties = [each for report in reports for each in getattr(report, "user_properties", ())]
     tests = {value["test"]: value for name, value in properties if name == PROPERTY}
     return [tests[name] for name in sorted(tests)]
@@ -96,24 +96,24 @@ class OneRun:
         self._thread_id = get_ident()
         self._believed: list[list[BookEntry]] = []
 
-    def attach(self, project: PaymentSandbox, told: Told | None = None) -> None:
+    def attach(self, project: PaymentSandbox, report: Told | None = None) -> None:
         """Rehearse the test's project, but no further ones of the same test.
 
-        ``told`` has what a test case says instead of fixtures.
+        ``report`` has what a test case says instead of fixtures.
         """
-        found = project.server.project_of(project.api_key)
-        if found is None or self._run is not None:
+        own = project.server.project_of(project.api_key)
+        if own is None or self._run is not None:
             return
-        self._project, self._told = project, told
+        self._project, self._told = project, report
         self._run = RehearsedRun(
-            found,
+            own,
             self.variation,
             elsewhere=self._elsewhere,
             visit=self._visit,
             restart=self._restarted,
         )
         project._on_action = self._observe
-        found.rehearse(self._run)
+        own.rehearse(self._run)
         set_pressed(self._pressed)
 
     def ended(self, failure: BaseException | None) -> None:
@@ -244,11 +244,11 @@ class RehearsedItem:
     def _failed_before(self, item: pytest.Item) -> list[Variation]:
         cache = getattr(self._config, "cache", None)
         known = cache.get(f"payment-rehearsal/{crc32(item.nodeid.encode())}", []) if cache is not None else []
-        found = []
+        variations = []
         for text in known:
             with suppress(ValueError):  # of another release
-                found.append(parse_variation(text))
-        return found
+                variations.append(parse_variation(text))
+        return variations
 
     def _remember(self, item: pytest.Item, explored: Explored) -> None:
         cache = getattr(self._config, "cache", None)

@@ -7,7 +7,7 @@ import pytest
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing import options
 from payment_sandbox.testing.access import SandboxNotFound
-from payment_sandbox.testing.reviews import review, told
+from payment_sandbox.testing.reviews import review, review_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str) -> None:
     try:
         review(project, mode, item.nodeid)
         return
-    except AssertionError as found:
-        problem = str(found)
+    except AssertionError as error:
+        problem = str(error)
     pytest.fail(problem, pytrace=False)
 
 
 def add_timeline(report: pytest.TestReport, project: "PaymentSandbox") -> None:
     """Add the project's timeline to a report."""
-    text = told(project)
+    text = review_text(project)
     add_section = getattr(report.longrepr, "addsection", None)
     if add_section is not None:
         add_section("payment sandbox", text)  # shown whatever --show-capture says

@@ -14,7 +14,7 @@ class PaymentReviewWarning(UserWarning):
     """The review found mistakes in the integration under test."""
 
 
-def told(project: "PaymentSandbox") -> str:
+def review_text(project: "PaymentSandbox") -> str:
     """The timeline; a problem with it must not hide the failure that it is for."""
     try:
         return project.timeline()
@@ -33,9 +33,9 @@ def review(project: "PaymentSandbox", mode: str, test: str) -> None:
         raise ValueError(f"payment_review is {OFF}, {WARN} or {ERROR}, not {mode!r}")
     if mode == OFF:
         return
-    found = project.review()
+    reviewed = project.review()
     if mode == ERROR:
-        found.assert_clean()
-    problems = found.problems()
+        reviewed.assert_clean()
+    problems = reviewed.problems()
     if problems:
         warnings.warn(PaymentReviewWarning(f"{test}: {problems}"), stacklevel=2)

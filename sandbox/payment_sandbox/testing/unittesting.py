@@ -11,7 +11,7 @@ from unittest import TestCase
 
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import current_test
-from payment_sandbox.testing.reviews import review, told
+from payment_sandbox.testing.reviews import review, review_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ class PaymentSandboxMixin(Base):
     def _callTestMethod(self, method: Any) -> Any:  # noqa: N802 (unittest's name)
         with self._noting():
             try:
-                found = super()._callTestMethod(method)  # type: ignore[misc]
+                result = super()._callTestMethod(method)  # type: ignore[misc]
             except BaseException as failure:
                 _judge(failure)
                 raise
             _judge(None)
-            return found
+            return result
 
     @contextmanager
     def subTest(self, msg: Any = None, **params: Any) -> Iterator[None]:  # noqa: N802 (unittest's name)
@@ -106,7 +106,7 @@ class PaymentSandboxMixin(Base):
         except Exception as error:
             self._is_failed = True
             if self._payment_sandbox is not None:
-                error.add_note(f"payment sandbox:\n{told(self._payment_sandbox)}")
+                error.add_note(f"payment sandbox:\n{review_text(self._payment_sandbox)}")
             raise
 
     def _close_payment_sandbox(self) -> None:

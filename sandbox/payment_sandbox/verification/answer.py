@@ -35,7 +35,7 @@ class ServiceAnswer(NamedTuple):
         return self.status in SUCCESS
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """The answer in a few words."""
         error = self.at("error.type")
         return f"answered {self.status}{'' if error is MISSING else f' {error}'}"

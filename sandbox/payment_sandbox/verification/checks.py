@@ -101,9 +101,9 @@ def echoed(rule: str, answer: ServiceAnswer, sent: Mapping[str, Any], below: str
 
 def accepted(rule: str, answer: ServiceAnswer, status: int = 201) -> Iterator[Check]:
     """A call is answered with success, and with this status."""
-    yield holds(rule, answer.is_success, answer.told)
+    yield holds(rule, answer.is_success, answer.summary)
     if answer.is_success:
-        yield holds("SET-07", answer.status == status, f"{answer.told}, not {status}")
+        yield holds("SET-07", answer.status == status, f"{answer.summary}, not {status}")
 
 
 def refused(
@@ -111,19 +111,19 @@ def refused(
 ) -> Iterator[Check]:
     """A call is refused; that its status, type and place are the usual ones is told of other rules."""
     is_refused = answer.status in REFUSED
-    yield Check(rule, is_refused, "" if is_refused else f"is not refused: {answer.told}", answer)
+    yield Check(rule, is_refused, "" if is_refused else f"is not refused: {answer.summary}", answer)
     if not is_refused:
         return
     of_status = RULE_OF_STATUS.get(status, STATUSES_RULE)
-    yield holds(of_status, answer.status == status, f"{rule}: {answer.told}, not {status}")
+    yield holds(of_status, answer.status == status, f"{rule}: {answer.summary}, not {status}")
     type_is = answer.at("error.type")
     if kind is not None:
         yield holds("SET-04", type_is == kind, f"{rule}: the error's type is {shown(type_is)}, not {kind!r}")
     if place is not None:
         violations = answer.at("error.violations")
-        found = [item.get("path") for item in violations] if LIST.fits(violations) else []
+        paths = [item.get("path") for item in violations] if LIST.fits(violations) else []
         yield holds(
-            "SET-05", place in found, f"{rule}: the violations name {found or 'nothing'}, not {place}"
+            "SET-05", place in paths, f"{rule}: the violations name {paths or 'nothing'}, not {place}"
         )
 
 
@@ -139,9 +139,9 @@ def passive(answers: Sequence[ServiceAnswer]) -> Checks:
     seen: set[tuple[str, str]] = set()
     for answer in answers:
         for check in _of(answer):
-            told = check.rule, check.how.partition(" is ")[0]
-            if told not in seen:
-                seen.add(told)
+            known = check.rule, check.how.partition(" is ")[0]
+            if known not in seen:
+                seen.add(known)
                 yield check if check.holds else check._replace(how=f"{answer.call}: {check.how}")
 
 
@@ -157,7 +157,7 @@ def _of(answer: ServiceAnswer) -> Iterator[Check]:
     elif answer.is_success:
         is_error = isinstance(answer.data, dict) and "error" in answer.data
         yield holds(
-            "SET-06", not is_error and answer.data is not None, f"{answer.told} with an error or null"
+            "SET-06", not is_error and answer.data is not None, f"{answer.summary} with an error or null"
         )
         if is_order(answer):
             yield from _of_order(answer)

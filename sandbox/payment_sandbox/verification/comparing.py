@@ -45,12 +45,12 @@ class Compared(NamedTuple):
     @property
     def differing(self) -> list[Reported]:
         """The rules that differ."""
-        return [told for told in self.theirs.told.values() if told.verdict is Verdict.DIFFERS]
+        return [verdict for verdict in self.theirs.reports.values() if verdict.verdict is Verdict.DIFFERS]
 
     @property
     def not_copied(self) -> list[Reported]:
         """The rules that differ, and that no setting can copy."""
-        return [told for told in self.differing if told.rule not in self.copied]
+        return [verdict for verdict in self.differing if verdict.rule not in self.copied]
 
 
 def compare(service: Service, *, live: bool, against: Service | None = None) -> Compared:
@@ -65,8 +65,8 @@ def compare(service: Service, *, live: bool, against: Service | None = None) -> 
     copied: frozenset[str] = frozenset()
     if settings:
         with model(settings) as own:
-            told = verify(own.service, live=False).told
-        copied = frozenset(rule for rule, each in told.items() if each.verdict is Verdict.DIFFERS)
+            reports = verify(own.service, live=False).reports
+        copied = frozenset(rule for rule, each in reports.items() if each.verdict is Verdict.DIFFERS)
     if against is not None:
         ours = verify(against, live=is_live(against))
     return Compared(service.url, theirs, ours, settings, copied)
@@ -74,8 +74,8 @@ def compare(service: Service, *, live: bool, against: Service | None = None) -> 
 
 def aliases_of(names: Names) -> dict[str, Any]:
     """The setting that lets the account's own names of methods be used in the sandbox."""
-    found = {theirs: name for theirs, name in reverse(names).items() if theirs != name}
-    return {"aliases": found} if found else {}
+    aliases = {theirs: name for theirs, name in reverse(names).items() if theirs != name}
+    return {"aliases": aliases} if aliases else {}
 
 
 def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names | None = None) -> Compared:
@@ -113,8 +113,8 @@ def written(compared: Compared, file: str) -> str:
     yaml.width = WIDTH
     body = StringIO()
     yaml.dump({"api_key": MODEL_KEY, **compared.settings}, body)
-    left = [f"#   {told.rule}: {_line(told.how)}\n" for told in compared.not_copied]
-    comments = "".join(["\n# No setting can copy these:\n", *left]) if left else ""
+    uncopied = [f"#   {verdict.rule}: {_line(verdict.how)}\n" for verdict in compared.not_copied]
+    comments = "".join(["\n# No setting can copy these:\n", *uncopied]) if uncopied else ""
     return f"{HEAD.format(url=compared.url, file=file)}\n{body.getvalue()}{comments}"
 
 
@@ -127,11 +127,11 @@ VERDICT_WIDTH: Final = len(Verdict.UNKNOWN.value)
 LEFT_SHOWN_MAX: Final = 3
 
 
-def lines(told: Mapping[str, Reported], beside: Mapping[str, Reported] | None = None) -> Iterator[str]:
+def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | None = None) -> Iterator[str]:
     """A line per rule; ``beside`` has the verdicts of another server."""
     texts = rule_texts()
     for verdict in ORDER:
-        for each in told.values():
+        for each in verdicts.values():
             if each.verdict is verdict:
                 yield f"{verdict.value:{VERDICT_WIDTH}}  {each.rule:7}  {texts[each.rule]}"
                 if each.how and verdict is not Verdict.AGREES:
@@ -141,43 +141,47 @@ def lines(told: Mapping[str, Reported], beside: Mapping[str, Reported] | None = 
                     yield f"{'':{VERDICT_WIDTH}}           the other server {_other(other)}"
 
 
-def _other(told: Reported) -> str:
-    return f"{told.verdict.value}: {printable(told.how)}" if told.how else told.verdict.value
+def _other(verdict: Reported) -> str:
+    return f"{verdict.verdict.value}: {printable(verdict.how)}" if verdict.how else verdict.verdict.value
 
 
-def counts(found: VerificationResult) -> str:
+def counts(results: VerificationResult) -> str:
     """How many rules have each verdict."""
-    agree, differ, unknown = (found.count(verdict) for verdict in Verdict)
-    return f"{agree} rules agree, {differ} differ, {unknown} could not be told"
+    agree, differ, unknown = (results.count(verdict) for verdict in Verdict)
+    return f"{agree} rules agree, {differ} differ, {unknown} could not be checked"
 
 
-def left_behind(found: VerificationResult) -> str:
+def left_behind(results: VerificationResult) -> str:
     """What could not be taken back, in a sentence."""
-    if not found.left:
+    if not results.remaining:
         return "every order that it made is cancelled again"
-    some = ", ".join(found.left[:LEFT_SHOWN_MAX])
-    more = f" and {len(found.left) - LEFT_SHOWN_MAX} more" if len(found.left) > LEFT_SHOWN_MAX else ""
+    some = ", ".join(results.remaining[:LEFT_SHOWN_MAX])
+    more = (
+        f" and {len(results.remaining) - LEFT_SHOWN_MAX} more"
+        if len(results.remaining) > LEFT_SHOWN_MAX
+        else ""
+    )
     problem = "orders could not be cancelled, because money had moved; where it could be, it was refunded"
-    return f"{len(found.left)} {problem}: {some}{more}"
+    return f"{len(results.remaining)} {problem}: {some}{more}"
 
 
 def as_data(compared: Compared) -> dict[str, Any]:
     """A verification as JSON."""
     return {
         "url": compared.url,
-        "rules": [_rule(each, compared.ours.told) for each in compared.theirs.told.values()],
+        "rules": [_rule(each, compared.ours.reports) for each in compared.theirs.reports.values()],
         "settings": dict(compared.settings),
         "not_copied": [each.rule for each in compared.not_copied],
-        "left": compared.theirs.left,
+        "left": compared.theirs.remaining,
     }
 
 
-def _rule(told: Reported, beside: Mapping[str, Reported]) -> dict[str, Any]:
-    other = beside.get(told.rule)
+def _rule(verdict: Reported, beside: Mapping[str, Reported]) -> dict[str, Any]:
+    other = beside.get(verdict.rule)
     return {
-        "rule": told.rule,
-        "text": rule_texts()[told.rule],
-        "verdict": told.verdict.value,
-        "how": told.how,
+        "rule": verdict.rule,
+        "text": rule_texts()[verdict.rule],
+        "verdict": verdict.verdict.value,
+        "how": verdict.how,
         "beside": None if other is None else {"verdict": other.verdict.value, "how": other.how},
     }

@@ -23,8 +23,8 @@ Observed = Callable[[Sequence[ServiceAnswer]], Any]
 
 def observed(answers: Sequence[ServiceAnswer]) -> dict[str, Any]:
     """The settings that answers show; those that nothing shows are left out."""
-    found = {name: observe(answers) for name, observe in OBSERVED.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    values = {name: observe(answers) for name, observe in OBSERVED.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def settings_of(
@@ -35,9 +35,9 @@ def settings_of(
 ) -> dict[str, Any]:
     """The settings in which a service differs from the sandbox as it is."""
     usual = observed(ours)
-    found = {name: value for name, value in observed(theirs).items() if usual.get(name) != value}
+    settings = {name: value for name, value in observed(theirs).items() if usual.get(name) != value}
     errors = _errors(list(_pairs(refusals, our_refusals)))
-    return {**found, **({"errors": errors} if errors else {})}
+    return {**settings, **({"errors": errors} if errors else {})}
 
 
 def _orders(answers: Iterable[ServiceAnswer]) -> Iterator[ServiceAnswer]:
@@ -45,24 +45,24 @@ def _orders(answers: Iterable[ServiceAnswer]) -> Iterator[ServiceAnswer]:
 
 
 def _absolute_urls(answers: Sequence[ServiceAnswer]) -> bool | None:
-    found = [
+    values = [
         address
         for order in _orders(answers)
         for address in (order.at("order_url"), order.at("transactions[0].payment_url"))
         if isinstance(address, str)
     ]
-    return any("://" in address for address in found) if found else None
+    return any("://" in address for address in values) if values else None
 
 
 def _reduced_customer(answers: Sequence[ServiceAnswer]) -> bool | None:
-    found = [
+    values = [
         set(order.at("customer"))
         for order in _orders(answers)
         if isinstance(order.sent, dict)
         and order.sent.get("customer") == CUSTOMER
         and isinstance(order.at("customer"), dict)
     ]
-    return all(names <= REDUCED for names in found) if found else None
+    return all(names <= REDUCED for names in values) if values else None
 
 
 def _authorized_status(answers: Sequence[ServiceAnswer]) -> str | None:
@@ -141,20 +141,23 @@ def _pairs(
     for answer in theirs:
         if not answer.path.startswith("/v1/"):
             continue  # where there is nothing, nobody's setting counts
-        found = known.get(_asked(answer))
-        is_usable = answer.status in REFUSED and UNAUTHORIZED not in (answer.status, found and found.status)
-        if found is not None and is_usable:
-            yield answer, found
+        matches = known.get(_asked(answer))
+        is_usable = answer.status in REFUSED and UNAUTHORIZED not in (
+            answer.status,
+            matches and matches.status,
+        )
+        if matches is not None and is_usable:
+            yield answer, matches
 
 
 def _errors(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, dict[str, Any]]:
     """The setting ``errors``: what all refusals of a type share, and what is special to a rule."""
     errors: dict[str, dict[str, Any]] = {}
-    for kind, found in _grouped(pairs, lambda ours: str(ours.at("error.type"))).items():
-        shared = _shared(found)
+    for kind, group in _grouped(pairs, lambda ours: str(ours.at("error.type"))).items():
+        shared = _shared(group)
         errors[kind] = shared
         if kind == INVALID:
-            rules = _grouped(found, lambda ours: ours.headers.get(EXPLAIN, "").partition(" ")[0])
+            rules = _grouped(group, lambda ours: ours.headers.get(EXPLAIN, "").partition(" ")[0])
             errors |= {rule: _special(of_rule, shared) for rule, of_rule in rules.items() if rule}
     return {name: error for name, error in errors.items() if error}
 
@@ -162,10 +165,10 @@ def _errors(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, d
 def _grouped(
     pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]], name: Callable[[ServiceAnswer], str]
 ) -> dict[str, list[tuple[ServiceAnswer, ServiceAnswer]]]:
-    found: dict[str, list[tuple[ServiceAnswer, ServiceAnswer]]] = {}
+    groups: dict[str, list[tuple[ServiceAnswer, ServiceAnswer]]] = {}
     for pair in pairs:
-        found.setdefault(name(pair[1]), []).append(pair)
-    return found
+        groups.setdefault(name(pair[1]), []).append(pair)
+    return groups
 
 
 def _special(
@@ -176,15 +179,15 @@ def _special(
 
 def _shared(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, Any]:
     """What their refusals have in common that ours have not."""
-    found = {}
+    shared = {}
     for name, place in (("status", ""), ("type", "error.type"), ("value", "error.value")):
         theirs = {repr(_part(answer, place)): _part(answer, place) for answer, _ in pairs}
         ours = {repr(_part(answer, place)) for _, answer in pairs}
         value = next(iter(theirs.values()))
         is_plain = isinstance(value, int) or (isinstance(value, str) and not UUID.search(value))
         if len(theirs) == 1 and set(theirs) != ours and is_plain:
-            found[name] = value
-    return found
+            shared[name] = value
+    return shared
 
 
 def _part(answer: ServiceAnswer, place: str) -> Any:

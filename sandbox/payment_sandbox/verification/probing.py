@@ -68,11 +68,11 @@ def run(probes: Iterable[Probe], service: Service, *, is_live: bool) -> Iterator
                 yield Reported(rule, Verdict.UNKNOWN, why)
 
 
-def sum_up(found: Iterable[Check | Reported]) -> dict[str, Reported]:
+def sum_up(results: Iterable[Check | Reported]) -> dict[str, Reported]:
     """The verdict on each rule: it differs if any check of it failed, and agrees if one held."""
     checks: dict[str, list[Check]] = {}
     unknown: dict[str, Reported] = {}
-    for each in found:
+    for each in results:
         if isinstance(each, Check):
             checks.setdefault(each.rule, []).append(each)
         else:

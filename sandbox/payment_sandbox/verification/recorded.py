@@ -57,10 +57,10 @@ def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
     if not isinstance(entries, list):
         raise HarRefused("it has no log.entries, so it is no HAR file")
     ours = reverse(names or {})
-    found = sorted((_renamed(call, ours) for call in _calls(entries)), key=lambda recorded: recorded.at)
-    if not found:
+    calls = sorted((_renamed(call, ours) for call in _calls(entries)), key=lambda recorded: recorded.at)
+    if not calls:
         raise HarRefused(f"none of its {len(entries)} entries is a call of a path that begins with {API}")
-    return found
+    return calls
 
 
 def _renamed(recorded: RecordedCall, names: Names) -> RecordedCall:
@@ -213,7 +213,7 @@ def rule_of_beginning(sent: Any) -> str:
 
 
 IDENTIFIERS: Final = ("id", "vault_token")
-WAYS: Final = {  # what somebody did, if a status was reached
+ACTIONS_TO: Final = {  # what somebody did, if a status was reached
     "processing": ("customer visit",),
     "completed": ("customer pay", "bank credit", "processor settle", "screening approve"),
     "accepted": ("customer pay", "screening approve"),
@@ -296,12 +296,12 @@ class Mirror:
         if theirs.method != "GET" or order_id is None:
             return
         wanted = theirs.at("status")
-        found = self._client.call("GET", f"/control/orders/{order_id}/")
-        if found["order"]["status"] == wanted:
+        order = self._client.call("GET", f"/control/orders/{order_id}/")
+        if order["order"]["status"] == wanted:
             return
-        for way in WAYS.get(str(wanted), ()):
-            actor, _, action = way.partition(" ")
-            if action in found["actions"][actor]:
+        for step in ACTIONS_TO.get(str(wanted), ()):
+            actor, _, action = step.partition(" ")
+            if action in order["actions"][actor]:
                 self._client.exchange(
                     "POST", f"/control/orders/{order_id}/act/", {"actor": actor, "action": action}
                 )
@@ -322,56 +322,56 @@ class Mirror:
         call = rule_of_call(theirs.method, theirs.path)
         if theirs.is_success and ours.is_success:
             yield holds(
-                call, theirs.status == ours.status, f"{theirs.call}: {theirs.told}, not {ours.status}"
+                call, theirs.status == ours.status, f"{theirs.call}: {theirs.summary}, not {ours.status}"
             )
             yield from self._fields(theirs, ours, theirs.data, ours.data, "")
             return
         rule = ours.headers.get(EXPLAIN, "").partition(" ")[0] or call
         refusal = theirs if theirs.status in REFUSED else None
-        how = f"{theirs.call}: {theirs.told}, the sandbox {ours.told}: {ours.at('error.value')}"
+        how = f"{theirs.call}: {theirs.summary}, the sandbox {ours.summary}: {ours.at('error.value')}"
         is_so = theirs.is_success == ours.is_success
         yield Check(rule, is_so, "" if is_so else how, refusal)
         if is_so:
             yield holds("SET-08", theirs.status == ours.status, how)
 
     def _fields(
-        self, theirs: ServiceAnswer, ours: ServiceAnswer, there: Any, here: Any, place: str
+        self, theirs: ServiceAnswer, ours: ServiceAnswer, there: Any, copied: Any, place: str
     ) -> Iterator[Check]:
         """What is answered there and here, value by value."""
-        if isinstance(there, dict) and isinstance(here, dict):
-            for key, value in here.items():
+        if isinstance(there, dict) and isinstance(copied, dict):
+            for key, value in copied.items():
                 self._learn(key, there.get(key), value)
                 below = f"{place}.{key}".lstrip(".")
                 yield from self._fields(theirs, ours, there.get(key, MISSING), value, below)
-        elif isinstance(there, list) and isinstance(here, list):
-            for index, (one, other) in enumerate(zip(there, here, strict=False)):
+        elif isinstance(there, list) and isinstance(copied, list):
+            for index, (one, other) in enumerate(zip(there, copied, strict=False)):
                 yield from self._fields(theirs, ours, one, other, f"{place}[{index}]")
         else:
-            yield _compared_value(theirs, there, here, place)
+            yield _compared_value(theirs, there, copied, place)
 
-    def _learn(self, key: str, there: Any, here: Any) -> None:
-        if key in IDENTIFIERS and isinstance(there, str) and isinstance(here, str):
-            self._ids.setdefault(there, here)
+    def _learn(self, key: str, there: Any, copied: Any) -> None:
+        if key in IDENTIFIERS and isinstance(there, str) and isinstance(copied, str):
+            self._ids.setdefault(there, copied)
 
 
 def _details(sent: Any) -> dict[str, Any]:
     """The details of a new order's transaction, if there are any."""
-    found = value_at(sent, "transactions[0].payment_method_details")
-    return found if isinstance(found, dict) else {}
+    details = value_at(sent, "transactions[0].payment_method_details")
+    return details if isinstance(details, dict) else {}
 
 
-def _compared_value(theirs: ServiceAnswer, there: Any, here: Any, place: str) -> Check:
+def _compared_value(theirs: ServiceAnswer, there: Any, copied: Any, place: str) -> Check:
     """A value there and here; of most fields it matters only that they are there."""
     rule = rule_of_field(theirs.method, theirs.path, place)
     if place == "status" and theirs.method == "POST" and rule == "STA-01":
         rule = rule_of_beginning(theirs.sent)
     matters = place.rpartition(".")[2].partition("[")[0] in VALUES and not EVENTS.search(place)
-    is_so = there == here if matters or there is MISSING else True
-    return holds(rule, is_so, f"{theirs.call}: {place} is {shown(there)}, not {shown(here)}")
+    is_so = there == copied if matters or there is MISSING else True
+    return holds(rule, is_so, f"{theirs.call}: {place} is {shown(there)}, not {shown(copied)}")
 
 
 def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:
     """The mode in which the traffic was recorded, and the clock at its beginning."""
     flags = [each.answer.at("flags") for each in recorded if isinstance(each.answer.at("flags"), list)]
-    is_live = bool(flags) and not any("is-test" in found for found in flags)
+    is_live = bool(flags) and not any("is-test" in texts for texts in flags)
     return {"mode": "live" if is_live else "test", "clock": f"frozen@{recorded[0].at.isoformat()}"}

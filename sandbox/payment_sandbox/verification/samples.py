@@ -73,10 +73,10 @@ def some(count: int, line: str = "socks") -> list[dict[str, Any]]:
 
 def lines_worth(amount: int) -> list[dict[str, Any]]:
     """Quantities of the sample lines that make an amount, as far as they can."""
-    found, left = [], amount
+    lines, remaining = [], amount
     for line in LINES:
-        count = min(line["quantity"], left // line["amount"])
+        count = min(line["quantity"], remaining // line["amount"])
         if count:
-            found += some(count, line["merchant_order_line_id"])
-            left -= count * line["amount"]
-    return found
+            lines += some(count, line["merchant_order_line_id"])
+            remaining -= count * line["amount"]
+    return lines

@@ -125,7 +125,7 @@ class Service:
         auth: Any = _no_auth if key == "" else (key or self.key, "")
         self._wait()
         try:
-            found = self._session.request(
+            response = self._session.request(
                 method,
                 f"{self.url}{renamed_path(path, self.names)}",
                 data=data,
@@ -136,8 +136,10 @@ class Service:
             )
         except requests.RequestException as error:
             raise CannotTell(f"{method} {path} was not answered: {trouble(error, self.url)}") from None
-        shown = renamed(parsed(found.content), reverse(self.names))
-        answer = ServiceAnswer(method, path, body, found.status_code, found.headers, shown, found.content)
+        shown = renamed(parsed(response.content), reverse(self.names))
+        answer = ServiceAnswer(
+            method, path, body, response.status_code, response.headers, shown, response.content
+        )
         self.answers.append(answer)
         if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
             self._open.append(str(answer.at("id")))
@@ -161,7 +163,9 @@ class Service:
         answer = self.create(*transactions, **fields)
         if not answer.is_success or answer.at("id") is MISSING:
             method = transactions[0]["payment_method"] if transactions else "no transaction"
-            raise CannotTell(f"an order with {method} is refused: {answer.told}: {answer.at('error.value')}")
+            raise CannotTell(
+                f"an order with {method} is refused: {answer.summary}: {answer.at('error.value')}"
+            )
         return answer
 
     def with_lines(self, method: str, **transaction: Any) -> ServiceAnswer:
@@ -189,10 +193,10 @@ class Service:
         Raises:
             CannotTell: there is none.
         """
-        found = self.call("GET", "/v1/bank-redirect-nl/issuers/").at("[0].id")
-        if not isinstance(found, str):
+        issuer = self.call("GET", "/v1/bank-redirect-nl/issuers/").at("[0].id")
+        if not isinstance(issuer, str):
             raise CannotTell("the issuers list names no bank")
-        return found
+        return issuer
 
     @property
     def _reached(self) -> WebhookReceiver:
@@ -248,9 +252,9 @@ class Service:
 
     def tidy(self) -> list[str]:
         """Cancel the orders that can be cancelled and refund the others; the ids of those that stay."""
-        left = [order_id for order_id in self._open if not self._is_undone(order_id)]
+        remaining = [order_id for order_id in self._open if not self._is_undone(order_id)]
         self._open.clear()
-        return left
+        return remaining
 
     def _is_undone(self, order_id: str) -> bool:
         place = f"{ORDERS}{order_id}/"

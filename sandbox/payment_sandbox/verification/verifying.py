@@ -42,7 +42,7 @@ PREFIXES: Final = ("CTL-", "SCN-")
 
 def untold(rules: list[Rule]) -> Iterator[tuple[str, str]]:
     """The ids of the rules that no probe asks about, each with its reason."""
-    reasons = {rule: why for why, found in WHY.items() for rule in found.split()}
+    reasons = {rule: why for why, words in WHY.items() for rule in words.split()}
     for rule in rules:
         if rule.id.startswith(PREFIXES):
             yield rule.id, OWN
@@ -62,14 +62,14 @@ class NotVerified(Exception):
 class VerificationResult(NamedTuple):
     """What is known of every rule of the ledger, the orders left behind, all answers, and the refusals."""
 
-    told: Mapping[str, Reported]
-    left: list[str]
+    reports: Mapping[str, Reported]
+    remaining: list[str]
     answers: list[ServiceAnswer]
     refusals: list[ServiceAnswer]
 
     def count(self, verdict: Verdict) -> int:
         """How many rules have a verdict."""
-        return sum(each.verdict is verdict for each in self.told.values())
+        return sum(each.verdict is verdict for each in self.reports.values())
 
 
 def is_live(service: Service) -> bool:
@@ -83,9 +83,9 @@ def is_live(service: Service) -> bool:
     except CannotTell as why:
         raise NotVerified(str(why)) from None
     if order.status == UNAUTHORIZED:
-        raise NotVerified(f"{service.url} refuses the key: {order.told}: {order.at('error.value')}")
+        raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
     if not order.is_success:
-        raise NotVerified(f"POST /v1/orders/ is {order.told}, so this seems to be no server of this API")
+        raise NotVerified(f"POST /v1/orders/ is {order.summary}, so this seems to be no server of this API")
     service.tidy()
     flags = order.at("flags")
     return not (isinstance(flags, list) and TEST_FLAG in flags)
@@ -102,34 +102,34 @@ def verify(service: Service, *, live: bool) -> VerificationResult:
     """Ask about every rule."""
     service.answers.clear()
     try:
-        found: list[Check | Reported] = list(run(all_probes(), service, is_live=live))
+        results: list[Check | Reported] = list(run(all_probes(), service, is_live=live))
         answers = list(service.answers)
     finally:
-        left = service.tidy()
-    found += passive(answers)
-    return found_of(found, answers, left)
+        remaining = service.tidy()
+    results += passive(answers)
+    return found_of(results, answers, remaining)
 
 
 def found_of(
     checks: Sequence[Check | Reported],
     answers: list[ServiceAnswer],
-    left: list[str],
+    remaining: list[str],
     otherwise: str | None = None,
 ) -> VerificationResult:
     """Sum up checks; ``otherwise`` is why nothing is known of a rule that nobody checked."""
-    told = sum_up(checks)
+    verdicts = sum_up(checks)
     known = rules()
     for rule, why in untold(known):
-        told.setdefault(rule, Reported(rule, Verdict.UNKNOWN, why))
+        verdicts.setdefault(rule, Reported(rule, Verdict.UNKNOWN, why))
     if otherwise is not None:
         for each in known:
-            told.setdefault(each.id, Reported(each.id, Verdict.UNKNOWN, otherwise))
+            verdicts.setdefault(each.id, Reported(each.id, Verdict.UNKNOWN, otherwise))
     refusals = [each.refusal for each in checks if isinstance(each, Check) and each.refusal is not None]
-    return VerificationResult(_in_order(told, known), left, answers, refusals)
+    return VerificationResult(_in_order(verdicts, known), remaining, answers, refusals)
 
 
-def _in_order(told: Mapping[str, Reported], known: list[Rule]) -> dict[str, Reported]:
-    return {rule.id: told[rule.id] for rule in known if rule.id in told}
+def _in_order(verdicts: Mapping[str, Reported], known: list[Rule]) -> dict[str, Reported]:
+    return {rule.id: verdicts[rule.id] for rule in known if rule.id in verdicts}
 
 
 class Model(NamedTuple):

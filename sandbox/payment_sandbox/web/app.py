@@ -34,8 +34,8 @@ class LazyRoute(Rule):
         def build(rule: Rule, **values: Any) -> tuple[str, str]:
             if not compiled:
                 compiled.append(compile_now(append_unknown).__get__(rule, None))
-            found: tuple[str, str] = compiled[0](**values)
-            return found
+            built: tuple[str, str] = compiled[0](**values)
+            return built
 
         return build
 
@@ -105,8 +105,8 @@ def make_app(
     # Every path works with and without its trailing slash, without a redirect (SET-01).
     app.url_map = Map(strict_slashes=False, merge_slashes=False)
     hosts = known_hosts(public_url, allow_hosts)
-    here = Application(registry, public_url, control_token, hosts, make_app, on_refused, speaks_tls)
-    here.attach(app)
+    state = Application(registry, public_url, control_token, hosts, make_app, on_refused, speaks_tls)
+    state.attach(app)
     errors.install(app, keep_unrouted, show_nothing)
     app.before_request(open_exchange)
     app.before_request(wait_if_route_waits)
@@ -126,9 +126,9 @@ def wait_if_route_waits() -> None:
 
 def move(app: Flask, public_url: str) -> None:
     """Change where merchants and payers reach the server; addresses given out before stay as they are."""
-    found = application(app)
-    found.public_url = public_url
-    found.hosts |= known_hosts(public_url, ())
+    state = application(app)
+    state.public_url = public_url
+    state.hosts |= known_hosts(public_url, ())
 
 
 description = Blueprint("description", __name__)

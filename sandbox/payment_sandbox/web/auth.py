@@ -25,9 +25,9 @@ def registry() -> Registry:
 
 def project() -> Project:
     """The project of this request, as found by ``require_project``."""
-    found = exchange().project
-    assert found is not None, "require_project has not run"
-    return found
+    project_here = exchange().project
+    assert project_here is not None, "require_project has not run"
+    return project_here
 
 
 @lru_cache(maxsize=1024)
@@ -63,12 +63,12 @@ def require_project() -> Project:
     api_key = _sent_key()
     if not api_key:
         raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
-    found = registry().find(api_key)
-    if found is None:
+    project = registry().find(api_key)
+    if project is None:
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
-    exchange().project = found
-    found.masking.api_key = api_key
-    return found
+    exchange().project = project
+    project.masking.api_key = api_key
+    return project
 
 
 def select_project() -> None:

@@ -25,19 +25,19 @@ def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
     Raises:
         RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
     """
-    here = exchange()
-    if here.has_body:
-        return here.body
+    state = exchange()
+    if state.has_body:
+        return state.body
     body = raw_body(bytes_max)
     if not body or body.isspace():
         if empty_is is not None:
             return empty_is
         raise RequestRefused(400, "the body is empty, expected a JSON object")
-    if here.request.mimetype != "application/json":
-        sent = here.request.mimetype or "nothing"
+    if state.request.mimetype != "application/json":
+        sent = state.request.mimetype or "nothing"
         raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
-    here.body, here.has_body = parse(body), True
-    return here.body
+    state.body, state.has_body = parse(body), True
+    return state.body
 
 
 def document_body() -> Document:

@@ -95,17 +95,17 @@ def open_exchange() -> None:
 
 def close_exchange(error: BaseException | None = None) -> None:
     """End a request; nothing of it is kept."""
-    here = _EXCHANGE.get()
-    outer = None if here is None else here.outer
+    ended = _EXCHANGE.get()
+    outer = None if ended is None else ended.outer
     _EXCHANGE.set(outer)
     set_cause(None if outer is None else outer.record_id)
 
 
 def exchange() -> Exchange:
     """The state of this request."""
-    here = _EXCHANGE.get()
-    assert here is not None, "there is no request"
-    return here
+    current = _EXCHANGE.get()
+    assert current is not None, "there is no request"
+    return current
 
 
 def current_exchange() -> Exchange | None:
@@ -115,8 +115,8 @@ def current_exchange() -> Exchange | None:
 
 def application(app: Flask | None = None) -> Application:
     """The state of this application."""
-    here = _EXCHANGE.get()
-    if app is None and here is not None:
-        return here.application
-    found: Application = (app or current_app).extensions[KEY]
-    return found
+    current = _EXCHANGE.get()
+    if app is None and current is not None:
+        return current.application
+    state: Application = (app or current_app).extensions[KEY]
+    return state

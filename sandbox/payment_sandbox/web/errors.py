@@ -104,7 +104,9 @@ def masking() -> Masking:
 
 def _on_invalid(invalid: Invalid) -> Response:
     exchange().violations = invalid.violations
-    shown = "; ".join(f"{found.path or 'the request'} {found.message}" for found in invalid.violations[:3])
+    shown = "; ".join(
+        f"{violation.path or 'the request'} {violation.message}" for violation in invalid.violations[:3]
+    )
     more = len(invalid.violations) - 3
     value = f"{shown}; and {more} more" if more > 0 else shown
     return _answer(error_body(400, "ValidationError", value, invalid.violations))
@@ -135,9 +137,9 @@ def refused_answer(refused: RequestRefused) -> Response:
 
 def tell_refused(status: int, value: str) -> None:
     """Tell who watches the server of a request that no journal has."""
-    here = exchange().application
-    if here.on_refused is not None:
-        here.on_refused(request.method, _without_keys(request.path), status, _without_keys(value))
+    state = exchange().application
+    if state.on_refused is not None:
+        state.on_refused(request.method, _without_keys(request.path), status, _without_keys(value))
 
 
 def _without_keys(text: str) -> str:

@@ -57,10 +57,10 @@ WITH_KEY: Final = ("api", "control", "watching")
 
 def described() -> str:
     """The whole description as JSON text, built on first use."""
-    here = application()
-    if here.openapi is None:
-        here.openapi = document(current_app, here.make_app)
-    return here.openapi
+    state = application()
+    if state.openapi is None:
+        state.openapi = document(current_app, state.make_app)
+    return state.openapi
 
 
 def document(app: Flask, make_app: MakeApp) -> str:

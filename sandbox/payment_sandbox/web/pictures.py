@@ -64,8 +64,8 @@ def sequence(
     """The picture of what happened, and of what is due."""
     rows = list(_rows(happenings, link or _nowhere))
     shown = [*rows[-ROWS_MAX:], *_due(due)]
-    told = {party for row in shown for party in (row.sender, row.receiver)}
-    lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in told)
+    parties = {party for row in shown for party in (row.sender, row.receiver)}
+    lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in parties)
     return Sequence(lanes, tuple(shown), max(0, len(rows) - ROWS_MAX))
 
 

@@ -67,8 +67,8 @@ class Routed(MapAdapter):
 
 def routed(app: "Flask", environ: Mapping[str, Any]) -> Routed:
     """The route of a request, by path and method, whatever host name it was sent to."""
-    found: Routed | None = environ.get(ROUTED)
-    return found or Routed(
+    route: Routed | None = environ.get(ROUTED)
+    return route or Routed(
         app.url_map,
         "sandbox",
         f"{environ.get('SCRIPT_NAME', '').rstrip('/')}/",

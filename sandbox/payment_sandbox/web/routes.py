@@ -65,8 +65,8 @@ def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callabl
 
 def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
     """The facts of a route, or None if it declares none."""
-    found: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
-    return found
+    facts: Facts | None = getattr(app.view_functions.get(endpoint or ""), "facts", None)
+    return facts
 
 
 def described_routes(app: Flask) -> "Iterator[tuple[Rule, Facts]]":

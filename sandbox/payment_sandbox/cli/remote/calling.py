@@ -25,7 +25,7 @@ LAST: Final = "last"
 KEY_VARIABLE: Final = "SANDBOX_API_KEY"
 TOKEN_VARIABLE: Final = "SANDBOX_CONTROL_TOKEN"
 START_ONE: Final = "start one with payment-sandbox serve, or set --url or SANDBOX_URL"
-WAYS_ON: Final = {
+ADVICE: Final = {
     "is not trusted": "trust its certificate with --ca FILE or SANDBOX_CA",
     "speaks plain http": "write http://, or start it with --tls",
     "nothing listens": START_ONE,
@@ -57,10 +57,10 @@ class Call:
         self.as_json = as_json
         self.file: Path | None = None
 
-    def show(self, found: Found, readable: Callable[[Found], str]) -> None:
+    def show(self, answer: Found, readable: Callable[[Found], str]) -> None:
         """Print a response, for people or as JSON."""
         try:
-            text = json.dumps(found, indent=2) if self.as_json else readable(found)
+            text = json.dumps(answer, indent=2) if self.as_json else readable(answer)
         except (KeyError, TypeError, AttributeError):
             fail(f"the server at {self.sandbox.base_url} is not a payment sandbox")
         print(text)
@@ -80,8 +80,8 @@ class Call:
         if given == LAST:
             matching = [item["id"] for item in self.sandbox.orders(limit=1)]
         else:
-            found = self.sandbox.orders(text=given)
-            matching = [item["id"] for item in found if item["id"].startswith(given)]
+            orders = self.sandbox.orders(text=given)
+            matching = [item["id"] for item in orders if item["id"].startswith(given)]
         if len(matching) != 1:
             fail(_no_such_order(given, len(matching)))
         return matching[0]
@@ -98,10 +98,10 @@ def order_ids(context: click.Context, parameter: click.Parameter, begun: str) ->
     """Return the newest orders of the server, for shell completion."""
     try:
         with client(Server(*(context.params.get(name) for name in OPTIONS))) as sandbox:
-            found = [LAST, *(item["id"] for item in sandbox.orders(limit=20))]
+            known = [LAST, *(item["id"] for item in sandbox.orders(limit=20))]
     except SystemExit:
         return []
-    return [order_id for order_id in found if order_id.startswith(begun)]
+    return [order_id for order_id in known if order_id.startswith(begun)]
 
 
 def remote(name: str, *, example: str, parent: click.Group | None = None) -> Callable[[Any], Any]:
@@ -211,7 +211,7 @@ def client(server: Server) -> "Iterator[SandboxClient]":
 
 def _way_on(trouble: str) -> str:
     """What to do about a network error."""
-    for words, advice in WAYS_ON.items():
+    for words, advice in ADVICE.items():
         if words in trouble:
             return f"; {advice}"
     return ""
@@ -256,9 +256,9 @@ def refusals_told(call: Call) -> Iterator[None]:
 
 
 def _refused(refused: "SandboxError", file: Path | None) -> list[str]:
-    placed = [found for found in refused.violations if found.line is not None]
+    placed = [violation for violation in refused.violations if violation.line is not None]
     if file is not None and placed:
-        return [found.in_file(file) for found in placed]
+        return [violation.in_file(file) for violation in placed]
     if refused.status == UNAUTHORIZED:
         return [f"{refused.status}: {refused.value}; see --key and SANDBOX_API_KEY, and --control-token"]
     if refused.is_foreign:

@@ -39,13 +39,13 @@ def orders(call: Call, **wanted: Any) -> None:
 
     def row(item: "OrderRow") -> tuple[object, ...]:
         sent = item["webhooks"]
-        told = f"{sent['delivered']} of {sent['delivered'] + sent['pending'] + sent['failed']}"
+        delivered = f"{sent['delivered']} of {sent['delivered'] + sent['pending'] + sent['failed']}"
         number = item["merchant_order_id"]
         created = short_time(item["created"])
-        return item["id"], item["status"], money(item), item["payment_method"], created, told, number
+        return item["id"], item["status"], money(item), item["payment_method"], created, delivered, number
 
     heads = ("id", "status", "amount", "method", "created", "webhooks delivered", "number")
-    call.show(call.sandbox.orders(**wanted), lambda found: columns(map(row, found), heads, "no orders"))
+    call.show(call.sandbox.orders(**wanted), lambda answer: columns(map(row, answer), heads, "no orders"))
 
 
 @remote("order", example="order last")
@@ -67,27 +67,27 @@ def order(call: Call, order: str) -> None:
     call.show({**overview, "timeline": timeline}, readable)
 
 
-def _overview(call: Call, found: "OrderOverview") -> Iterator[str]:
-    order = found["order"]
+def _overview(call: Call, overview: "OrderOverview") -> Iterator[str]:
+    order = overview["order"]
     yield f"order {order['id']} is {order['status']}: {money(order)}"
     for attempt in order["transactions"]:
         yield f"  {attempt['payment_method']} is {attempt['status']}"
-    yield from (f"  page: {_address(call, page)}" for page in found["pages"])
-    for actor, actions in found["actions"].items():
+    yield from (f"  page: {_address(call, page)}" for page in overview["pages"])
+    for actor, actions in overview["actions"].items():
         names = [item["action"] if isinstance(item, dict) else item for item in cast("list[Any]", actions)]
         if names:
             yield f"  possible for the {actor}: {', '.join(names)}"
-    yield from (f"  due {short_time(item['at'])}: {item['label']}" for item in found["agenda"])
-    for refund in found["refunds"]:
+    yield from (f"  due {short_time(item['at'])}: {item['label']}" for item in overview["agenda"])
+    for refund in overview["refunds"]:
         yield f"  refund {refund['id']} is {refund['status']}: {money(refund)}"
-    yield from _webhooks(call, found["webhooks"])
+    yield from _webhooks(call, overview["webhooks"])
 
 
-def _webhooks(call: Call, found: "list[Webhook]") -> Iterator[str]:
-    for webhook in found:
-        told = f"{webhook['state']}, attempts: {len(webhook['attempts'])}"
-        yield f"  webhook {webhook['status']} to {webhook['url']} is {told}"
-    if any(webhook["state"] == "pending" and not webhook["attempts"] for webhook in found):
+def _webhooks(call: Call, answer: "list[Webhook]") -> Iterator[str]:
+    for webhook in answer:
+        line = f"{webhook['state']}, attempts: {len(webhook['attempts'])}"
+        yield f"  webhook {webhook['status']} to {webhook['url']} is {line}"
+    if any(webhook["state"] == "pending" and not webhook["attempts"] for webhook in answer):
         yield from waiting(call)
 
 
@@ -104,8 +104,8 @@ def _webhooks(call: Call, found: "list[Webhook]") -> Iterator[str]:
 def act(call: Call, order_id: str, actor: str, action: str, **how: Any) -> None:
     """Act for a customer, bank, screening or processor on an order: its id, its beginning, or last."""
     given = {key: value for key, value in how.items() if value is not None}
-    found = call.sandbox.act(call.order_id(order_id), actor, action, **given)
-    call.show(found, lambda found: f"order {found['id']} is {found['status']}")
+    order = call.sandbox.act(call.order_id(order_id), actor, action, **given)
+    call.show(order, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
 @remote("pay", example="pay last --card frictionless")
@@ -125,7 +125,7 @@ def pay(call: Call, order: str, payment_method: str | None, in_browser: bool, **
         call.sandbox.act(order_id, "customer", "choose", payment_method=payment_method or CARD)
     given = {key: value for key, value in how.items() if value is not None}
     paid = call.sandbox.act(order_id, "customer", "pay", **given)
-    call.show(paid, lambda found: f"order {found['id']} is {found['status']}")
+    call.show(paid, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
 def _address(call: Call, page: str) -> str:
@@ -159,8 +159,8 @@ def trigger(call: Call, name: str | None, fields: tuple[str, ...], order: str | 
     from payment_sandbox.client.triggers import trigger as play
 
     if is_list or name is None:
-        about = {key: found.about for key, found in TRIGGERS.items()}
-        call.show(about, lambda found: columns(found.items(), ("name", "makes"), ""))
+        about = {key: made.about for key, made in TRIGGERS.items()}
+        call.show(about, lambda answer: columns(answer.items(), ("name", "makes"), ""))
         return
     if name not in TRIGGERS:
         fail(_no_such_trigger(name, list(TRIGGERS)))
@@ -169,11 +169,11 @@ def trigger(call: Call, name: str | None, fields: tuple[str, ...], order: str | 
     if order_id is not None and body:
         fail("fields are for a new order; leave them out, or leave out --order")
     try:
-        found = play(call.sandbox, name, order_id, **body)
+        made = play(call.sandbox, name, order_id, **body)
     except TriggerImpossible as impossible:
         fail(str(impossible))
-    _warn_of_ignored(call, found["order"]["id"], body)
-    call.show(found, lambda found: "\n".join(_overview(call, found)))
+    _warn_of_ignored(call, made["order"]["id"], body)
+    call.show(made, lambda answer: "\n".join(_overview(call, answer)))
 
 
 def _warn_of_ignored(call: Call, order_id: str, given: Mapping[str, Any]) -> None:

@@ -33,11 +33,11 @@ def scenario(call: Call, name_or_file: str | None, listed: bool) -> None:
         active = call.sandbox.scenario_text(call.read(Path(name_or_file)))
     else:
         active = call.sandbox.scenario(name_or_file)
-    call.show(active, lambda found: f"{found['name']}: {found.get('description', 'no description')}")
+    call.show(active, lambda answer: f"{answer['name']}: {answer.get('description', 'no description')}")
 
 
-def _catalogue(found: Mapping[str, "list[ScenarioSummary]"]) -> str:
-    rows = ((item["name"], item["description"]) for item in found["items"])
+def _catalogue(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> str:
+    rows = ((item["name"], item["description"]) for item in catalogue["items"])
     return columns(rows, ("name", "what happens"), "no scenarios")
 
 
@@ -58,9 +58,9 @@ def faults(call: Call, parts: tuple[str, ...], webhook: bool, clear: bool) -> No
         kept["webhooks" if webhook else "faults"].append(_fault(parts, webhook=webhook))
         kept = {**call.sandbox.faults(**kept)}
 
-    def table(found: Mapping[str, Any]) -> str:
+    def table(answer: Mapping[str, Any]) -> str:
         rows = [
-            (kind, _words(item.get("when")), _words(item["then"])) for kind in found for item in found[kind]
+            (kind, _words(item.get("when")), _words(item["then"])) for kind in answer for item in answer[kind]
         ]
         return columns(rows, ("of", "when", "then"), "no faults")
 
@@ -91,10 +91,10 @@ def setting_names(context: click.Context, parameter: click.Parameter, begun: str
 @click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
 def settings(call: Call, given: tuple[str, ...]) -> None:
     """Show the project's settings, or change some; null empties one."""
-    found = call.sandbox.project()
+    project = call.sandbox.project()
     if given:
-        found = call.sandbox.change_settings(**_settings(given, found["settings"]))
-    call.show(found["settings"], lambda found: columns(found.items(), ("setting", "value"), ""))
+        project = call.sandbox.change_settings(**_settings(given, project["settings"]))
+    call.show(project["settings"], lambda answer: columns(answer.items(), ("setting", "value"), ""))
 
 
 def _settings(given: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,12 +116,12 @@ def projects(call: Call) -> None:
     """List the projects of the server, create one, or delete the project of --key."""
 
     def row(item: "Project") -> tuple[object, ...]:
-        found = item["settings"]
-        return item["project_id"], found["mode"], item["clock"]["now"], found["name"], found["webhook_url"]
+        listed = item["settings"]
+        return item["project_id"], listed["mode"], item["clock"]["now"], listed["name"], listed["webhook_url"]
 
     heads = ("id", "mode", "clock", "name", "webhook_url")
-    found = call.sandbox.call("GET", "/control/projects/")
-    call.show(found, lambda found: columns(map(row, found["items"]), heads, "no projects"))
+    listed = call.sandbox.call("GET", "/control/projects/")
+    call.show(listed, lambda answer: columns(map(row, answer["items"]), heads, "no projects"))
 
 
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)
@@ -133,25 +133,25 @@ def create(call: Call, given: tuple[str, ...]) -> None:
     before = {**Settings().as_mapping(), "clock": ""}
     made = call.sandbox.call("POST", "/control/projects/", _settings(given, before))
     lines = "project {project_id}\nkey {api_key}"
-    call.show(made, lambda found: lines.format(**found))
+    call.show(made, lambda answer: lines.format(**answer))
 
 
 @remote("delete", example="projects delete --key KEY --yes", parent=projects)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(call: Call, yes: bool) -> None:
     """Delete the project of --key: its key is refused from then on."""
-    found = call.sandbox.project()
-    name = found["settings"]["name"] or found["project_id"]
+    project = call.sandbox.project()
+    name = project["settings"]["name"] or project["project_id"]
     if not yes and not click.confirm(f"Delete project {name} with all its orders?", err=True):
         fail("nothing was deleted")
     call.sandbox.delete_project()
-    call.show({"deleted": found["project_id"]}, lambda found: f"project {found['deleted']} is deleted")
+    call.show({"deleted": project["project_id"]}, lambda answer: f"project {answer['deleted']} is deleted")
 
 
 @remote("reset", example="reset")
 def reset(call: Call) -> None:
     """Reset the project to its initial state."""
-    call.show(call.sandbox.reset(), lambda found: f"project {found['project_id']} has been reset")
+    call.show(call.sandbox.reset(), lambda answer: f"project {answer['project_id']} has been reset")
 
 
 @group("clock", example="clock --by PT30M")
@@ -198,10 +198,10 @@ def _run(call: Call, rate: float) -> None:
     call.show(call.sandbox.clock.read(), _clock)
 
 
-def _clock(found: "Clock") -> str:
-    rate = f", {found['rate']:g} times as fast as real time" if found["rate"] != 1 else ""
-    rate = rate if found["mode"] == "running" else ""
-    return f"{found['now']} ({found['mode']}{rate})"
+def _clock(clock: "Clock") -> str:
+    rate = f", {clock['rate']:g} times as fast as real time" if clock["rate"] != 1 else ""
+    rate = rate if clock["mode"] == "running" else ""
+    return f"{clock['now']} ({clock['mode']}{rate})"
 
 
 def _advanced(answer: Mapping[str, Any]) -> str:

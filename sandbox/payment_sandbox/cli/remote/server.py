@@ -21,7 +21,7 @@ TIMED_OUT: Final = 408
 @click.argument("address", required=False, metavar="[URL]")
 def health(call: Call) -> None:
     """Check whether a server is ready."""
-    call.show(call.sandbox.health(), lambda found: f"{found['status']}, version {found['version']}")
+    call.show(call.sandbox.health(), lambda answer: f"{answer['status']}, version {answer['version']}")
 
 
 @remote("watch", example="watch --json")
@@ -55,7 +55,7 @@ def wait(
     if (order is None) != (status is None) or not (order or webhook or idle):
         raise click.UsageError("give --order with --status, --webhook, or --idle")
     try:
-        found = call.sandbox.wait(
+        reached = call.sandbox.wait(
             order_id=call.order_id(order) if order is not None else None,
             status=status,
             webhook=call.order_id(webhook) if webhook is not None else None,
@@ -67,15 +67,17 @@ def wait(
             raise
         print(refused.value, file=sys.stderr)
         sys.exit(1)
-    call.show(found, lambda found: ", ".join(f"{name} is {shown(value)}" for name, value in found.items()))
+    call.show(
+        reached, lambda answer: ", ".join(f"{name} is {shown(value)}" for name, value in answer.items())
+    )
 
 
 @remote("agenda", example="agenda")
 def agenda(call: Call) -> None:
     """List what is due, and when."""
 
-    def table(found: "list[Due]") -> str:
-        rows = ((short_time(item["at"]), item["label"], item.get("failed")) for item in found)
+    def table(answer: "list[Due]") -> str:
+        rows = ((short_time(item["at"]), item["label"], item.get("failed")) for item in answer)
         return columns(rows, ("at", "what", "failed"), "nothing is due")
 
     call.show(call.sandbox.agenda(), table)
@@ -90,7 +92,7 @@ def journal(call: Call, method: str | None, path: str | None, status: int | None
     """List what the shop sent to the merchant API, and how it was answered."""
     order_id = call.order_id(order) if order is not None else None
     method = method.upper() if method is not None else None
-    found = call.sandbox.journal(method=method, path=path, status=status, order_id=order_id)
+    entries = call.sandbox.journal(method=method, path=path, status=status, order_id=order_id)
 
     def row(item: "JournalEntry") -> tuple[object, ...]:
         refused = item["response"].get("error") if isinstance(item["response"], dict) else None
@@ -98,7 +100,7 @@ def journal(call: Call, method: str | None, path: str | None, status: int | None
         return short_time(item["at"]), item["method"], item["path"], item["status"], item["rule"], why
 
     heads = ("at", "method", "path", "status", "rule", "refused or ignored")
-    call.show(found, lambda found: columns(map(row, found), heads, "no requests"))
+    call.show(entries, lambda answer: columns(map(row, answer), heads, "no requests"))
 
 
 @remote("review", example="review")
@@ -106,10 +108,10 @@ def review(call: Call) -> None:
     """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
     from payment_sandbox.client.history import review as look_through
 
-    found = look_through(call.sandbox)
-    findings = [finding._asdict() for finding in found]
-    call.show(findings, lambda _: "\n".join(map(str, found)) or "no mistakes found")
-    sys.exit(1 if found else 0)
+    reviewed = look_through(call.sandbox)
+    findings = [finding._asdict() for finding in reviewed]
+    call.show(findings, lambda _: "\n".join(map(str, reviewed)) or "no mistakes found")
+    sys.exit(1 if reviewed else 0)
 
 
 @remote("replay", example="replay evidence.json")
@@ -143,9 +145,9 @@ def replay_file(call: Call, file: str) -> int:
         fail(f"{file} cannot be played: {refused}")
     count = len(outcome.differences)
     address = f"{call.sandbox.base_url}/dashboard/{outcome.project_id}/orders/"
-    told = f"{count} difference{'' if count == 1 else 's'}" if count else "all went the same way"
+    went = f"{count} difference{'' if count == 1 else 's'}" if count else "all went the same way"
     lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
     lines += [f"different: {difference}" for difference in outcome.differences]
-    lines.append(f"{outcome.steps} steps, {told}; see {address}")
+    lines.append(f"{outcome.steps} steps, {went}; see {address}")
     call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(lines))
     return count

@@ -29,9 +29,9 @@ def webhooks(call: Call, order_id: str | None, state: str | None) -> None:
     call.show(call.sandbox.call("GET", "/control/webhooks/", query=asked), _deliveries)
 
 
-def _deliveries(found: Mapping[str, "list[Webhook]"]) -> str:
+def _deliveries(answer: Mapping[str, "list[Webhook]"]) -> str:
     lines = []
-    for item in found["items"]:
+    for item in answer["items"]:
         lines.append(f"{item['state']:9} {item['order_id']}  {item['url']}  id {item['id']}")
         for attempt in item["attempts"]:
             response = attempt["response"]
@@ -45,13 +45,13 @@ def _deliveries(found: Mapping[str, "list[Webhook]"]) -> str:
 def redeliver(call: Call, webhook: str) -> None:
     """Send a webhook once more: by its id, the newest one of an order, or the last of all."""
     known = call.sandbox.webhooks()
-    found = known if webhook == LAST else [item for item in known if item["id"].startswith(webhook)]
-    if not found:
+    matching = known if webhook == LAST else [item for item in known if item["id"].startswith(webhook)]
+    if not matching:
         order_id = call.order_id(webhook)
-        found = [item for item in known if item["order_id"] == order_id]
-    if not found:
+        matching = [item for item in known if item["order_id"] == order_id]
+    if not matching:
         fail(f"there is no webhook {webhook!r}; payment-sandbox webhooks lists them")
-    again = call.sandbox.redeliver(found[-1]["id"])
+    again = call.sandbox.redeliver(matching[-1]["id"])
     call.show(again, lambda item: _deliveries({"items": [item]}))
 
 

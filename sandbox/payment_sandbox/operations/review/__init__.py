@@ -36,9 +36,9 @@ def review(epoch: Epoch) -> list[Finding]:
     """Review a project's history; a correct integration gets no findings."""
     requests = list(epoch.journal.entries())
     orders = {entry.order_id for entry in requests if entry.order_id}
-    found = {order_id: epoch.store.order(order_id) for order_id in orders}
+    known = {order_id: epoch.store.order(order_id) for order_id in orders}
     statuses: dict[str, str] = {
-        order_id: order.status for order_id, order in found.items() if order is not None
+        order_id: order.status for order_id, order in known.items() if order is not None
     }
     reviewed = Reviewed(
         requests,

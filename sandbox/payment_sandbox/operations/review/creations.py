@@ -78,11 +78,11 @@ def _is_alive(reviewed: Reviewed, creation: JournalEntry) -> bool:
 
 def ignored(reviewed: Reviewed) -> Iterator[Finding]:
     """Requests have keys that the service does not know, so it drops them."""
-    found: dict[tuple[str, str | None], list[JournalEntry]] = defaultdict(list)
+    entries_of: dict[tuple[str, str | None], list[JournalEntry]] = defaultdict(list)
     for entry in reviewed.requests:
         for unknown in entry.unknown:
-            found[unknown].append(entry)
-    for (path, nearest), entries in found.items():
+            entries_of[unknown].append(entry)
+    for (path, nearest), entries in entries_of.items():
         meant = f"; did you mean {nearest!r}?" if nearest is not None else ""
         yield Finding(
             "SET-12",

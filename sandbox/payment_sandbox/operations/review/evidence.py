@@ -72,10 +72,10 @@ def began(entry: JournalEntry) -> datetime:
 def as_object(body: bytes) -> dict[str, Any]:
     """A body as an object; empty if it is none, or truncated by the journal."""
     try:
-        found = json.loads(body)
+        data = json.loads(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
 def status_told(entry: JournalEntry) -> str | None:

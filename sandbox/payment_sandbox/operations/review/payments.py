@@ -78,10 +78,10 @@ def _is_refused(entry: JournalEntry) -> bool:
 
 def refused(reviewed: Reviewed) -> Iterator[Finding]:
     """Calls were refused, which a test may want; each kind once."""
-    found: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
+    groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
     for entry in filter(_is_refused, reviewed.requests):
-        found[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
-    for (status, kind), entries in found.items():
+        groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
+    for (status, kind), entries in groups.items():
         first = entries[0]
         calls = counted(len(entries), "a call was", "calls were")
         yield Finding(

@@ -49,9 +49,9 @@ def unread(reviewed: Reviewed) -> Iterator[Finding]:
     reads = reads_of(reviewed, and_tries=True)
     newest: dict[str, Attempt] = {}
     for webhook in reviewed.webhooks:
-        told = list(filter(_is_taken, webhook.attempts))
-        if told:
-            newest[webhook.order_id] = told[0]
+        taken = list(filter(_is_taken, webhook.attempts))
+        if taken:
+            newest[webhook.order_id] = taken[0]
     for order_id, attempt in newest.items():
         is_read = any(began(entry) >= attempt.real_at for entry in reads[order_id])
         if not is_read and not _is_cancelled_by_shop(reviewed, order_id):
@@ -75,10 +75,10 @@ def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
 def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
     """The customer came back, but the shop did not check whether they had paid."""
     reads = reads_of(reviewed, and_tries=True)
-    told = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.attempts))}
+    notified = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.attempts))}
     for visit in reviewed.returns:
         order_id = visit.order_id or ""
-        if order_id not in told and not any(began(e) >= visit.real_at for e in reads[order_id]):
+        if order_id not in notified and not any(began(e) >= visit.real_at for e in reads[order_id]):
             yield Finding(
                 "FLOW-15",
                 "the customer came back, but the order was not read",
@@ -129,15 +129,15 @@ def _advice(attempt: Attempt) -> str:
 
 def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:
     """The times of everything that justifies a read, by order: a webhook, a return, or a merchant call."""
-    found: dict[str, list[datetime]] = defaultdict(list)
+    causes: dict[str, list[datetime]] = defaultdict(list)
     for webhook in reviewed.webhooks:
-        found[webhook.order_id] += [attempt.real_at for attempt in webhook.attempts]
+        causes[webhook.order_id] += [attempt.real_at for attempt in webhook.attempts]
     for visit in reviewed.returns:
-        found[visit.order_id or ""].append(visit.real_at)
+        causes[visit.order_id or ""].append(visit.real_at)
     for entry in reviewed.requests:
         if entry.order_id is not None and entry.method != "GET":
-            found[entry.order_id].append(began(entry))
-    return found
+            causes[entry.order_id].append(began(entry))
+    return causes
 
 
 def _longest_run(entries: Sequence[JournalEntry], causes: list[datetime]) -> list[JournalEntry]:

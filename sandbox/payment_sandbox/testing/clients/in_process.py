@@ -120,8 +120,8 @@ class InProcess:
         """The application in this process that gets the project's webhooks."""
         if project is None:
             return None
-        found = self._server.services.courier.receiver_of(project.project_id)
-        return found if isinstance(found, Receiver) else None
+        receiver = self._server.services.courier.receiver_of(project.project_id)
+        return receiver if isinstance(receiver, Receiver) else None
 
     def _waits(self, project: "Project | None", receiver: Receiver | None, method: str, path: str) -> bool:
         """Whether a call waits for webhooks; a handler's must not, as its own webhook is among them."""
@@ -140,16 +140,16 @@ class InProcess:
 
     def _answer(self, environ: dict[str, Any]) -> SandboxResponse:
         heads: list[Head] = []
-        found: list[bytes] = []
+        answers: list[bytes] = []
         with opened(
             self._server.app, {**environ, CUT_OFF: _cut_off, SILENCE: _be_silent}, heads.append
         ) as pieces:
             try:
-                found.extend(pieces)
+                answers.extend(pieces)
             except CutOff as cut:
-                cut.begun = _answered(heads[-1], found) if any(found) else None
+                cut.begun = _answered(heads[-1], answers) if any(answers) else None
                 raise
-        return _answered(heads[-1], found)
+        return _answered(heads[-1], answers)
 
 
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
@@ -184,8 +184,8 @@ def _arrived(
     return answer
 
 
-def _answered(head: Head, found: list[bytes]) -> SandboxResponse:
-    return SandboxResponse(head.code, head.status.partition(" ")[2], head.headers, b"".join(found))
+def _answered(head: Head, answers: list[bytes]) -> SandboxResponse:
+    return SandboxResponse(head.code, head.status.partition(" ")[2], head.headers, b"".join(answers))
 
 
 def _with_warning(answer: SandboxResponse, project: "Project | None") -> SandboxResponse:

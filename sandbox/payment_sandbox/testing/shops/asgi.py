@@ -143,11 +143,11 @@ class AsgiShop:
             self._loop_here().run(exchanged.run, TIMEOUT_SECONDS)
 
     def _loop_here(self) -> OwnLoop:
-        found: OwnLoop | None = getattr(self._here, "loop", None)
-        if found is None:
-            found = self._here.loop = OwnLoop()
-            self._loops.append(found)
-        return found
+        loop: OwnLoop | None = getattr(self._here, "loop", None)
+        if loop is None:
+            loop = self._here.loop = OwnLoop()
+            self._loops.append(loop)
+        return loop
 
     def _loop_apart(self) -> LoopThread:
         if self._apart is None:

@@ -49,12 +49,12 @@ class WsgiShop:
 
         If a test on an event loop awaits the call which led to it, the application runs on that thread.
         """
-        found: list[ReceiverAnswer] = []
+        answers: list[ReceiverAnswer] = []
         loop = CALLING_LOOP.get()
         if loop is None:
             return self._answer(posted, answered)
-        loop.call(lambda: found.append(self._answer(posted, answered)))
-        return found[0]
+        loop.call(lambda: answers.append(self._answer(posted, answered)))
+        return answers[0]
 
     def _answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
         environ = environment("POST", posted.url, posted.headers, posted.body)
@@ -218,11 +218,11 @@ class Receiver:
         """
         if self.outcome is not None:
             raise Undelivered("a handler has ended the test")
-        here = get_ident()
-        outer = self._running.get(here)  # a handler whose call led to this webhook
+        thread_id = get_ident()
+        outer = self._running.get(thread_id)  # a handler whose call led to this webhook
         try:
             with unmasked(), running_handler(self) as running:
-                self._running[here] = running
+                self._running[thread_id] = running
                 if (
                     self._is_here
                     and CALLING_LOOP.get() is None
@@ -231,9 +231,9 @@ class Receiver:
                     note(ELSEWHERE.format(here=current_thread().name, tests=self._tests_thread.name))
                 return self._told(running, self._posted(request), answered)
         finally:
-            del self._running[here]
+            del self._running[thread_id]
             if outer is not None:
-                self._running[here] = outer
+                self._running[thread_id] = outer
 
     def place(self, thread: int) -> str | None:
         """Where the handler is that a thread waits for; None if it waits for none."""
@@ -246,7 +246,7 @@ class Receiver:
 
     def _told(self, running: Running, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
         try:
-            told = self._shop.answer(posted, answered)
+            answer = self._shop.answer(posted, answered)
         except TimeLimit as late:
             problem = f"no answer within {TIMEOUT_SECONDS:g} seconds"
             place = place_of(late) if late.__cause__ is not None else place_in(running.thread)
@@ -259,9 +259,9 @@ class Receiver:
             problem = f"{type(error).__name__}: {error}"
             raise self._undelivered(running, problem, error, traceback_of(error)) from error
         if not running.logged:
-            return told
+            return answer
         logged = running.logged[-1]
-        return told._replace(traceback=self._explained(running, traceback_of(logged), logged))
+        return answer._replace(traceback=self._explained(running, traceback_of(logged), logged))
 
     def _undelivered(
         self, running: Running, problem: str, error: BaseException, traceback: str
@@ -283,13 +283,13 @@ class Receiver:
         The test's own thread does not, unless it runs the handler itself. A handler that has timed out no
         longer counts.
         """
-        here = get_ident()
+        thread_id = get_ident()
         running = RUNNING.get()
         if running is not None and running.is_for(self):
             return True
         others = self._running.copy()
-        if here in others or current_thread() is self._tests_thread:
-            return here in others
+        if thread_id in others or current_thread() is self._tests_thread:
+            return thread_id in others
         if CALLING_LOOP.get() is not None:
             return False
         latest = monotonic_seconds() - TIMEOUT_SECONDS

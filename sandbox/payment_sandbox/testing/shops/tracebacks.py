@@ -141,12 +141,12 @@ def _before(error: BaseException) -> BaseException | None:
 
 def traceback_of(error: BaseException) -> str:
     """The traceback of an exception, cut to the shop's own code where there is any."""
-    found = TracebackException.from_exception(error, capture_locals=False)
-    each: TracebackException | None = found
+    shown = TracebackException.from_exception(error, capture_locals=False)
+    each: TracebackException | None = shown
     while each is not None:
         each.stack = _shortened(each.stack)
         each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
-    return "".join(found.format()).rstrip()
+    return "".join(shown.format()).rstrip()
 
 
 def _shortened(stack: StackSummary) -> StackSummary:

@@ -79,10 +79,10 @@ async def asked_again(
         messages.append(await receive())
 
     def replay() -> Callable[[], Awaitable[Any]]:
-        left = list(messages)
+        remaining = list(messages)
 
         async def again() -> Any:
-            return left.pop(0) if left else {"type": "http.disconnect"}
+            return remaining.pop(0) if remaining else {"type": "http.disconnect"}
 
         return again
 

@@ -56,7 +56,7 @@ def a_hosted_order(service: Service) -> Checks:
         "payment_methods": [CARD],
     }
     order = service.create(**sent, customer={"locale": "en-GB"})
-    yield holds("FLOW-01", order.is_success, f"it is {order.told}")
+    yield holds("FLOW-01", order.is_success, f"it is {order.summary}")
     if not order.is_success:
         return
     yield from echoed("FLOW-01", order, sent)
@@ -146,8 +146,8 @@ def a_customer(service: Service) -> Checks:
     """The customer is echoed in full; nulls are left out, and other keys are taken."""
     more = {"postal_code": "1000 AA", "housenumber": "1", "first_name": None}
     order = service.create(customer={**CUSTOMER, **more})
-    yield holds("SET-15", order.is_success, f"a null in the customer is {order.told}")
-    yield holds("SET-16", order.is_success, f"a customer's postal_code is {order.told}")
+    yield holds("SET-15", order.is_success, f"a null in the customer is {order.summary}")
+    yield holds("SET-16", order.is_success, f"a customer's postal_code is {order.summary}")
     if order.is_success:
         yield absent("SET-15", order, "customer.first_name")
     order = service.order(customer=CUSTOMER)
@@ -192,9 +192,9 @@ def paths(service: Service) -> Checks:
         yield from refused("VER-02", service.call("POST", path, {"currency": "EUR", "amount": 1000}), 404)
     for path in (f"{ORDERS}{order.at('id')}/", f"{ORDERS}{order.at('id')}"):
         answer = service.call("GET", path)
-        yield holds("SET-01", answer.status == 200, f"GET {path} is {answer.told}")
+        yield holds("SET-01", answer.status == 200, f"GET {path} is {answer.summary}")
     without = service.call("POST", "/v1/orders", {"currency": "EUR", "amount": 1000})
-    yield holds("SET-01", without.is_success, f"POST /v1/orders is {without.told}")
+    yield holds("SET-01", without.is_success, f"POST /v1/orders is {without.summary}")
 
 
 @probe("END-01", "END-02", "SET-07", "GEN-01")
@@ -202,7 +202,7 @@ def a_creation(service: Service) -> Checks:
     """Amount and currency are enough."""
     answer = service.create(description=...)
     yield from accepted("GEN-01", answer)
-    yield holds("END-02", answer.status == 201, answer.told)
+    yield holds("END-02", answer.status == 201, answer.summary)
     mimetype = answer.headers.get("Content-Type", "").partition(";")[0]
     yield holds("END-01", mimetype == "application/json", f"the answer is {mimetype or 'untyped'}")
 
@@ -216,8 +216,8 @@ def errors(service: Service) -> Checks:
     yield same("SET-03", answer, "error.status", answer.status)
     yield same("SET-04", answer, "error.type", "ValidationError")
     violations = answer.at("error.violations")
-    found = [each.get("path") for each in violations] if isinstance(violations, list) else []
-    missed = {"currency", "amount", "return_url"} - set(found)
+    paths = [each.get("path") for each in violations] if isinstance(violations, list) else []
+    missed = {"currency", "amount", "return_url"} - set(paths)
     yield holds("SET-05", not missed, f"the violations do not name {', '.join(sorted(missed))}")
     other = service.call("GET", "/v1/no-such-path/")
     yield kind("SET-03", other, "error.type", TEXT)
@@ -240,7 +240,7 @@ def statuses_of_refusals(service: Service) -> Checks:
 def unknown_fields(service: Service) -> Checks:
     """Unknown keys are dropped and named; client and extra are free."""
     answer = service.create(amuont=5, client={"user_agent": "probe/1", "shop": 7}, extra={"basket": [1, 2]})
-    yield holds("SET-12", answer.is_success, f"an unknown key is refused: {answer.told}")
+    yield holds("SET-12", answer.is_success, f"an unknown key is refused: {answer.summary}")
     if answer.is_success:
         named = answer.headers.get("Sandbox-Ignored-Fields", "")
         is_quiet = answer.at("amuont") is MISSING
@@ -277,7 +277,7 @@ def entity_tags(service: Service) -> Checks:
     yield holds("SET-32", etag.startswith('"'), f"the ETag of an order is {etag or 'missing'}")
     place = f"{ORDERS}{order.at('id')}/"
     again = service.call("GET", place, headers={"If-None-Match": etag or '"x"'})
-    yield holds("SET-34", again.status == 304, f"a read with If-None-Match is {again.told}")
+    yield holds("SET-34", again.status == 304, f"a read with If-None-Match is {again.summary}")
     stale = service.call("DELETE", place, headers={"If-Match": '"stale"'})
     yield from refused("SET-33", stale, 412, "PreconditionFailed")
 
@@ -296,15 +296,15 @@ def updates(service: Service) -> Checks:
         "extra": {"basket": 8},
     }
     changed = service.call("PUT", place, changes)
-    yield holds("SET-51", changed.status == 200, f"PUT is {changed.told}")
+    yield holds("SET-51", changed.status == 200, f"PUT is {changed.summary}")
     if changed.is_success:
         for name in changes.keys() - {"customer"}:
             yield same("SET-51", changed, name, changes[name])
     raised = service.call("PUT", place, {"amount": 1100})
-    yield holds("SET-52", raised.at("amount") == 1100, f"a new amount is {raised.told}")
+    yield holds("SET-52", raised.at("amount") == 1100, f"a new amount is {raised.summary}")
     whole = dict(service.read(order).data or {}, description="Whole", status="completed", merchant_id="x")
     answer = service.call("PUT", place, whole)
-    yield holds("SET-53", answer.status == 200, f"PUT of the whole order is {answer.told}")
+    yield holds("SET-53", answer.status == 200, f"PUT of the whole order is {answer.summary}")
     if answer.is_success:
         yield same("SET-53", answer, "description", "Whole")
         yield same("SET-53", answer, "status", order.at("status"))

@@ -51,12 +51,12 @@ def invoice(service: Service) -> ServiceAnswer:
 
 def quantities(order: ServiceAnswer, line: str = "socks") -> dict[str, int]:
     """The quantity of a line in each of its statuses."""
-    found = order.at(DETAILS)
-    if not LIST.fits(found):
+    details = order.at(DETAILS)
+    if not LIST.fits(details):
         raise CannotTell("the order has no order_line_details")
     return {
         str(each.get("status")): int(each.get("quantity", 0))
-        for each in found
+        for each in details
         if each.get("merchant_order_line_id") == line
     }
 
@@ -80,9 +80,9 @@ def captures_in_full(service: Service) -> Checks:
         answer = service.take(order, "captures/", body, content=content)
         words = "an empty object" if body is not None else "no body" if content is None else "an empty body"
         for rule in ("SET-10", "INV-03", "END-11", "END-12"):
-            yield holds(rule, answer.is_success, f"a capture with {words} is {answer.told}")
+            yield holds(rule, answer.is_success, f"a capture with {words} is {answer.summary}")
         if answer.is_success:
-            yield holds("SET-07", answer.status == 200, f"a capture is {answer.told}, not 200")
+            yield holds("SET-07", answer.status == 200, f"a capture is {answer.summary}, not 200")
             yield same("SET-46", answer, "id", order.at("transactions[0].id"))
             yield same("SET-46", answer, "is_fully_captured", True)
 
@@ -103,9 +103,9 @@ def captures_by_lines(service: Service) -> Checks:
     """The captured quantity moves, and less remains."""
     order = invoice(service)
     answer = service.take(order, "captures/orderlines/", BY_LINES)
-    yield holds("END-13", answer.is_success, f"a capture by lines is {answer.told}")
+    yield holds("END-13", answer.is_success, f"a capture by lines is {answer.summary}")
     if not answer.is_success:
-        raise CannotTell(f"a capture by lines is {answer.told}")
+        raise CannotTell(f"a capture by lines is {answer.summary}")
     read = service.read(order, DETAILS, AMOUNTS)
     now = quantities(read)
     for rule in ("STA-19", "LINE-04", "LDET-03"):
@@ -128,16 +128,16 @@ def styles_and_remainders(service: Service) -> Checks:
     """Partial captures add up; the two styles do not mix; there is no more than what remains."""
     order = invoice(service)
     first = service.take(order, "captures/amount/", BY_AMOUNT)
-    yield holds("END-14", first.is_success, f"a capture by amount is {first.told}")
+    yield holds("END-14", first.is_success, f"a capture by amount is {first.summary}")
     if not first.is_success:
-        raise CannotTell(f"a capture by amount is {first.told}")
+        raise CannotTell(f"a capture by amount is {first.summary}")
     for rule in ("CAP-09", "ERR-04"):
         mixed = service.take(order, "captures/orderlines/", BY_LINES)
         yield from refused(rule, mixed, 409, "CaptureStyleMixed")
     over = service.take(order, "captures/amount/", {**BY_AMOUNT, "amount": LINES_TOTAL})
     yield from refused("SET-47", over, 409, "CaptureExceedsRemainder")
     second = service.take(order, "captures/amount/", BY_AMOUNT)
-    yield holds("SET-47", second.is_success, f"a second capture is {second.told}")
+    yield holds("SET-47", second.is_success, f"a second capture is {second.summary}")
     yield same("SET-47", service.read(order, AMOUNTS), f"{AMOUNTS}.captured", 500)
     lines = invoice(service)
     service.take(lines, "captures/orderlines/", BY_LINES)
@@ -150,9 +150,9 @@ def voids(service: Service) -> Checks:
     """They lower what is authorized, in part or as a whole."""
     order = invoice(service)
     by_lines = service.take(order, "voids/orderlines/", BY_LINES)
-    yield holds("END-15", by_lines.is_success, f"a void by lines is {by_lines.told}")
+    yield holds("END-15", by_lines.is_success, f"a void by lines is {by_lines.summary}")
     by_amount = service.take(order, "voids/amount/", BY_AMOUNT)
-    yield holds("END-16", by_amount.is_success, f"a void by amount is {by_amount.told}")
+    yield holds("END-16", by_amount.is_success, f"a void by amount is {by_amount.summary}")
     read = service.read(order, DETAILS, AMOUNTS)
     yield same("VOID-01", read, f"{AMOUNTS}.voided", 500)
     yield same("VOID-01", read, f"{AMOUNTS}.remaining", 500)
@@ -161,7 +161,7 @@ def voids(service: Service) -> Checks:
     over = service.take(order, "voids/amount/", {**BY_AMOUNT, "amount": LINES_TOTAL})
     yield from refused("VOID-02", over, 409, "VoidExceedsRemainder")
     rest = service.take(order, "voids/amount/", {**BY_AMOUNT, "amount": 500})
-    yield holds("VOID-02", rest.is_success, f"a void of the rest is {rest.told}")
+    yield holds("VOID-02", rest.is_success, f"a void of the rest is {rest.summary}")
     yield same("SET-43", service.read(order), "status", "cancelled")
 
 
@@ -185,7 +185,7 @@ def refunds_and_cancellations(service: Service) -> Checks:
     yield from refused("REF-01", early, 409, "NothingToRefund")
     cancelled = service.call("DELETE", f"{ORDERS}{order.at('id')}/")
     for rule in ("REF-02", "INV-05", "END-07"):
-        yield holds(rule, cancelled.is_success, f"a cancellation is {cancelled.told}")
+        yield holds(rule, cancelled.is_success, f"a cancellation is {cancelled.summary}")
     yield same("SET-50", service.read(order), "status", "cancelled")
     order = invoice(service)
     if not service.take(order, "captures/", {}).is_success:
@@ -199,14 +199,14 @@ def refunds_and_cancellations(service: Service) -> Checks:
     yield from refused("SET-49", over, 409, "RefundExceedsCaptured")
     refund = service.refund(order, BY_LINES)
     for rule in ("INV-04", "END-08"):
-        yield holds(rule, refund.is_success, f"a refund is {refund.told}")
+        yield holds(rule, refund.is_success, f"a refund is {refund.summary}")
     if refund.is_success:
         yield from record_of_refund(service, order, refund, 250)
 
 
 def record_of_refund(service: Service, order: ServiceAnswer, refund: ServiceAnswer, amount: int) -> Checks:
     """The fields of a refund."""
-    yield holds("SET-07", refund.status == 201, f"a refund is {refund.told}, not 201")
+    yield holds("SET-07", refund.status == 201, f"a refund is {refund.summary}, not 201")
     yield kind("SET-48", refund, "id", TEXT)
     yield same("SET-48", refund, "amount", amount)
     yield kind("SET-48", refund, "transactions", LIST)
@@ -232,7 +232,7 @@ def guarded_captures(service: Service) -> Checks:
         yield from refused(rule, stale, 412, "PreconditionFailed")
         etag = service.read(order).headers.get("ETag", "")
         fresh = service.take(order, what, body, headers={"If-Match": etag})
-        yield holds(rule, fresh.is_success, f"a capture with the order's entity tag is {fresh.told}")
+        yield holds(rule, fresh.is_success, f"a capture with the order's entity tag is {fresh.summary}")
 
 
 @probe("LINE-08", "SET-08", spends=True)
@@ -270,7 +270,7 @@ def a_sale(service: Service) -> Checks:
     over = service.refund(order, {"amount": 1001})
     yield from refused("SET-49", over, 409, "RefundExceedsCaptured")
     refund = service.refund(order, {"amount": 400, "description": "A probe"})
-    yield holds("END-10", refund.is_success, f"a refund is {refund.told}")
+    yield holds("END-10", refund.is_success, f"a refund is {refund.summary}")
     if refund.is_success:
         yield from record_of_refund(service, order, refund, 400)
 
@@ -283,7 +283,7 @@ def an_authorization(service: Service) -> Checks:
     yield same("SET-38", order, f"{ATTEMPT}is_capturable", True)
     yield one_of("CAP-01", order, "status", ("completed", "accepted"))
     part = service.take(order, "captures/amount/", {"amount": 400, "description": "A probe"})
-    yield holds("CAP-02", part.is_success, f"a capture after the authorization is {part.told}")
+    yield holds("CAP-02", part.is_success, f"a capture after the authorization is {part.summary}")
     if part.is_success:
         service.take(order, "voids/amount/", {"amount": 600, "description": "A probe"})
 
@@ -316,6 +316,6 @@ def pay_later(service: Service) -> Checks:
     yield one_of("PLA-05", service.read(order), "status", ("completed", "accepted"))
     body = {"description": "A probe", "order_lines": some(1)}
     captured = service.take(order, "captures/orderlines/", body)
-    yield holds("PLA-03", captured.is_success, f"a capture is {captured.told}")
+    yield holds("PLA-03", captured.is_success, f"a capture is {captured.summary}")
     voided = service.take(order, "voids/orderlines/", {**body, "order_lines": some(2)})
-    yield holds("PLA-04", voided.is_success, f"a void is {voided.told}")
+    yield holds("PLA-04", voided.is_success, f"a void is {voided.summary}")

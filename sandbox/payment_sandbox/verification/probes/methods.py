@@ -50,7 +50,7 @@ def a_card(service: Service) -> Checks:
     answer = service.create(by(CARD))
     yield from accepted("CARD-01", answer)
     if not answer.is_success:
-        raise CannotTell(f"a card payment is {answer.told}")
+        raise CannotTell(f"a card payment is {answer.summary}")
     yield same("STA-02", answer, "status", "new")
     yield same("STA-02", answer, "transactions[0].status", "new")
     yield kind("STA-02", answer, "transactions[0].payment_url", TEXT)
@@ -65,7 +65,7 @@ def a_transfer(service: Service) -> Checks:
     answer = service.create(by(TRANSFER))
     yield from accepted("SEPA-03", answer)
     if not answer.is_success:
-        raise CannotTell(f"a transfer is {answer.told}")
+        raise CannotTell(f"a transfer is {answer.summary}")
     yield from accepted("SEPA-05", answer)
     final = ("completed", "cancelled", "error", "expired")
     yield holds("SEPA-01", answer.at("status") not in final, f"it begins as {answer.at('status')}")
@@ -86,7 +86,7 @@ def a_transfer(service: Service) -> Checks:
 def a_redirect_with_banks(service: Service) -> Checks:
     """The list of banks, and a payment with one of them."""
     banks = service.call("GET", "/v1/bank-redirect-nl/issuers/")
-    yield holds("END-17", LIST.fits(banks.data), f"the issuers are no list: {banks.told}")
+    yield holds("END-17", LIST.fits(banks.data), f"the issuers are no list: {banks.summary}")
     for rule, name in (("ISS-01", "id"), ("ISS-02", "list_type"), ("ISS-02", "name")):
         yield kind(rule, banks, f"[0].{name}", TEXT)
     yield from refused(
@@ -187,7 +187,7 @@ def captures_before_authorization(service: Service) -> Checks:
 def lines_that_do_not_add_up(service: Service) -> Checks:
     """They are accepted."""
     answer = service.create(amount=LINES_TOTAL + 1, order_lines=LINES)
-    yield holds("SET-31", answer.is_success, f"they are {answer.told}")
+    yield holds("SET-31", answer.is_success, f"they are {answer.summary}")
 
 
 CARD_DETAILS: Final = "transactions[0].payment_method_details."
@@ -230,9 +230,9 @@ def one_click(service: Service) -> Checks:
     yield from refused("LIM-11", without, 400, "ValidationError")
     order = service.create(card(**actual, cvc="123"), amount=1750)
     for rule in ("FLOW-05", "LIM-10"):
-        yield holds(rule, order.is_success, f"another amount is {order.told}: {order.at('error.value')}")
+        yield holds(rule, order.is_success, f"another amount is {order.summary}: {order.at('error.value')}")
     if not order.is_success:
-        raise CannotTell(f"a one-click payment is {order.told}")
+        raise CannotTell(f"a one-click payment is {order.summary}")
     yield same("STA-11", order, "status", "completed")
     for rule in ("FLOW-06", "TX-13"):
         yield absent(rule, order, PAGE)
@@ -251,9 +251,9 @@ def recurring(service: Service) -> Checks:
     for rule in ("LIM-07", "SET-64"):
         yield from refused(rule, other, 400, "ValidationError", "amount")
     order = service.create(actual)
-    yield holds("FLOW-08", order.is_success, f"a recurring payment is {order.told}")
+    yield holds("FLOW-08", order.is_success, f"a recurring payment is {order.summary}")
     if not order.is_success:
-        raise CannotTell(f"a recurring payment is {order.told}")
+        raise CannotTell(f"a recurring payment is {order.summary}")
     yield same("STA-12", order, "status", "processing")
     yield absent("FLOW-09", order, PAGE)
 
@@ -282,7 +282,7 @@ def _delayed(service: Service) -> ServiceAnswer | str:
     except CannotTell as why:
         return str(why)
     voided = service.take(order, "voids/amount/", BY_AMOUNT)
-    return order if voided.is_success else f"a void of a delayed authorization is {voided.told}"
+    return order if voided.is_success else f"a void of a delayed authorization is {voided.summary}"
 
 
 @probe(*ENDED, *CAPTURED, spends=True)

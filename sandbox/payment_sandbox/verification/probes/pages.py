@@ -165,7 +165,7 @@ def code(service: Service, **fields: Any) -> ServiceAnswer:
 def _usable(service: Service) -> ServiceAnswer:
     answer = code(service)
     if not answer.is_success:
-        raise CannotTell(f"a QR request is {answer.told}: {answer.at('error.value')}")
+        raise CannotTell(f"a QR request is {answer.summary}: {answer.at('error.value')}")
     return answer
 
 
@@ -189,7 +189,7 @@ def a_request(service: Service) -> Checks:
     answer = code(service, **sent)
     yield from accepted("END-18", answer)
     if not answer.is_success:
-        raise CannotTell(f"a QR request is {answer.told}: {answer.at('error.value')}")
+        raise CannotTell(f"a QR request is {answer.summary}: {answer.at('error.value')}")
     amount = answer.at("amount")
     is_decimal = isinstance(amount, str) and re.fullmatch(r"10\.00?", amount) is not None
     yield holds("QR-01", is_decimal, f"1000 cents are answered as {amount!r}")
@@ -259,14 +259,14 @@ def the_image(service: Service) -> Checks:
 def of_a_transfer(service: Service) -> Checks:
     """A transfer is processing from the beginning, which its webhook tells."""
     order = service.order(by(TRANSFER), webhook_url=service.webhook_url)
-    found = service.webhook_of(order)
+    webhook = service.webhook_of(order)
     for rule in ("SET-55", "HOOK-04"):
-        yield holds(rule, found is not None, f"no webhook came to {service.webhook_url}")
-    if found is None:
+        yield holds(rule, webhook is not None, f"no webhook came to {service.webhook_url}")
+    if webhook is None:
         return
-    mimetype = found.headers.get("Content-Type", "").partition(";")[0]
+    mimetype = webhook.headers.get("Content-Type", "").partition(";")[0]
     yield holds("HOOK-01", mimetype == "application/json", f"the webhook is {mimetype or 'untyped'}")
-    body = found.body if isinstance(found.body, dict) else {}
+    body = webhook.body if isinstance(webhook.body, dict) else {}
     for rule, name, value in (
         ("HOOK-05", "event", "status_changed"),
         ("HOOK-06", "order_id", order.at("id")),
@@ -274,7 +274,7 @@ def of_a_transfer(service: Service) -> Checks:
     ):
         yield holds(rule, body.get(name) == value, f"{name} in the webhook is {body.get(name)!r}")
     yield holds("HOOK-08", "status" not in body, "the webhook carries a status")
-    yield holds("AUTH-03", "Authorization" not in found.headers, "the webhook has an Authorization header")
+    yield holds("AUTH-03", "Authorization" not in webhook.headers, "the webhook has an Authorization header")
 
 
 @probe("HOOK-02")
@@ -284,5 +284,5 @@ def of_a_visit(service: Service) -> Checks:
     service.visit(order)
     if service.read(order).at("status") == order.at("status"):
         raise CannotTell("the visit of a payment page changes no status")
-    found = service.webhook_of(order)
-    yield holds("HOOK-02", found is not None, "the status changed, and no webhook came")
+    webhook = service.webhook_of(order)
+    yield holds("HOOK-02", webhook is not None, "the status changed, and no webhook came")

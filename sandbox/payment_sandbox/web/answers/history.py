@@ -49,8 +49,8 @@ def newest_page(
     before, limit = query.get("before"), query.get("limit")
     if before is not None and not is_known(before):
         raise Invalid([Violation("before", "is not the id of an item of this list (any more)")])
-    found = _after(iter(newest_first), before) if before is not None else newest_first
-    return list(islice(found, int(limit) if limit is not None else None))[::-1]
+    items = _after(iter(newest_first), before) if before is not None else newest_first
+    return list(islice(items, int(limit) if limit is not None else None))[::-1]
 
 
 def _after(newest_first: Iterator[Record], before: str) -> Iterator[Record]:
@@ -72,7 +72,7 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
     if before is not None and epoch.journal.find(before) is None:
         raise Invalid([Violation("before", "is not the id of a request in the journal (any more)")])
     if "limit" not in query and before is None:
-        found = epoch.journal.entries(_wanted(query), with_bodies=not is_summary)
+        entries = epoch.journal.entries(_wanted(query), with_bodies=not is_summary)
     else:
         wanted = _wanted(query)
         is_of_page = before is None
@@ -85,10 +85,10 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
 
         newest = epoch.journal.entries(is_wanted, newest_first=True, with_bodies=not is_summary)
         limit = query.get("limit")
-        found = reversed(list(islice(newest, int(limit) if limit is not None else None)))
+        entries = reversed(list(islice(newest, int(limit) if limit is not None else None)))
     if is_summary:
-        return map(journal_summary, found)
-    return (request_record(project, entry) for entry in found)
+        return map(journal_summary, entries)
+    return (request_record(project, entry) for entry in entries)
 
 
 def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:

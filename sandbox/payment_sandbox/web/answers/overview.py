@@ -85,11 +85,11 @@ def actions(project: Project, order: Order) -> records.Actions:
     """What everybody could do now, by actor; the merchant's actions with their limits in cents."""
     terms = project.epoch.terms(project.now())
     possible = possible_actions(order, terms)
-    found: dict[str, list[Any]] = {
+    actions: dict[str, list[Any]] = {
         actor: [name.partition(" ")[2] for name in possible if name.startswith(f"{actor} ")]
         for actor in ACTIONS
     }
-    return cast(records.Actions, {**found, MERCHANT: _of_merchant(order)})
+    return cast(records.Actions, {**actions, MERCHANT: _of_merchant(order)})
 
 
 def _of_merchant(order: Order) -> list[records.MerchantAction]:
@@ -98,12 +98,12 @@ def _of_merchant(order: Order) -> list[records.MerchantAction]:
         "void": _held_cents(order),
         "refund": _refundable_cents(order),
     }
-    found: list[records.MerchantAction] = [
+    actions: list[records.MerchantAction] = [
         {"action": name, "amount_max": cents} for name, cents in takes.items() if cents > 0
     ]
     if why_not_cancellable(order) is None:
-        found.append({"action": "cancel", "amount_max": None})
-    return found
+        actions.append({"action": "cancel", "amount_max": None})
+    return actions
 
 
 def _held_cents(order: Order) -> Cents:
@@ -131,8 +131,8 @@ def _decisions(project: Project, order: Order) -> Any:
 
 
 def _pages(project: Project, order: Order) -> list[str]:
-    found = [order_url(project, order)] if order.is_hosted else []
-    return found + [
+    pages = [order_url(project, order)] if order.is_hosted else []
+    return pages + [
         payment_url(project, order, attempt) for attempt in order.transactions if attempt.has_page
     ]
 

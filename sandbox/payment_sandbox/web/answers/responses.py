@@ -75,10 +75,10 @@ def _chunks(pieces: Iterator[str]) -> Iterator[bytes]:
 
 def order_answer(project: Project, order: Order, status: int = 200) -> Response:
     """An order with its ETag."""
-    here = exchange()
-    here.order_id = order.id
+    state = exchange()
+    state.order_id = order.id
     if status == CREATED and order.transactions:
-        here.transaction_id = order.transactions[-1].id
+        state.transaction_id = order.transactions[-1].id
     etag, body = order_bytes(project, order)
     return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
 
@@ -87,9 +87,9 @@ def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
     """The ETag and the body of an order's current version; those built last are kept."""
     etag = project.epoch.etag(order)
     kept = project.epoch.answers
-    found = kept.get(order.id)
-    if found is not None and found[0] == etag:
-        return found
+    cached = kept.get(order.id)
+    if cached is not None and cached[0] == etag:
+        return cached
     answer = kept[order.id] = etag, line(order_record(project, order)).encode()
     if len(kept) > ANSWERS_KEPT_MAX:
         with suppress(KeyError):  # another thread may have emptied it

@@ -53,8 +53,8 @@ def shape_of(answer: Any) -> type[Schema]:
             {"items": _always(fields.List(_nested(answer.record))), "dropped": _always(number(DROPPED))},
         )
     if not is_typeddict(answer):
-        found: type[Schema] = answer
-        return found
+        shape: type[Schema] = answer
+        return shape
     hints = get_type_hints(answer, include_extras=True)
     described = {name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()}
     return _shape(answer.__name__, answer.__doc__ or "", described)

@@ -54,9 +54,9 @@ def get_orders() -> Response:
     query = request.args
     wanted = Wanted(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
     limit = query.get("limit")
-    found = islice(find_orders(project().epoch, wanted), int(limit) if limit is not None else None)
+    orders = islice(find_orders(project().epoch, wanted), int(limit) if limit is not None else None)
     owner = project()
-    return list_answer(order_row(owner, order) for order in found)
+    return list_answer(order_row(owner, order) for order in orders)
 
 
 @route(
@@ -83,9 +83,9 @@ def get_order_overview(order_id: str) -> Response:
 )
 def get_timeline() -> Response:
     """List all that happened, causes before effects."""
-    found = history(project().epoch, request.args.get("order_id"))
+    happenings = history(project().epoch, request.args.get("order_id"))
     limit = request.args.get("limit")
-    shown = found[-int(limit) :] if limit is not None else found
+    shown = happenings[-int(limit) :] if limit is not None else happenings
     return list_answer(map(as_mapping, shown), project().epoch.journal.dropped)
 
 
@@ -118,9 +118,9 @@ def get_review() -> Response:
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
 def get_coverage() -> Response:
     """Tell what the project has met of all that can happen: ends of payments, webhooks, refusals, rules."""
-    found = coverage(project())
-    rows = (row_record(row) for row in (*found.methods, *found.others))
-    return list_answer(rows, percent=round(found.percent, 1), is_chosen=found.is_chosen)
+    covered = coverage(project())
+    rows = (row_record(row) for row in (*covered.methods, *covered.others))
+    return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
 
 
 @route(control, "GET", "/cards/", answers=listed(records.StoredCard, "StoredCards"), slow=True)
@@ -214,7 +214,7 @@ def delete_scenario() -> Response:
 def get_scenarios() -> Response:
     """List the scenarios that can be chosen by name (CTL-18)."""
     known = registry().catalogue.scenarios.values()
-    return list_answer([{"name": found.name, "description": found.description} for found in known])
+    return list_answer([{"name": scenario.name, "description": scenario.description} for scenario in known])
 
 
 @route(

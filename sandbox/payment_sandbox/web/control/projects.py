@@ -81,7 +81,7 @@ def post_project() -> Response:
 @route(projects, "GET", "/projects/", answers=listed(records.Project, "Projects"))
 def get_projects() -> Response:
     """List the projects, without their API keys."""
-    return list_answer([project_record(found) for found in registry().all()])
+    return list_answer([project_record(each) for each in registry().all()])
 
 
 @route(control, "GET", "/project/", answers=records.Project)

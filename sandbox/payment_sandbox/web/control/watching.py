@@ -81,14 +81,14 @@ def get_events() -> Response:
 
 
 def _conditions(query: dict[str, str]) -> list[waiting.Condition]:
-    found = []
+    conditions = []
     if "order_id" in query and "status" in query:
-        found.append(waiting.order_status(query["order_id"], query["status"]))
+        conditions.append(waiting.order_status(query["order_id"], query["status"]))
     if "webhook" in query:
-        found.append(waiting.webhook_answered(query["webhook"]))
+        conditions.append(waiting.webhook_answered(query["webhook"]))
     if "idle" in query:
-        found.append(waiting.idle())
-    return found
+        conditions.append(waiting.idle())
+    return conditions
 
 
 LISTEN_SECONDS_DEFAULT: Final = 20.0
@@ -141,17 +141,17 @@ def post_next() -> Response:
     return json_answer({"items": [_record(offer) for offer in offers or ()], "replaced": offers is None})
 
 
-def _offers(found: Project, asked: Mapping[str, Any]) -> list[Offer] | None:
+def _offers(offers: Project, asked: Mapping[str, Any]) -> list[Offer] | None:
     """What a listener is offered within its time; None if another one has taken over."""
     timeout_seconds = min(max(asked.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
-    unanswered = found.relay.arrive(asked.get("listener", ""))
+    unanswered = offers.relay.arrive(asked.get("listener", ""))
     if unanswered is None:
         return None
     forward_to = asked.get("forward_to")
-    if forward_to is not None and forward_to != found.settings.forward_to:
-        found.change_settings({"forward_to": forward_to})
-    found.put_back(unanswered)
-    return found.relay.take(timeout_seconds, lambda: found.events.is_ended)
+    if forward_to is not None and forward_to != offers.settings.forward_to:
+        offers.change_settings({"forward_to": forward_to})
+    offers.put_back(unanswered)
+    return offers.relay.take(timeout_seconds, lambda: offers.events.is_ended)
 
 
 @route(

@@ -139,8 +139,8 @@ def _request(project: Project, entry: JournalEntry) -> Iterator[str]:
     rest = entry.path.partition(entry.order_id or " ")[2]
     place = f"orders + order_id + {rest!r}"
     for transaction_id in _transactions(project, entry):
-        before, found, after = rest.partition(transaction_id)
-        if found:
+        before, match, after = rest.partition(transaction_id)
+        if match:
             yield ATTEMPT
             place = f"orders + order_id + {before!r} + attempt + {after!r}"
     body = request_record(project, entry)["request"]

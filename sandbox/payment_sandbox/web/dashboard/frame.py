@@ -189,7 +189,7 @@ def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str
     """What is due next."""
     epoch = project.epoch
     due = (due for due in epoch.timeline.first() if applies(epoch, due))
-    return [event(found) for found in islice(due, most)]
+    return [event(entry) for entry in islice(due, most)]
 
 
 def own_path(address: str) -> str:
@@ -258,11 +258,11 @@ def share_page() -> Response | None:
     project = _crowded_project()
     if project is None:
         return None
-    found = application().live_pages.get(_key())
-    if found is None or _now(project) - found[0] > _fresh_for(project):
+    shared = application().live_pages.get(_key())
+    if shared is None or _now(project) - shared[0] > _fresh_for(project):
         return None
     request.environ[SHARED] = True
-    return Response(found[1], content_type=HTML)
+    return Response(shared[1], content_type=HTML)
 
 
 @dashboard.after_request

@@ -99,7 +99,7 @@ def get_review_view(project_id: str) -> Response:
 def get_coverage_view(project_id: str) -> Response:
     """Show what the shop has met of all that can happen."""
     project = enter(project_id)
-    return show("coverage", project, "coverage", found=coverage(project))
+    return show("coverage", project, "coverage", covered=coverage(project))
 
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)

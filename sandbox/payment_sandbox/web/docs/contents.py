@@ -60,8 +60,8 @@ def bounds() -> str:
 def rules_table() -> str:
     """Every rule, with the number of tests that prove it."""
     shown = []
-    for section, found in groupby(ledger.rules(), key=lambda rule: rule.section):
-        rows = ((f"`{rule.id}`", rule.source, rule.text, len(rule.tests)) for rule in found)
+    for section, rules in groupby(ledger.rules(), key=lambda rule: rule.section):
+        rows = ((f"`{rule.id}`", rule.source, rule.text, len(rule.tests)) for rule in rules)
         shown.append(f"### {section}\n\n" + table(("Rule", "Source", "Text", "Tests"), rows))
     return "\n\n".join(shown)
 

@@ -126,8 +126,8 @@ def effects() -> str:
 def ready_scenarios() -> str:
     """The scenarios that come with the sandbox."""
     names = [method.name for method in ALL]
-    found = [load_file(path, names, lambda settings: None) for path in scenario_files(ready_folder())]
-    return table(("Name", "What happens"), ((f"`{item.name}`", item.description) for item in found))
+    scenarios = [load_file(path, names, lambda settings: None) for path in scenario_files(ready_folder())]
+    return table(("Name", "What happens"), ((f"`{item.name}`", item.description) for item in scenarios))
 
 
 def trigger_values() -> str:
@@ -182,12 +182,12 @@ def refusals() -> str:
 
 def errors() -> str:
     """Every other error type."""
-    told = set(TYPE_OF.values())
+    known = set(TYPE_OF.values())
     rows = [("`ValidationError`", "400", "invalid: `violations` lists every problem")]
     rows += [
         (f"`{kind}`", str(status), MEANT.get(status, BY_A_FAULT))
         for status, kind in TYPE_OF_STATUS.items()
-        if kind not in told
+        if kind not in known
     ]
     rows.append(("`Refused`", "any other", BY_A_FAULT))
     return table(("Type", "Status", "When"), rows)
@@ -325,15 +325,15 @@ def _parsed(file: str, name: str) -> ast.ClassDef:
     return next(node for node in _module(file).body if isinstance(node, ast.ClassDef) and node.name == name)
 
 
-def _class(found: ast.ClassDef, constants: Mapping[str, str]) -> str:
-    parts = [f"### {found.name}", _prose(ast.get_docstring(found))]
-    methods = [node for node in found.body if isinstance(node, Function)]
-    fields = list(_attributes(found.body))
+def _class(definition: ast.ClassDef, constants: Mapping[str, str]) -> str:
+    parts = [f"### {definition.name}", _prose(ast.get_docstring(definition))]
+    methods = [node for node in definition.body if isinstance(node, Function)]
+    fields = list(_attributes(definition.body))
     for method in methods:
         if method.name == "__init__":
             fields += _attributes(method.body)
             text = ast.get_docstring(method)  # of a class that users create
-            parts += [f"`{_signature(method, found.name, constants)}`", _prose(text)] if text else []
+            parts += [f"`{_signature(method, definition.name, constants)}`", _prose(text)] if text else []
     parts.append("\n".join(f"- `{name}`{f': {_prose(text)}' if text else ''}" for name, text in fields))
     parts += [_method(method, constants) for method in methods if not method.name.startswith("_")]
     return "\n\n".join(filter(None, parts))
@@ -401,7 +401,7 @@ def _signature(method: Function, name: str, constants: Mapping[str, str]) -> str
         if method.returns is not None
         else "None"
     )
-    shown = NAME.sub(lambda found: constants.get(found[0], found[0]), f"{name}({ast.unparse(given)})")
+    shown = NAME.sub(lambda node: constants.get(node[0], node[0]), f"{name}({ast.unparse(given)})")
     shown = shown.replace("'", '"')
     return shown if returned == "None" else f"{shown} -> {returned.replace('answers.', '')}"
 

@@ -54,8 +54,8 @@ def search(words: str) -> list[SearchResult]:
     wanted = [_stem(word) for word in words.casefold().split()]
     if not wanted:
         return []
-    found = [_found(section, wanted) for section in index() if _has_all(section, wanted)]
-    return sorted(found, key=lambda item: -item.score)[:FOUND_MAX]
+    results = [_result(section, wanted) for section in index() if _has_all(section, wanted)]
+    return sorted(results, key=lambda item: -item.score)[:FOUND_MAX]
 
 
 @cache
@@ -84,7 +84,7 @@ def _has_all(section: Section, wanted: list[str]) -> bool:
     return all(word in text for word in wanted)
 
 
-def _found(section: Section, wanted: list[str]) -> SearchResult:
+def _result(section: Section, wanted: list[str]) -> SearchResult:
     title_, heading = section.page_title.casefold(), section.heading.casefold()
     score = sum(IN_TITLE * (word in title_) + IN_HEADING * (word in heading) + 1 for word in wanted)
     at = max(0, section.text.casefold().find(wanted[0]))
@@ -134,8 +134,8 @@ def get_first_page() -> Response:
 def get_search() -> Response:
     """Search the documentation."""
     words = request.args.get("q", "")[:WORDS_LENGTH_MAX]
-    found = search(words)
-    return _framed("docs/search.html", title="Search", name="", words=words, found=found)
+    results = search(words)
+    return _framed("docs/search.html", title="Search", name="", words=words, results=results)
 
 
 @route(docs, "GET", "/docs/flows/<name>.svg", media_type="image/svg+xml", errors=(404,), slow=True)

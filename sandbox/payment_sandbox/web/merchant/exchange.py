@@ -56,11 +56,11 @@ UNKNOWN_KEY: Final = "SET-13"
 
 def explain(response: Response, project: Project | None) -> list[str]:
     """Add a header that names the rule and what is possible now; return the rules."""
-    here = exchange()
-    violations = here.violations
+    state = exchange()
+    violations = state.violations
     rules = _rules(response.status_code, violations)
-    if project is not None and here.rule is None:
-        here.rule = rules[0]
+    if project is not None and state.rule is None:
+        state.rule = rules[0]
     texts = rule_texts()
     shown = "; ".join(f"{rule} {texts.get(rule, '')}" for rule in rules[:RULES_SHOWN_MAX])
     possible = _possible(response, violations, project)
@@ -92,12 +92,12 @@ def _rules(status: int, violations: Sequence[Violation]) -> list[str]:
         return [refused]
     facts = current_facts()
     rules = facts.rules if facts is not None else {}
-    found = [rule_of(rules, violation) for violation in violations]
+    broken = [rule_of(rules, violation) for violation in violations]
     if status == 401 and request.headers.get("Authorization"):
-        found = ["AUTH-02"]
+        broken = ["AUTH-02"]
     if status == 404 and not request.path.startswith("/v1/"):
-        found = ["VER-02"]
-    return list(dict.fromkeys(found)) or [RULE_OF_STATUS.get(status, MALFORMED)]
+        broken = ["VER-02"]
+    return list(dict.fromkeys(broken)) or [RULE_OF_STATUS.get(status, MALFORMED)]
 
 
 def _is_asked_for(status: int) -> bool:
@@ -240,10 +240,10 @@ def reword(response: Response, project: Project | None, rules: Sequence[str]) ->
     if not isinstance(body, dict) or "error" not in body:
         return
     error = body["error"]
-    found = own_error(errors, error["type"], rules)
-    if not found:
+    own = own_error(errors, error["type"], rules)
+    if not own:
         return
-    error.update(found)
+    error.update(own)
     response.status_code = error["status"]
     response.set_data(f"{json.dumps(body)}\n")
 
@@ -256,45 +256,45 @@ BODY_STORED_BYTES: Final = BODY_KEPT_BYTES + MARGIN
 def begin() -> Response | None:
     """Find the project, hold webhooks unless the call only reads, and apply a fault that comes first."""
     refuse_foreign_host()
-    here = exchange()
+    state = exchange()
     project = require_project()
     catch_up_first(project)
-    here.is_by_test = here.request.environ.get("HTTP_SANDBOX_CALLER") == "test"
-    here.real_at = project.services.real.wall_now()
-    here.journal = project.epoch.journal
-    here.record_id = here.journal.next_id("request")
-    set_cause(here.record_id)
-    if not here.is_by_test and project.epoch.rehearsal is not NO_REHEARSAL and may_wait():
+    state.is_by_test = state.request.environ.get("HTTP_SANDBOX_CALLER") == "test"
+    state.real_at = project.services.real.wall_now()
+    state.journal = project.epoch.journal
+    state.record_id = state.journal.next_id("request")
+    set_cause(state.record_id)
+    if not state.is_by_test and project.epoch.rehearsal is not NO_REHEARSAL and may_wait():
         begin_waiting()  # before the step is counted
-        here.rehearsed = project.epoch.rehearsal.call(here.request.method, here.request.path)
-    if here.request.method != "GET":
+        state.rehearsed = project.epoch.rehearsal.call(state.request.method, state.request.path)
+    if state.request.method != "GET":
         hold_webhooks()
     note_query(project)
-    return None if here.is_by_test else apply_before(project)
+    return None if state.is_by_test else apply_before(project)
 
 
 def finish(response: Response) -> Response:
     """Add the headers, write the journal entry and release the webhooks."""
-    here, lost = exchange(), None
-    if here.fault is not None:
-        lost, response = response, apply_after(response, here.fault)
+    state, lost = exchange(), None
+    if state.fault is not None:
+        lost, response = response, apply_after(response, state.fault)
     is_seen = lost is None or lost is response
-    if is_seen and here.project is not None and here.project.epoch.rehearsal is not NO_REHEARSAL:
-        _show_rehearsed(response, here, here.project)
-    name_ignored(response, here)
+    if is_seen and state.project is not None and state.project.epoch.rehearsal is not NO_REHEARSAL:
+        _show_rehearsed(response, state, state.project)
+    name_ignored(response, state)
     if response.status_code >= REFUSED:
-        reword(response, here.project, explain(response, here.project))
-    if here.project is not None and not here.is_by_test:
-        _keep(here.project, response, here)
+        reword(response, state.project, explain(response, state.project))
+    if state.project is not None and not state.is_by_test:
+        _keep(state.project, response, state)
     return release_webhooks(response)
 
 
-def _show_rehearsed(response: Response, here: Exchange, project: Project) -> None:
+def _show_rehearsed(response: Response, state: Exchange, project: Project) -> None:
     """An order as a rehearsal lets the shop see it."""
-    if here.order_id is not None and not here.is_by_test and not response.is_streamed:
+    if state.order_id is not None and not state.is_by_test and not response.is_streamed:
         body = response.get_data()
-        is_stale = here.fault is not None and isinstance(here.fault.effect, Stale)
-        response.set_data(project.epoch.rehearsal.answer(here.order_id, body, is_stale=is_stale))
+        is_stale = state.fault is not None and isinstance(state.fault.effect, Stale)
+        response.set_data(project.epoch.rehearsal.answer(state.order_id, body, is_stale=is_stale))
 
 
 def keep_unrouted(response: Response) -> Response:
@@ -318,14 +318,14 @@ def keep_unrouted(response: Response) -> Response:
     return response
 
 
-def _keep(project: Project, response: Response, here: Exchange) -> None:
-    request = here.request
-    status = here.cut_status if here.is_cut else response.status_code
+def _keep(project: Project, response: Response, state: Exchange) -> None:
+    request = state.request
+    status = state.cut_status if state.is_cut else response.status_code
     answer = b"" if response.is_streamed else response.get_data()
     journal, answered_at = project.epoch.journal, project.services.real.wall_now()
-    is_reset = here.journal is not journal  # meanwhile; then the id may be another record's
-    entry_id = journal.next_id("request") if here.record_id is None or is_reset else here.record_id
-    order_id = here.order_id or (request.view_args or {}).get("order_id", "")[:PATH_STORED_MAX] or None
+    is_reset = state.journal is not journal  # meanwhile; then the id may be another record's
+    entry_id = journal.next_id("request") if state.record_id is None or is_reset else state.record_id
+    order_id = state.order_id or (request.view_args or {}).get("order_id", "")[:PATH_STORED_MAX] or None
     entry = JournalEntry(
         id=entry_id,
         at=project.now(),
@@ -333,19 +333,19 @@ def _keep(project: Project, response: Response, here: Exchange) -> None:
         path=request.path[:PATH_STORED_MAX],
         query=request.query_string[:PATH_STORED_MAX].decode(errors="replace"),
         status=status,
-        request=_request_body(here),
+        request=_request_body(state),
         response=answer[:BODY_STORED_BYTES],
-        ignored=here.ignored,
-        rule=here.rule,
-        fault=here.fault,
-        real_at=here.real_at or answered_at,
+        ignored=state.ignored,
+        rule=state.rule,
+        fault=state.fault,
+        real_at=state.real_at or answered_at,
         answered_at=answered_at,
         request_headers=kept_headers(_headers(request.environ)),
         response_headers=response.headers,
-        transaction_id=here.transaction_id,
+        transaction_id=state.transaction_id,
         order_id=order_id,
-        unknown=here.unknown,
-        warnings=here.warnings,
+        unknown=state.unknown,
+        warnings=state.warnings,
     )
     journal.add(entry)
     project.events.publish_lazily("request", entry.summary)
@@ -363,8 +363,8 @@ def _headers(environ: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
     ]
 
 
-def _request_body(here: Exchange) -> bytes:
-    request = here.request
+def _request_body(state: Exchange) -> bytes:
+    request = state.request
     if request.method == "GET" or not request.content_length or request.content_length > BODY_BYTES_MAX:
         return b""
     if "HTTP_CONTENT_ENCODING" in request.environ:  # refused, and nobody could see what is in it

@@ -70,12 +70,12 @@ ORDER_EXAMPLE: Final = {
 )
 def post_order() -> Response:
     """Create an order."""
-    here = project()
-    data, violations = read_partly(here, ORDER_FORM)
+    own = project()
+    data, violations = read_partly(own, ORDER_FORM)
     data.setdefault("client", {}).setdefault("user_agent", request.headers.get("User-Agent", ""))
-    order = create_order(here, data, violations)
+    order = create_order(own, data, violations)
     _warn_of_sum(order)
-    return order_answer(here, order, 201)
+    return order_answer(own, order, 201)
 
 
 @route(
@@ -92,11 +92,11 @@ def get_order(order_id: str) -> Response:
     """Get an order or a refund, optionally with extra blocks."""
     blocks = request.args.getlist("fields[]")
     _refuse_unknown_blocks(blocks)
-    here = project()
-    order = here.find_order(order_id)
-    if is_known(here, order):
-        return Response(status=304, headers={"ETag": f'"{here.epoch.etag(order)}"'})
-    answer = order_answer(here, order)
+    own = project()
+    order = own.find_order(order_id)
+    if is_known(own, order):
+        return Response(status=304, headers={"ETag": f'"{own.epoch.etag(order)}"'})
+    answer = order_answer(own, order)
     if blocks:
         answer.set_data(_with_blocks(order, blocks))
     return answer

@@ -35,12 +35,12 @@ def read_partly(
     if valid is not None:
         return valid, []
     data, violations = load(form, body)
-    others = (found for found in unknown_keys(form, body) if found.path not in also_known)
+    others = (key for key in unknown_keys(form, body) if key.path not in also_known)
     unknown = list(islice(others, VIOLATIONS_MAX))
     if project.settings.unknown_fields == "reject":
-        violations += [found.violation() for found in unknown]
+        violations += [key.violation() for key in unknown]
     else:
-        note_ignored(*(found.path for found in unknown))
+        note_ignored(*(key.path for key in unknown))
         _note_unknown(unknown)
     return data, violations
 
@@ -59,8 +59,8 @@ def note_query(project: Project) -> None:
     names = [key[:NAME_LENGTH_MAX] for key in sent if key not in known][:VIOLATIONS_MAX]
     unknown = [UnknownKey(f"?{name}", name, known) for name in names]
     if unknown and project.settings.unknown_fields == "reject":
-        raise Invalid([found.violation() for found in unknown])
-    note_ignored(*(found.path for found in unknown))
+        raise Invalid([unknown_key.violation() for unknown_key in unknown])
+    note_ignored(*(unknown_key.path for unknown_key in unknown))
     _note_unknown(unknown)
 
 
@@ -71,8 +71,8 @@ def _query_names(facts: Facts | None) -> list[str]:
 
 def _note_unknown(unknown: Sequence[UnknownKey]) -> None:
     if unknown:
-        here = exchange()
-        here.unknown = (*here.unknown, *((found.path, found.nearest()) for found in unknown))
+        state = exchange()
+        state.unknown = (*state.unknown, *((key.path, key.nearest()) for key in unknown))
 
 
 def read_body(project: Project, form: Form, *, empty_is: Any = None) -> dict[str, Any]:
@@ -98,16 +98,16 @@ def warn(sentence: str) -> None:
     exchange().warnings = (*exchange().warnings, sentence)
 
 
-def name_ignored(response: Response, here: Exchange) -> None:
+def name_ignored(response: Response, state: Exchange) -> None:
     """Add the headers that name ignored keys, each with the nearest known one, and warnings."""
-    if here.ignored:
-        nearest = dict(here.unknown)
-        paths = masking().record(here.ignored)
+    if state.ignored:
+        nearest = dict(state.unknown)
+        paths = masking().record(state.ignored)
         response.headers[IGNORED] = _header(
-            _item(path, nearest.get(sent)) for path, sent in zip(paths, here.ignored, strict=True)
+            _item(path, nearest.get(sent)) for path, sent in zip(paths, state.ignored, strict=True)
         )
-    if here.warnings:
-        response.headers[WARNINGS] = _header(masking().record(here.warnings))
+    if state.warnings:
+        response.headers[WARNINGS] = _header(masking().record(state.warnings))
 
 
 def _item(path: str, nearest: str | None) -> str:

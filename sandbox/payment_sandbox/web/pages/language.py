@@ -81,9 +81,9 @@ def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: S
         if tag in LOCALES:
             return Language(str(tag))
     for tag in accepted:
-        found = EXACT.get(tag.lower()) or BY_TONGUE.get(tag.lower().partition("-")[0])
-        if found is not None:
-            return Language(found)
+        chosen = EXACT.get(tag.lower()) or BY_TONGUE.get(tag.lower().partition("-")[0])
+        if chosen is not None:
+            return Language(chosen)
     return Language(DEFAULT)
 
 

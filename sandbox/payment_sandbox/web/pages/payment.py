@@ -53,13 +53,13 @@ def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False)
     if not any(typed.values()) and not is_typed:
         picked = CARDS.get(form.get("card", FRICTIONLESS))
         return CardForm(picked, {} if picked is not None else {"number": "error_number"})
-    found = {
+    problems = {
         "number": _number_error(number),
         "expiry": _expiry_error(typed["expiry"], now),
         "cvc": None if CVC.fullmatch(typed["cvc"]) else "error_cvc",
         "holder": None if typed["holder"] else "error_holder",
     }
-    errors = {field: error for field, error in found.items() if error is not None}
+    errors = {field: error for field, error in problems.items() if error is not None}
     return CardForm(None if errors else BY_NUMBER[number], errors)
 
 
@@ -75,10 +75,10 @@ def _number_error(number: str) -> str | None:
 
 
 def _expiry_error(expiry: str, now: datetime) -> str | None:
-    found = EXPIRY.fullmatch(expiry)
-    if found is None or not 1 <= int(found[1]) <= 12:
+    match = EXPIRY.fullmatch(expiry)
+    if match is None or not 1 <= int(match[1]) <= 12:
         return "error_expiry"
-    return "error_expired" if (CENTURY + int(found[2]), int(found[1])) < (now.year, now.month) else None
+    return "error_expired" if (CENTURY + int(match[2]), int(match[1])) < (now.year, now.month) else None
 
 
 PAY_BUTTON: Final = "pay"
@@ -138,8 +138,8 @@ class Panel(NamedTuple):
 
 def panel(page: PayerPage) -> Panel | None:
     """The ends that are possible now; None if there are none."""
-    found = [_outcome(page, name, label) for name, label in _labels(page)]
-    outcomes = [outcome for outcome in found if outcome is not None]
+    shown = [_outcome(page, name, label) for name, label in _labels(page)]
+    outcomes = [outcome for outcome in shown if outcome is not None]
     expires_at = expiry(page)
     if expires_at is not None:
         outcomes.append(Outcome(EXPIRE, "outcome_expire", OrderStatus.EXPIRED.value))

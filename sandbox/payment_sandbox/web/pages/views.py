@@ -59,14 +59,14 @@ class MethodChoice(NamedTuple):
 def choices(page: PayerPage) -> list[MethodChoice]:
     """The methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
     settings = page.project.settings
-    found = []
+    choices = []
     for name in offered(settings, page.order):
         able = BY_NAME[settings.method(name) or ""].capabilities
         speaks = page.language
         hint = speaks.of(able.hint) if able.hint is not None else ""
         issuers = ISSUERS if able.has_issuers else ()
-        found.append(MethodChoice(name, speaks.of(able.labels), hint, able.icon, issuers))
-    return found
+        choices.append(MethodChoice(name, speaks.of(able.labels), hint, able.icon, issuers))
+    return choices
 
 
 def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
@@ -96,15 +96,15 @@ INVOICE: Final = "invoice"  # the kind of page
 def ending(page: PayerPage) -> str:
     """The prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
     order = page.order
-    found = ENDINGS.get(OrderStatus(order.status), "open")
-    if found not in ("paid", "authorized"):
-        return found
+    ending = ENDINGS.get(OrderStatus(order.status), "open")
+    if ending not in ("paid", "authorized"):
+        return ending
     if order.refunds and refundable_cents(order) <= 0:
         return "refunded"
     newest = order.last_transaction
     if newest is not None and BY_NAME[newest.method].capabilities.page == INVOICE:
         return "invoice"
-    return "authorized" if newest is not None and newest.is_capturable else found
+    return "authorized" if newest is not None and newest.is_capturable else ending
 
 
 def icon(how: str) -> str:
@@ -155,8 +155,8 @@ def _led_on(page: PayerPage) -> Response:
 def _result(page: PayerPage) -> Response:
     how = ending(page)
     webhooks = page.project.epoch.store.deliveries_of(page.order.id)
-    told = sum(len(webhook.attempts) for webhook in webhooks)
-    return show(page, "result", ending=how, icon=icon(how), reason=reason(page), webhooks=told)
+    attempts = sum(len(webhook.attempts) for webhook in webhooks)
+    return show(page, "result", ending=how, icon=icon(how), reason=reason(page), webhooks=attempts)
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **POSTED)
