@@ -125,7 +125,7 @@ class Service:
         auth: Any = _no_auth if key == "" else (key or self.key, "")
         self._wait()
         try:
-            response = self._session.request(
+            reply = self._session.request(
                 method,
                 f"{self.url}{renamed_path(path, self.names)}",
                 data=data,
@@ -136,10 +136,8 @@ class Service:
             )
         except requests.RequestException as error:
             raise CannotTell(f"{method} {path} was not answered: {trouble(error, self.url)}") from None
-        shown = renamed(parsed(response.content), reverse(self.names))
-        answer = ServiceAnswer(
-            method, path, body, response.status_code, response.headers, shown, response.content
-        )
+        shown = renamed(parsed(reply.content), reverse(self.names))
+        answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, reply.content)
         self.answers.append(answer)
         if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
             self._open.append(str(answer.at("id")))
