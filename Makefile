@@ -3,6 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 LOWEST := .venv-lowest/bin
 WORKERS ?= auto
+PARALLEL = -n $(WORKERS) --dist worksteal -q
 PORT ?= 8080
 ARGS ?=
 
@@ -34,20 +35,20 @@ run: .venv/serve.stamp  ## Serve the sandbox on http://127.0.0.1:8080; PORT=8090
 	@exec $(BIN)/python -m payment_sandbox serve --port $(PORT) $(ARGS)
 
 test: .venv/develop.stamp  ## Run the tests that are fast, which try every feature
-	$(BIN)/pytest -n $(WORKERS) -q
+	$(BIN)/pytest $(PARALLEL)
 
 prove: .venv/develop.stamp  ## Run the tests that take long: containers, other languages, attacks, mistakes, builds
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -q -m prove
+	$(BIN)/pytest $(PARALLEL) -m prove
 
 lowest: .venv-lowest/develop.stamp  ## Run every test with the lowest versions of the dependencies
-	$(LOWEST)/pytest -n $(WORKERS) -q -m ""
+	$(LOWEST)/pytest $(PARALLEL) -m ""
 
 check: .venv/develop.stamp  ## Check format, lint, types and import contracts, and run the fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest -n $(WORKERS) -q
+	$(BIN)/pytest $(PARALLEL)
 
 fmt: .venv/develop.stamp  ## Format, and fix what can be fixed automatically
 	$(BIN)/ruff format .

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.attack import Report, chaos, crowds, kills, large, mutations, receivers, requests, soak
+from tests.attack import Report, chaos, crowds, kills, large, mutations, receivers, requests, shares, soak
 
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "crowds": crowds.attack,
+    "shares": shares.attack,
     "receivers": receivers.attack,
     "large": large.attack,
     "mutations": mutations.attack,

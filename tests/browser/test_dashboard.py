@@ -5,23 +5,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from payment_sandbox.web.dashboard.frame import VIEWS as FRAME_VIEWS
 from tests.support.browser import NewContext, address, by_id, violations
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Received, Shop
 
-VIEWS = (
-    "orders",
-    "order",
-    "webhooks",
-    "webhook",
-    "journal",
-    "request",
-    "review",
-    "coverage",
-    "scenario",
-    "vault",
-    "settings",
-)
+VIEWS = (*FRAME_VIEWS, "order", "webhook", "request")
 WIDTHS = (390, 1280, 1920)
 WIRE_BYTES_MAX = 100_000
 

@@ -10,6 +10,7 @@ from marshmallow import fields
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.forms import Form
+from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.merchant import exchange as explained
@@ -70,7 +71,7 @@ def authorized(sandbox: Sandbox, **more: Any) -> tuple[dict[str, Any], str]:
     return order, f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}"
 
 
-UPDATE = "update description, merchant_order_id, return_url, webhook_url, customer, extra"
+UPDATE = "update " + ", ".join(field.name for field in SENT_FIELDS if field.changes)
 
 
 def capture_too_much(sandbox: Sandbox) -> requests.Response:

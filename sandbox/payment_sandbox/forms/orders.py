@@ -64,12 +64,16 @@ class CustomerForm(Form):
 
 
 class SentField(NamedTuple):
-    """One field; ``rule`` is the rule that a wrong value breaks, ``changes`` whether PUT may change it."""
+    """One field; ``rule`` is the rule that a wrong value breaks, ``changes`` whether PUT may change it.
+
+    With ``is_refunded``, the order of a refund has it, too.
+    """
 
     name: str
     reads: Any
     rule: str
     changes: bool = True
+    is_refunded: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -79,13 +83,20 @@ class SentField(NamedTuple):
 
 SENT_FIELDS: Final = (
     SentField("description", Text(about="Stored with the order."), "ORD-06"),
-    SentField("merchant_order_id", Text(about="The merchant's own id for the order."), "ORD-07"),
+    SentField(
+        "merchant_order_id", Text(about="The merchant's own id for the order."), "ORD-07", is_refunded=True
+    ),
     SentField("return_url", WebUrl(about="Where the customer returns to after the payment."), "ORD-08"),
-    SentField("webhook_url", WebUrl(about="The URL that receives this order's webhooks."), "ORD-10"),
+    SentField(
+        "webhook_url",
+        WebUrl(about="The URL that receives this order's webhooks."),
+        "ORD-10",
+        is_refunded=True,
+    ),
     SentField(
         "expiration_period", PeriodText(about="How long the hosted page stays open."), "ORD-11", changes=False
     ),
-    SentField("customer", Part(CustomerForm, about="The customer who pays."), "ORD-15"),
+    SentField("customer", Part(CustomerForm, about="The customer who pays."), "ORD-15", is_refunded=True),
     SentField("extra", Anything(about="Free-form, echoed."), "SET-14"),
 )
 

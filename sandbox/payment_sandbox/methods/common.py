@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.times import Period
@@ -67,6 +67,13 @@ class TriggerValue(NamedTuple):
     amount: Cents | None = None
 
 
+PageKind = Literal["login", "card", "invoice", "sheet", "transfer", "terms", "scan"]
+"""The kinds of payment page; ``web/pages/payment.py`` knows what each shows."""
+
+Icon = Literal["bank", "card", "later", "transfer", "wallet"]
+"""The pictures in ``web/pages/assets``."""
+
+
 class Capabilities(NamedTuple):
     """The facts about a method that do not depend on an order."""
 
@@ -83,8 +90,8 @@ class Capabilities(NamedTuple):
     needs_feature: str | None = None
     outcomes: tuple[frozenset[str], ...] = (PAGE_KEYS,)
     screenings: tuple[str, ...] = ("passed", "declined", "error", "needs-time")
-    page: str = "login"  # which kind of page its customers see
-    icon: str = "bank"  # on the list of methods
+    page: PageKind = "login"  # which kind of page its customers see
+    icon: Icon = "bank"  # on the list of methods
     hint: Labels | None = None  # under its label there
     bank: Labels | None = None  # the name of the customer's bank on its page
     has_issuers: bool = False  # the customer chooses a bank first
@@ -212,7 +219,14 @@ PAGE_TRIGGERS: Final = (
     TriggerValue({"customer": "fails", "after": "PT10S", "reason": "Do not honour"}, "fails"),
     TriggerValue({"customer": "cancels", "after": "PT10S"}, "cancels"),
 )
-PLANNED_ACTIONS: Final = {"pays": "pay", "fails": "fail", "cancels": "cancel", "abandons": "visit"}
+PLANNED_ACTIONS: Final[Mapping[str, str | None]] = {
+    "waits": None,
+    "pays": "pay",
+    "fails": "fail",
+    "cancels": "cancel",
+    "abandons": "visit",
+}
+"""What a customer does on a page, by the word for it in scenarios."""
 
 
 class PageMethod:
@@ -235,7 +249,7 @@ class PageMethod:
 
     def planned(self, attempt: Transaction, after: Period) -> Sequence[Step]:
         """The customer's automatic action, as planned by the scenario."""
-        action = PLANNED_ACTIONS.get(attempt.plan.get("customer", "waits"))
+        action = PLANNED_ACTIONS[attempt.plan.get("customer", "waits")]
         if action is None:
             return []
         plan = attempt.plan

@@ -18,7 +18,7 @@ from payment_sandbox.projects.journal import SCAN, VIA_CONTROL
 from payment_sandbox.projects.project import Project
 
 SIZE_PIXELS_DEFAULT: Final = 200
-HANDED_ON: Final = ("description", "merchant_order_id", "return_url", "webhook_url")
+FIELDS_OF_PAYMENTS: Final = ("description", "merchant_order_id", "return_url", "webhook_url")
 EXPIRATION_DEFAULT: Final = Period.parse("P1Y")
 
 
@@ -141,6 +141,8 @@ def _order(edit: Edit, request: QrRequest, amount_cents: Cents) -> Order:
         modified=edit.now,
         client={"user_agent": "bank app"},
         is_test=edit.settings.is_test,
-        sent={name: getattr(request, name) for name in HANDED_ON if getattr(request, name) is not None},
+        sent={
+            name: getattr(request, name) for name in FIELDS_OF_PAYMENTS if getattr(request, name) is not None
+        },
         bankqr_id=request.id,
     )

@@ -1,8 +1,9 @@
 """Refunding money: a refund is an order-like record of its own."""
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, REFUND
 from payment_sandbox.operations.attempts import play_out
@@ -14,8 +15,6 @@ from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.edit import Edit, IfMatch
 from payment_sandbox.projects.project import Project
-
-HANDED_ON: Final = ("merchant_order_id", "webhook_url", "customer")
 
 
 class Refunded(NamedTuple):
@@ -78,7 +77,8 @@ def _record(
         brand=paid.brand,
         credit_debit="debit",
     )
-    handed_on = {name: order.sent[name] for name in HANDED_ON if name in order.sent}
+    kept = [field.name for field in SENT_FIELDS if field.is_refunded]
+    sent = {name: order.sent[name] for name in kept if name in order.sent}
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=planned.amount_cents,
@@ -88,7 +88,7 @@ def _record(
         client=order.client,
         is_test=order.is_test,
         last_transaction_added=edit.now,
-        sent={**handed_on, **({"description": description} if description is not None else {})},
+        sent={**sent, **({"description": description} if description is not None else {})},
         order_lines=tuple(
             order.order_lines[index]._replace(quantity=quantity) for index, quantity in planned.quantities
         ),

@@ -14,7 +14,7 @@ from payment_sandbox.projects.settings import Settings, check_scenario_settings,
 from payment_sandbox.scenarios.catalogue import read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text
-from payment_sandbox.scenarios.model import ACTORS, AmountRange, Rule, Scenario, When, says
+from payment_sandbox.scenarios.model import DECIDING_KEYS, AmountRange, Rule, Scenario, When, says
 
 NO_AMOUNTS: Final = AmountRange()
 NEVER: Final = "never"
@@ -75,7 +75,9 @@ def _never(
 ) -> Iterator[Violation]:
     """Rules that match no attempt, or only attempts that an earlier rule decides."""
     if not kinds:
-        known = sorted({word for kind in _kinds(rule.when, settings) for word in kind.words & {*ACTORS}})
+        known = sorted(
+            {word for kind in _kinds(rule.when, settings) for word in kind.words & {*DECIDING_KEYS}}
+        )
         yield Violation(
             f"rules[{index}].then",
             f"can never happen: these attempts wait for {' or '.join(known)}",

@@ -108,7 +108,7 @@ class Repeat(NamedTuple):
     at_once: bool
 
 
-Effect = Fault | WebhookEffect | Mapping[str, Any] | Callable[[Scene], Order] | Repeat
+ChangeEffect = Fault | WebhookEffect | Mapping[str, Any] | Callable[[Scene], Order] | Repeat
 """Of a call, of a webhook, the outcome of an attempt, what somebody does instead, or of a form."""
 
 AT_ONCE: Final = "at once"
@@ -128,7 +128,7 @@ class Change:
     kinds: tuple[str, ...]
     ends: str
     sentence: str
-    effect: Effect
+    effect: ChangeEffect
     applies: Callable[[Any], bool] = lambda about: True  # is called with the step's ``about``
     is_suspect: bool = False  # often makes trouble together with another one
     needs_threads: bool = False  # the shop's handlers run on other threads than the test's

@@ -21,7 +21,7 @@ from payment_sandbox.rehearsal.changes import (
     Acts,
     Asked,
     ChangedStep,
-    Effect,
+    ChangeEffect,
     Repeat,
     Step,
     StepRecorder,
@@ -173,7 +173,7 @@ class RehearsedRun:
             except BrokenBarrierError:
                 self._meeting = None
 
-    def _effect(self, kind: str, label: str, about: Asked | Acts | Delivery | Subject) -> Effect | None:
+    def _effect(self, kind: str, label: str, about: Asked | Acts | Delivery | Subject) -> ChangeEffect | None:
         """What happens to the next step of a kind; None if it goes as it does."""
         job = self.project.epoch.jobs.running
         is_over = not self._is_on or (self._is_resting and (job is None or kind != READ))

@@ -1,8 +1,8 @@
 """Effects: what a fault or a rehearsal does to a request, or to an attempt to deliver a webhook.
 
-An effect is one class here. If it has a ``field``, scenarios and faults may contain it under its ``key``; the
-form, its schema, the documentation and the command line read it from the tables at the end. An effect without
-a field is for rehearsals only. ``web.merchant.exchange`` applies those of requests.
+An effect is one class. The tables at the end list those that scenarios and faults may contain, under their
+``key``: form, schema, documentation and review go by them; the others are for rehearsals only. Those of
+requests are applied in ``web/merchant/exchange.py``.
 """
 
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DELIVERIES_MAX
 from payment_sandbox.scenarios.effects import AFTER, BEFORE, REQUEST_EFFECTS, WEBHOOK_EFFECTS, Effect
-from payment_sandbox.scenarios.model import ACTORS
+from payment_sandbox.scenarios.model import DECIDING_KEYS
 
 OUTCOMES = ("passed", "declined", "error")
 RULES_MAX = 1000
@@ -80,7 +80,7 @@ class CreditForm(Form):
 class ThenForm(Form):
     """What happens to an attempt."""
 
-    also_required: ClassVar[dict[str, Any]] = {"anyOf": [{"required": [actor]} for actor in ACTORS]}
+    also_required: ClassVar[dict[str, Any]] = {"anyOf": [{"required": [actor]} for actor in DECIDING_KEYS]}
 
     customer = Choice(
         ("waits", "pays", "fails", "cancels", "abandons"),
@@ -101,8 +101,8 @@ class ThenForm(Form):
     @validates_schema(skip_on_field_errors=False, pass_original=True)
     def says_something(self, data: dict[str, Any], original: dict[str, Any], **options: Any) -> None:
         """An outcome must have an actor."""
-        if isinstance(original, dict) and not any(actor in original for actor in ACTORS):
-            raise ValidationError(Problem(f"must contain one of: {', '.join(ACTORS)}", ACTORS))
+        if isinstance(original, dict) and not any(actor in original for actor in DECIDING_KEYS):
+            raise ValidationError(Problem(f"must contain one of: {', '.join(DECIDING_KEYS)}", DECIDING_KEYS))
 
 
 class RuleForm(Form):

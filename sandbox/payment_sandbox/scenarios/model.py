@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
-ACTORS: Final = ("customer", "credit", "screening", "processor")
+DECIDING_KEYS: Final = ("customer", "credit", "screening", "processor")
 """The keys of an outcome that say who acts; the others say how."""
 
 
@@ -113,7 +113,7 @@ def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[st
     """Whether an outcome has an actor and, for a screening, a result that apply to the attempt."""
     return any(
         actor in then and actor in words and (actor != "screening" or then[actor] in screenings)
-        for actor in ACTORS
+        for actor in DECIDING_KEYS
     )
 
 

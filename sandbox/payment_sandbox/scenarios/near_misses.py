@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from payment_sandbox.scenarios.model import ACTORS, Decision, Difference, Rule, says
+from payment_sandbox.scenarios.model import DECIDING_KEYS, Decision, Difference, Rule, says
 
 
 def explain(decision: Decision) -> dict[str, Any]:
@@ -32,8 +32,8 @@ def differences(rule: Rule, index: int, decision: Decision) -> Iterator[Differen
     if index in decision.spent:
         yield Difference("times", rule.times, "spent")
     if not says(rule.then, subject.outcome_keys, subject.screenings):
-        known = [actor for actor in ACTORS if actor in subject.outcome_keys]
-        yield Difference("then", known, [actor for actor in ACTORS if actor in rule.then])
+        known = [actor for actor in DECIDING_KEYS if actor in subject.outcome_keys]
+        yield Difference("then", known, [actor for actor in DECIDING_KEYS if actor in rule.then])
 
 
 def _conditions(rule: Rule) -> int:

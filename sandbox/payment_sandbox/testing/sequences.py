@@ -1,6 +1,8 @@
 """The sequences in which webhooks can arrive, and tests that run once per sequence."""
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -9,16 +11,25 @@ if TYPE_CHECKING:
 
 FIXTURE = "payment_webhook_sequence"
 MARKERS = ("payment_webhook_sequences", "payment_webhook_orders")
-SEQUENCES: dict[str, dict[str, Any]] = {
+
+
+class WebhookSequence(NamedTuple):
+    """How a project is set up so that its webhooks come in a sequence."""
+
+    settings: dict[str, Any] = {}
+    webhooks: Sequence[dict[str, Any]] = ()
+    faults: Sequence[dict[str, Any]] = ()
+
+
+SEQUENCES: dict[str, WebhookSequence] = {
     # from the simplest to the most complex
-    "after the response": {},
-    "before the response": {"settings": {"webhook_timing": "before_response"}},
-    "twice": {"webhooks": [{"then": {"duplicate": 2}}]},
-    "swapped": {"webhooks": [{"then": {"swap": True}}]},
-    "twice, before the response": {
-        "settings": {"webhook_timing": "before_response"},
-        "webhooks": [{"then": {"duplicate": 2}}],
-    },
+    "after the response": WebhookSequence(),
+    "before the response": WebhookSequence({"webhook_timing": "before_response"}),
+    "twice": WebhookSequence(webhooks=[{"then": {"duplicate": 2}}]),
+    "swapped": WebhookSequence(webhooks=[{"then": {"swap": True}}]),
+    "twice, before the response": WebhookSequence(
+        {"webhook_timing": "before_response"}, [{"then": {"duplicate": 2}}]
+    ),
 }
 
 
@@ -61,11 +72,11 @@ def refuse_unparametrized(items: list[pytest.Item]) -> None:
 def arrange(project: "PaymentSandbox", callspec: Any) -> None:
     """Let a project's webhooks arrive in the sequence of its test."""
     sequence = SEQUENCES.get(callspec.params.get(FIXTURE, "")) if callspec is not None else None
-    if sequence:
-        if "webhooks" in sequence:
-            project.client.faults(webhooks=sequence["webhooks"])
-        if "settings" in sequence:
-            project.client.change_settings(**sequence["settings"])
+    if sequence is not None:
+        if sequence.webhooks or sequence.faults:
+            project.client.faults(sequence.faults, sequence.webhooks)
+        if sequence.settings:
+            project.client.change_settings(**sequence.settings)
 
 
 def summarize(terminalreporter: Any) -> None:
@@ -75,7 +86,7 @@ def summarize(terminalreporter: Any) -> None:
     for report in terminalreporter.stats.get("failed", ()):
         test, _, rest = report.nodeid.partition("[")
         for rank, name in enumerate(names):
-            if _test_id(name) in rest.rstrip("]").split("-"):
+            if re.search(rf"(?:^|-){re.escape(_test_id(name))}(?:-|$)", rest.rstrip("]")):
                 smallest[test] = min(rank, smallest.get(test, rank))
     for test, rank in smallest.items():
         terminalreporter.write_line(f"{test}: the simplest webhook sequence that fails is: {names[rank]}")

@@ -41,7 +41,7 @@ ORDER: Final = {
     "transactions": [CARD],
 }
 
-LISTS: Final = (
+PLAIN_READS: Final = (
     "agenda",
     "bankqr",
     "cards",
@@ -233,7 +233,7 @@ def _orders(shop: Shop) -> Iterator[Played]:
 
 
 def _control(shop: Shop) -> None:
-    for name in LISTS:
+    for name in PLAIN_READS:
         shop.call("GET", f"/control/{name}/")
     for name in ("clock", "scenario", "faults", "projects"):
         shop.call("GET", f"/control/{name}/")

@@ -7,11 +7,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+from payment_sandbox.web.dashboard.frame import VIEWS as FRAME_VIEWS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, by, card
 from tests.support.shop import Shop
 
-VIEWS = ("orders/", "webhooks/", "journal/", "review/", "coverage/", "scenario/", "vault/", "settings/")
+VIEWS = [f"{name}/" for name in FRAME_VIEWS]
 
 
 @pytest.mark.parametrize("view", VIEWS)

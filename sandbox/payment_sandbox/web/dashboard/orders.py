@@ -13,8 +13,7 @@ from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant, create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.history import Happening, history
-from payment_sandbox.orders.actions import ACTIONS as ACTORS
-from payment_sandbox.orders.actions import Action
+from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -189,7 +188,7 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
     link = partial(link_of, project)
     picture = sequence(happenings, due_of(project, order), link)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
-    possible = [f"{actor} {name}" for actor in ACTORS for name in by_actor[actor]]
+    possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
     can_pay = any(name in CUSTOMERS for name in possible)
     return {
         "order": overview["order"],

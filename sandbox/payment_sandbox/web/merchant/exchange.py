@@ -200,7 +200,10 @@ def _applied(effect: RequestEffect | None, status: int | None = None) -> Respons
             if silence is None:
                 _pass_real_time(SILENCE_SECONDS)
             return _no_response(silence or request.environ[CUT_OFF], status)
-    return None
+        case None | Truncate() | Stale():
+            return None
+        case _:
+            raise TypeError(f"nothing says what {effect!r} does to a request")
 
 
 def _no_response(cut_off: Callable[[], None], status: int | None) -> Response:

@@ -1,0 +1,49 @@
+"""Every effect that a fault may have does something that the client notices."""
+
+import json
+from contextlib import closing
+
+import pytest
+import requests
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.projects.registry import FIRST_API_KEY
+from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, RequestEffect, WebhookEffect
+from payment_sandbox.scenarios.forms import WebhookThenForm
+from payment_sandbox.serving.server import Server
+
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
+QUICK = {"hang": 0.05, "rate_limit": "1/P1D"}
+
+
+def outcome(server: Server) -> object:
+    """What a client sees of a creation."""
+    try:
+        answer = requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=(FIRST_API_KEY, ""), timeout=5)
+        return answer.status_code, sorted(answer.json())
+    except requests.RequestException as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("effect", REQUEST_EFFECTS, ids=lambda effect: str(effect.key))
+def test_the_client_notices_it(effect: type[RequestEffect]) -> None:
+    """Registering an effect is not enough: something must apply it."""
+    value = QUICK.get(effect.key, json.loads(effect.example) if effect.example[0] != "1" else effect.example)
+    with Server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
+        usual = outcome(server)
+        client.faults([{"when": {"method": "POST"}, "then": {effect.key: value}}])
+        seen = [outcome(server), outcome(server)]
+        assert seen[-1] != usual
+        shown = client.journal()[-1]
+        assert shown["fault"] == {effect.key: value}
+
+
+@pytest.mark.parametrize("effect", WEBHOOK_EFFECTS, ids=lambda effect: str(effect.key))
+def test_a_webhook_effect_is_read_and_changes_something(effect: type[WebhookEffect]) -> None:
+    """Its answer, its copies, or when it comes."""
+    values = {"answer": 503, "duplicate": 2, "together": 2, "delay": "PT1H"}
+    value = values.get(effect.key, True)
+    assert WebhookThenForm().load({effect.key: value}) == {effect.key: value}
+    made = effect.of(value)
+    assert made.value == value
+    assert made.reply is not None or made.copies > 1 or effect.key in ("delay", "swap")
