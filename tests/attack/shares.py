@@ -1,5 +1,6 @@
 """One project takes all that it can get, in each way that once held up another one."""
 
+import os
 import socket
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ CAPTURE: Final = b'{"order_lines":[' + b"{}," * 21_824 + b"{}]}"
 FAULTS: Final = b'{"webhooks":[' + b"{}," * 21_824 + b"{}]}"
 ALIASES: Final = b'{"aliases":{' + b",".join(b'"a%d":"x"' % n for n in range(5_000)) + b"}}"
 SECONDS: Final = 8
+NICE: Final = 10  # for clients: the bystander must not wait for them, but for the server
 
 
 def attack(report: Report) -> None:
@@ -46,6 +48,7 @@ def _again_and_again(project: Project, clients: int, share: float, send: Callabl
     is_over = Event()
 
     def client() -> None:
+        os.nice(NICE)
         with Project(project.url, project.key) as own:
             while not is_over.is_set():
                 send(own)
@@ -150,6 +153,7 @@ def _pipelines(project: Project, share: float) -> None:
     is_over = Event()
 
     def client() -> None:
+        os.nice(NICE)
         while not is_over.is_set():
             with _connect(project, "/health/") as opened:
                 opened.sendall(one * 200)

@@ -100,14 +100,17 @@ def test_a_wrong_length_is_told_beside_wrong_items() -> None:
 
 
 def test_only_so_many_violations_are_told() -> None:
-    """Unless all are wanted."""
+    """A list is not read beyond its hundredth wrong item."""
 
     class ManyForm(Form):
         lines = Items(Part(LineForm))
 
     wrong: dict[str, Any] = {"lines": [{}] * (VIOLATIONS_MAX + 5)}
     assert len(load(ManyForm(), wrong)[1]) == VIOLATIONS_MAX
-    assert len(load(ManyForm(), wrong, most=None)[1]) == VIOLATIONS_MAX + 5
+    mixed: dict[str, Any] = {
+        "lines": [{}] * (VIOLATIONS_MAX - 1) + [{"name": "a", "amount": 1}] * 9 + [{}] * 5
+    }
+    assert load(ManyForm(), mixed)[1][-1].path.startswith(f"lines[{VIOLATIONS_MAX + 8}]")
 
 
 def test_unknown_keys_are_found_at_every_depth() -> None:

@@ -55,5 +55,5 @@ print("there")
 def test_a_new_field_is_one_row(tmp_path: Path) -> None:
     """It is read, checked, stored, shown, changed, explained, restored and described."""
     package = ChangedPackage(tmp_path)
-    package.insert("forms/orders.py", '    SentField("merchant_order_id"', ROW)
+    package.insert("forms/orders.py", '    SentField("return_url"', ROW)
     assert package.run(PROGRAM.replace("ROOT", repr(str(Path(__file__).parents[2])))) == "there\n"

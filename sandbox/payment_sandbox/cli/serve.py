@@ -217,6 +217,7 @@ def _on_uncaught(*failed: Any) -> None:
         log.critical("an error was not expected", exc_info=failed)
 
 
+SWITCH_SECONDS: Final = 0.001  # for how long a thread may keep the interpreter from the event loop
 WARM_UP_AFTER_SECONDS: Final = 0.5  # first requests go first
 
 a_file = click.Path(path_type=Path, dir_okay=False)
@@ -337,6 +338,7 @@ def _start(host: str, port: int, **options: Any) -> "Server":
         fail(*(violation.placed() for violation in invalid.violations))
     gc.freeze()
     gc.enable()
+    sys.setswitchinterval(SWITCH_SECONDS)
     server.start()
     return server
 

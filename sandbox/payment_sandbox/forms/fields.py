@@ -151,12 +151,17 @@ class Yes(Flag):
         return True
 
 
+KEYS_MAX: Final = 1000
+
+
 class Anything(Described, fields.Dict):
-    """An object with any keys; its values can be objects of a form."""
+    """An object with any keys; its values can be objects of a form, and then there are at most 1,000."""
 
     default_error_messages = {**COMMON, "invalid": "must be an object"}
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> Any:
+        if self.value_field is not None and isinstance(value, Mapping) and len(value) > KEYS_MAX:
+            raise ValidationError(f"must have at most {KEYS_MAX} keys, but has {len(value)}")
         try:
             return super()._deserialize(value, attr, data, **options)  # type: ignore[no-untyped-call]
         except ValidationError as error:
@@ -167,7 +172,10 @@ class Anything(Described, fields.Dict):
 
 
 class Items(Described, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
-    """A list of ``least`` to ``most`` items; reports a wrong length along with wrong items."""
+    """A list of ``least`` to ``most`` items; reports a wrong length along with wrong items.
+
+    It stops reading at the hundredth item that is wrong: nobody gets to see more.
+    """
 
     default_error_messages = {**COMMON, "invalid": "must be a list"}
 
@@ -176,25 +184,27 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
         self.least, self.most = least, most
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
+        if not isinstance(value, list):
+            raise self.make_error("invalid")
         errors: dict[Any, Any] = {}
         items: list[Any] = []
-        try:
-            items = super()._deserialize(self._examined(value), attr, data, **options)
-        except ValidationError as error:
-            if not isinstance(error.messages, dict):
-                raise
-            errors, items = dict(error.messages), list(error.valid_data or [])
+        for index, item in enumerate(self._examined(value)):
+            try:
+                items.append(self.inner.deserialize(item, **options))
+            except ValidationError as error:
+                errors[index] = error.messages
+                items += [] if error.valid_data is None else [error.valid_data]
+                if len(errors) >= VIOLATIONS_MAX:
+                    break
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
             errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
         if errors:
             raise ValidationError(errors, valid_data=items)
         return items
 
-    def _examined(self, value: Any) -> Any:
+    def _examined(self, value: list[Any]) -> list[Any]:
         """The items to read: of a list that is too long in any case, only so many."""
-        if self.most is None or not isinstance(value, list):
-            return value
-        return value[: self.most + VIOLATIONS_MAX]
+        return value if self.most is None else value[: self.most + VIOLATIONS_MAX]
 
     def _bounds(self) -> str:
         least = f"at least {self.least}" if self.least else ""

@@ -43,6 +43,10 @@ class Timeline(Generic[Item]):
         self.sequence = max(self.sequence, due.sequence)
         heapq.heappush(self._heap, due)
 
+    def some(self, first: int, count: int) -> list[Due[Item]]:
+        """A few items, in no order; piece by piece, they are all that stay meanwhile."""
+        return self._heap[first : first + count]
+
     def head(self) -> Due[Item] | None:
         """The item that is due first; it is not removed."""
         heap = self._heap

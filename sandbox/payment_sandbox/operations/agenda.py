@@ -1,7 +1,8 @@
 """A project's agenda: what is due when, and which entries are obsolete."""
 
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import timestamp
@@ -9,7 +10,9 @@ from payment_sandbox.operations.due import handler_of
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
 from payment_sandbox.projects.jobs import KIND, Job
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectReset
+
+TIDIED_AT_ONCE: Final = 20  # each order brings a few entries
 
 
 def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
@@ -43,11 +46,6 @@ def is_something_due(epoch: Epoch) -> bool:
     return epoch.is_advancing or next_due(epoch, epoch.now()) is not None
 
 
-def needs_tidying(epoch: Epoch) -> bool:
-    """Whether obsolete entries may fill half of the agenda."""
-    return len(epoch.timeline) >= epoch.tidy_at
-
-
 def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
     """The first event up to ``until`` (None: ever) that still applies."""
     for due in epoch.timeline.first():
@@ -68,12 +66,20 @@ def _is_over(epoch: Epoch, due: Due[Command]) -> bool:
 
 
 def tidy(project: Project, epoch: Epoch) -> None:
-    """Remove obsolete entries once they may fill half of the agenda: orders often end before their events."""
-    if not needs_tidying(epoch):
+    """Look at a few entries if obsolete ones may fill half of the agenda: orders often end early.
+
+    They are removed together, once all entries were looked at.
+    """
+    if len(epoch.timeline) < epoch.tidy_at:
         return
-    with project.exclusively(epoch):
-        over = [due.sequence for due in epoch.timeline if _is_over(epoch, due)]
-        epoch.timeline.remove(over)
+    with suppress(ProjectReset), project.exclusively(epoch):
+        some = epoch.timeline.some(epoch.tidied, TIDIED_AT_ONCE)
+        epoch.over += [due.sequence for due in some if _is_over(epoch, due)]
+        epoch.tidied += TIDIED_AT_ONCE
+        if epoch.tidied < len(epoch.timeline):
+            return
+        epoch.timeline.remove(epoch.over)
         if epoch.store.is_durable:
-            epoch.finished += over
+            epoch.finished += epoch.over
         epoch.tidy_at = max(TIDY_AT_LEAST, 2 * len(epoch.timeline))
+        epoch.tidied, epoch.over = 0, []

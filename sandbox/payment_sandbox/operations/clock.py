@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.operations.advance import Advance, AdvanceLimits, Aim, advance, run_due
-from payment_sandbox.operations.agenda import needs_tidying
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.project import Project
@@ -34,7 +33,7 @@ def must_catch_up(project: Project) -> bool:
     if not epoch.state.clock.running or epoch.is_advancing:
         return False
     head = epoch.timeline.head()
-    return head is not None and (head.at <= epoch.now() or needs_tidying(epoch))
+    return head is not None and head.at <= epoch.now()
 
 
 def catch_up(project: Project) -> None:

@@ -24,6 +24,7 @@ class Condition(NamedTuple):
     read: Callable[[Project], Any]
     holds: Callable[[Any], bool]
     name: str
+    order_id: str | None = None  # if only what happens to one order can change it
 
 
 def order_status(order_id: str, status: str) -> Condition:
@@ -32,7 +33,7 @@ def order_status(order_id: str, status: str) -> Condition:
     def read(project: Project) -> str:
         return project.find_order(order_id).status
 
-    return Condition(read, lambda value: value == status, "status")
+    return Condition(read, lambda value: value == status, "status", order_id)
 
 
 def webhook_answered(order_id: str) -> Condition:
@@ -46,7 +47,7 @@ def webhook_answered(order_id: str) -> Condition:
             if attempt.reply.status is not None
         ]
 
-    return Condition(answers, bool, "webhook_answers")
+    return Condition(answers, bool, "webhook_answers", order_id)
 
 
 def idle() -> Condition:
@@ -71,12 +72,15 @@ def wait(project: Project, conditions: list[Condition], timeout_seconds: float) 
         WaitTimedOut: the timeout passed; it carries the current values.
     """
     until_seconds = project.services.real.monotonic_seconds() + timeout_seconds
+    orders = {condition.order_id for condition in conditions}
+    order_id = orders.pop() if len(orders) == 1 else None
     while True:
         number = project.events.number
         values = {condition.name: condition.read(project) for condition in conditions}
         if all(condition.holds(values[condition.name]) for condition in conditions):
             return values
-        if not project.events.wait_beyond(number, until_seconds - project.services.real.monotonic_seconds()):
+        left_seconds = until_seconds - project.services.real.monotonic_seconds()
+        if not project.events.wait_beyond(number, left_seconds, order_id):
             if project.events.is_ended:
                 raise Unknown("the server stopped, or the project was deleted, while this call waited")
             shown = ", ".join(f"{name} is {_word(value)}" for name, value in values.items())

@@ -98,7 +98,9 @@ class Epoch:
         self.journal = Journal(events.masking)
         self.set_aside: dict[int, SetAside] = {}  # by sequence number
         self.finished: list[int] = []  # sequence numbers that a durable store still has to delete
-        self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup runs
+        self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
+        self.tidied = 0  # how many entries the current cleanup has looked at
+        self.over: list[int] = []  # sequence numbers of the obsolete ones among them
         self.advance_lock = ranked_lock(ADVANCE)
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from threading import Condition
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
@@ -13,6 +13,9 @@ EVENTS_KEPT_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
 TOO_LONG: Final = "(too long to repeat)"
 
+
+ABOUT_ALL: Final = ("reset", "restored")
+"""The kinds of event that change every order."""
 
 Build = Callable[[], Mapping[str, Any]]
 """Builds the data of an event."""
@@ -38,6 +41,17 @@ class _Kept(NamedTuple):
         return Event(self.number, self.kind, self.data if self.build is None else _shortened(self.build()))
 
 
+class _Waiting:
+    """Threads that wait for the same events, and the number of the newest one of these."""
+
+    __slots__ = ("condition", "count", "number")
+
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self.count = 0
+        self.number = 0
+
+
 class Events:
     """Keeps the newest events, and wakes threads that wait for the next one.
 
@@ -46,7 +60,10 @@ class Events:
 
     def __init__(self, masking: Masking | None = None) -> None:
         self.masking = masking or Masking()
-        self._changed = Condition(ranked_lock(EVENTS))  # type: ignore[arg-type]
+        self._lock = cast(Any, ranked_lock(EVENTS))
+        self._changed = Condition(self._lock)
+        self._for_anything = _Waiting(self._changed)
+        self._of_orders: dict[str, _Waiting] = {}  # those who wait for events of one order
         self._newest: deque[_Kept] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
         self.is_ended = False
@@ -69,14 +86,14 @@ class Events:
         self._add(kind, _shortened(data))
 
     def publish_lazily(self, kind: str, build: Build) -> None:
-        """Add an event whose data is costly to build and rarely read."""
+        """Add an event whose data is costly to build and rarely read; nobody waits for it."""
         self._add(kind, {}, build)
 
     def _add(self, kind: str, data: Mapping[str, Any], build: Build | None = None) -> None:
         with self._changed:
             self.number += 1
             self._newest.append(_Kept(self.number, kind, data, build))
-            self._wake()
+            self._wake(None if kind in ABOUT_ALL else data.get("order_id", ""))
 
     def end(self) -> None:
         """End the events and wake all waiting threads: the project is deleted, or the server stops."""
@@ -95,11 +112,34 @@ class Events:
         with self._changed, suppress(ValueError):  # the events may have ended
             self._listeners.remove(listener)
 
-    def wait_beyond(self, number: int, timeout_seconds: float) -> bool:
-        """Wait for an event after ``number``; False on timeout or when the events have ended."""
-        with self._changed:
-            self._changed.wait_for(lambda: self.is_ended or self.number > number, max(timeout_seconds, 0.0))
+    def wait_beyond(self, number: int, timeout_seconds: float, order_id: str | None = None) -> bool:
+        """Wait for an event after ``number``; False on timeout or when the events have ended.
+
+        With an ``order_id``, events that are about another order wake nobody.
+        """
+        with self._changed, self._waiting(order_id) as waiting:
+            if not self.is_ended and self.number == number:
+                waiting.condition.wait_for(
+                    lambda: self.is_ended or waiting.number > number, max(timeout_seconds, 0.0)
+                )
             return self.number > number and not self.is_ended
+
+    @contextmanager
+    def _waiting(self, order_id: str | None) -> "Iterator[_Waiting]":
+        """Those who wait for the same, for as long as there are some."""
+        if order_id is None:
+            yield self._for_anything
+            return
+        waiting = self._of_orders.get(order_id)
+        if waiting is None:
+            waiting = self._of_orders[order_id] = _Waiting(Condition(self._lock))
+        waiting.count += 1
+        try:
+            yield waiting
+        finally:
+            waiting.count -= 1
+            if not waiting.count:
+                del self._of_orders[order_id]
 
     def first_kept(self) -> int:
         """The number of the oldest event that is still stored, or of the next one if none is."""
@@ -113,8 +153,15 @@ class Events:
             events = [self._newest[-index] for index in range(count, 0, -1)]
         return self.masking.record([kept.read() for kept in events if kinds is None or kept.kind in kinds])
 
-    def _wake(self) -> None:
-        self._changed.notify_all()
+    def _wake(self, order_id: str | None = None) -> None:
+        """Wake those who wait for anything, and for this order; None: for whatever order."""
+        of_order = self._of_orders.get(order_id) if order_id is not None else None
+        concerned = [of_order] if of_order is not None else []
+        if order_id is None:
+            concerned = list(self._of_orders.values())
+        for waiting in (self._for_anything, *concerned):
+            waiting.number = self.number
+            waiting.condition.notify_all()
         for listener in self._listeners:
             listener()
 

@@ -1,7 +1,7 @@
 """Calls the application for each request: on the event loop if it cannot wait, else on a thread."""
 
 import logging
-from asyncio import AbstractEventLoop, Event, Future, Task, sleep, timeout
+from asyncio import AbstractEventLoop, CancelledError, Event, Future, Task, timeout
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,14 +17,14 @@ from payment_sandbox.web.addresses import takes_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, STREAM, EventStream
 from payment_sandbox.web.placing import (
-    AT_ONCE_BYTES_MAX,
     BEGIN_WAITING,
     ON_EVENT_LOOP,
     TOO_MANY_WAIT,
     Placement,
 )
 
-RUNNING_MAX: Final = 8  # more would only slow each other down
+RUNNING_MAX: Final = 2  # more would only slow each other, and the event loop, down
+LARGE_BYTES: Final = 1 << 16
 READING_MAX: Final = 1  # of large bodies: the interpreter does nothing else while it parses one
 
 Job = Callable[["Turn"], None]
@@ -104,6 +104,30 @@ class Lane:
             self._threads.run(lambda job=job, turn=turn: turn.run(job))  # type: ignore[misc]
 
 
+class InTurn:
+    """Runs short jobs on the event loop: one of each project in turn, and whatever else came in between."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queues: dict[str, deque[Callable[[], None]]] = {}  # the next one first
+
+    def run(self, share: str, job: Callable[[], None]) -> None:
+        """Run a job when it is its turn."""
+        if not self._queues:
+            self._loop.call_soon(self._run_next)
+        self._queues.setdefault(share, deque()).append(job)
+
+    def _run_next(self) -> None:
+        share = next(iter(self._queues))
+        queue = self._queues.pop(share)
+        job = queue.popleft()
+        if queue:
+            self._queues[share] = queue  # behind all others
+        if self._queues:
+            self._loop.call_soon(self._run_next)
+        job()
+
+
 class Turn:
     """A job's turn to run on a thread; it passes to another one when the job begins to wait."""
 
@@ -131,7 +155,7 @@ class Turn:
         return self._is_waiting
 
 
-WOKEN_MAX: Final = 32  # at once
+WOKEN_MAX: Final = 16  # at once
 
 
 class Watchers:
@@ -140,11 +164,11 @@ class Watchers:
     def __init__(self, loop: AbstractEventLoop, send_seconds: float) -> None:
         self._loop = loop
         self._send_seconds = send_seconds
-        self._audiences: dict[Events, _Audience] = {}
+        self._audiences: dict[tuple[Events, float], _Audience] = {}
 
     async def serve(self, stream: EventStream, response: Response) -> None:
         """Send events until the project ends, or the client goes or reads no more."""
-        with self._listening(stream.events) as news, stream.watched():
+        with self._listening(stream) as news, stream.watched():
             response.on_lost = news.set
             try:
                 await self._serve(stream, news, response)
@@ -162,16 +186,16 @@ class Watchers:
             with suppress(TimeoutError):
                 async with timeout(HEARTBEAT_SECONDS):
                     await news.wait()
-                await sleep(stream.apart_seconds)
             news.clear()
             text = stream.take() or (None if stream.events.is_ended else stream.heartbeat)
 
     @contextmanager
-    def _listening(self, events: Events) -> Iterator[Event]:
-        audience = self._audiences.get(events)
+    def _listening(self, stream: EventStream) -> Iterator[Event]:
+        key = stream.events, stream.apart_seconds_per_watcher
+        audience = self._audiences.get(key)
         if audience is None:
-            audience = self._audiences[events] = _Audience(self._loop)
-            events.listen(audience.call)
+            audience = self._audiences[key] = _Audience(self._loop, stream)
+            stream.events.listen(audience.call)
         news = Event()
         audience.waiting.add(news)
         try:
@@ -179,16 +203,17 @@ class Watchers:
         finally:
             audience.waiting.discard(news)
             if not audience.waiting:
-                del self._audiences[events]
-                events.ignore(audience.call)
+                del self._audiences[key]
+                stream.events.ignore(audience.call)
 
 
 class _Audience:
-    """The watchers of one project."""
+    """The watchers of one project who get their events at the same time."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, loop: AbstractEventLoop, stream: EventStream) -> None:
         self.waiting: set[Event] = set()
         self._loop = loop
+        self._stream = stream  # any of them: they all are as far apart
         self._is_called = False
 
     def call(self) -> None:
@@ -196,7 +221,11 @@ class _Audience:
         if not self._is_called:
             self._is_called = True
             with suppress(RuntimeError):  # the loop has stopped
-                self._loop.call_soon_threadsafe(self._wake)
+                self._loop.call_soon_threadsafe(self._wait)
+
+    def _wait(self) -> None:
+        """Collect events for a while."""
+        self._loop.call_later(self._stream.apart_seconds, self._wake)
 
     def _wake(self) -> None:
         self._is_called = False
@@ -229,6 +258,7 @@ class Gateway:
         waiting = Waiting(limits.waiting)
         self._working = Lane(loop, self._threads, RUNNING_MAX, waiting)
         self._reading = Lane(loop, self._threads, READING_MAX, waiting)
+        self._at_once = InTurn(loop)
         self._watching = Waiting(limits.watching)
         self._watchers = Watchers(loop, limits.send_seconds)
         self._tasks: set[Task[None]] = set()
@@ -270,11 +300,12 @@ class Gateway:
             log.exception("a request could not be placed")
             placement = Placement(on_thread=False)
         if placement.on_thread:
-            lane = self._reading if request.length > AT_ONCE_BYTES_MAX else self._working
+            lane = self._reading if request.length > LARGE_BYTES else self._working
             lane.run(placement.share, self._job(environ, placement.share, response))
         else:
             environ[ON_EVENT_LOOP] = True
-            self._answer(Run(self._site, environ), placement.share, response)
+            share = placement.share
+            self._at_once.run(share, lambda: self._answer(Run(self._site, environ), share, response))
 
     def _job(self, environ: dict[str, Any], share: str, response: Response) -> Job:
         def job(turn: Turn) -> None:
@@ -334,11 +365,12 @@ class Gateway:
             response.cut() if response.has_begun else response.reset()
         except TimeoutError:  # nobody reads it
             response.reset()
+        except CancelledError:  # the server stops; a thread may still make the next piece
+            return
         except Exception:
             log.exception("a response could not be sent to its end")
             response.cut()
-        finally:
-            run.close()
+        run.close()
 
     async def _next_piece(self, pieces: Any, share: str) -> bytes | None:
         """The next piece of a response, made on a thread; None at its end."""

@@ -1,13 +1,14 @@
 """Strict parsing of request bodies: ambiguous JSON is refused."""
 
 import json
+import re
 from collections.abc import Mapping
 from math import isinf
 from typing import Any, Final
 
 from flask import request
 
-from payment_sandbox.kernel.patterns import NOT_TEXT
+from payment_sandbox.kernel.patterns import NOT_TEXT, Pattern
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.errors import RequestRefused
@@ -15,12 +16,15 @@ from payment_sandbox.web.errors import RequestRefused
 BODY_BYTES_MAX: Final = 1 << 20  # SET-09
 STATE_BYTES_MAX: Final = 256 << 20
 NESTING_MAX: Final = 100
+VALUES_MAX: Final = 20_000
 PLAIN: Final = "identity"
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
-def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
+def json_body(*, empty_is: Any = None, is_snapshot: bool = False) -> Any:
     """The request's body as JSON; an empty body becomes ``empty_is`` if that is given.
+
+    A snapshot may be larger than other bodies, and has as many values as it needs.
 
     Raises:
         RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
@@ -28,7 +32,7 @@ def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
     state = exchange()
     if state.has_body:
         return state.body
-    body = raw_body(bytes_max)
+    body = raw_body(STATE_BYTES_MAX if is_snapshot else BODY_BYTES_MAX)
     if not body or body.isspace():
         if empty_is is not None:
             return empty_is
@@ -36,7 +40,7 @@ def json_body(*, empty_is: Any = None, bytes_max: int = BODY_BYTES_MAX) -> Any:
     if state.request.mimetype != "application/json":
         sent = state.request.mimetype or "nothing"
         raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
-    state.body, state.has_body = parse(body), True
+    state.body, state.has_body = parse(body, None if is_snapshot else VALUES_MAX), True
     return state.body
 
 
@@ -83,12 +87,16 @@ def raw_body(bytes_max: int = BODY_BYTES_MAX) -> bytes:
     return request.get_data()
 
 
-def parse(body: bytes) -> Any:
-    """Parse JSON strictly.
+def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
+    """Parse JSON strictly; with ``values_max`` None, it may have any number of values.
 
     Raises:
-        RequestRefused: bad encoding or syntax, duplicate keys, NaN, nesting too deep, or NUL.
+        RequestRefused: too many values, bad encoding or syntax, duplicate keys, NaN, deep nesting, or NUL.
     """
+    if (
+        values_max is not None and _values(body, values_max) > values_max
+    ):  # before it is read, which takes much longer
+        raise RequestRefused(400, f"the body has more than {values_max:,} values")
     try:
         data = _DECODER.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -105,6 +113,19 @@ def parse(body: bytes) -> Any:
     if b"\\u" in body:
         _refuse_unpaired(data)
     return data
+
+
+def _values(body: bytes, enough: int) -> int:
+    """How many values a body has, at most; counted exactly if there seem to be more than ``enough``."""
+    count = _separators(body)
+    return count if count <= enough else _separators(_STRING.sub(b"", body))
+
+
+def _separators(body: bytes) -> int:
+    return body.count(b",") + body.count(b"[") + body.count(b"{") + 1
+
+
+_STRING: Final = Pattern(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)  # to the end, if it has none
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

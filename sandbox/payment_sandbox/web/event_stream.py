@@ -16,6 +16,7 @@ STREAM: Final = "sandbox.stream"
 HEARTBEAT_SECONDS: Final = 15.0
 NUMBER_DIGITS_MAX: Final = 18
 APART_SECONDS_MAX: Final = 2.0
+APART_SECONDS_PER_WATCHER: Final = 0.001  # sending to one takes about a tenth of that
 BEGUN: Final = ": watching\n\n"
 
 
@@ -25,14 +26,17 @@ class EventStream:
     heartbeat: Final = ": still here\n\n"
 
     def __init__(
-        self, events: Events, after: int | None = None, apart_seconds_per_watcher: float = 0.0
+        self,
+        events: Events,
+        after: int | None = None,
+        apart_seconds_per_watcher: float = APART_SECONDS_PER_WATCHER,
     ) -> None:
         """Begin with the next event, or after the one with the number ``after``.
 
-        With ``apart_seconds_per_watcher``, events are collected for a while if there are many watchers.
+        Events are collected for ``apart_seconds_per_watcher``, so that many watchers take a bounded share.
         """
         self.events = events
-        self._apart_seconds_per_watcher = apart_seconds_per_watcher
+        self.apart_seconds_per_watcher = apart_seconds_per_watcher
         self._after = after
         self._number = events.number
 
@@ -54,7 +58,7 @@ class EventStream:
     @property
     def apart_seconds(self) -> float:
         """How long to collect events before they are sent."""
-        return min(APART_SECONDS_MAX, self._apart_seconds_per_watcher * self.events.watchers)
+        return min(APART_SECONDS_MAX, self.apart_seconds_per_watcher * self.events.watchers)
 
     def take(self) -> str:
         """The events since the last call, all at once: a piece costs as much to send as its content."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import MapAdapter
 
+from payment_sandbox.operations.agenda import tidy
 from payment_sandbox.operations.clock import catch_up, must_catch_up
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
@@ -33,7 +34,7 @@ BEGIN_WAITING: Final = "sandbox.begin_waiting"
 ROUTED: Final = "sandbox.routed"
 """In the environment of a request that was placed: its route."""
 
-AT_ONCE_BYTES_MAX: Final = 1 << 16  # reading a larger body takes long
+AT_ONCE_BYTES_MAX: Final = 1 << 13  # reading a larger body takes long
 TOO_MANY_WAIT: Final = "too many calls wait already; try again when some have ended"
 
 
@@ -137,6 +138,7 @@ def begin_waiting() -> None:
 
 
 def catch_up_first(project: Project) -> None:
-    """Run what is due on a running clock before the request."""
+    """Run what is due on a running clock before the request, and keep the agenda short."""
     if may_wait():
         catch_up(project)
+    tidy(project, project.epoch)

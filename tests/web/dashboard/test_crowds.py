@@ -47,10 +47,14 @@ def test_a_page_or_two_are_always_fresh(sandbox: Sandbox) -> None:
 
 
 def test_a_crowd_is_renewed_less_often(crowd: Dashboard, sandbox: Sandbox) -> None:
-    """And is told of events in batches; programs get each at once."""
+    """And gets events in batches, programs in smaller ones than pages; a few watchers get each at once."""
     project = sandbox.server.registry.find(sandbox.key)
     assert project is not None
     assert EventStream(project.events, None, 0.005).apart_seconds == APART_SECONDS_MAX
-    assert EventStream(project.events).apart_seconds == 0
+    project.events.watchers -= 999_900
+    assert EventStream(project.events).apart_seconds < EventStream(project.events, None, 0.005).apart_seconds
+    project.events.watchers -= 98
+    assert EventStream(project.events).apart_seconds < 0.01
+    project.events.watchers += 999_998
     text = crowd.http.get(f"{crowd.base}orders/", timeout=5).text
     assert int(text.partition('data-refresh="')[2].partition('"')[0]) > 1_000_000

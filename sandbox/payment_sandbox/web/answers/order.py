@@ -11,7 +11,7 @@ from payment_sandbox.forms.orders import SENT_FIELDS, SentField
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, CURRENCY
 from payment_sandbox.orders.authorization import Taken
-from payment_sandbox.orders.lines import LINE_TYPES, NEGATIVE_LINE_TYPES, OrderLine
+from payment_sandbox.orders.lines import LINE_TYPES, LINES_MAX, NEGATIVE_LINE_TYPES, OrderLine
 from payment_sandbox.orders.order import Order, reduced
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
@@ -261,7 +261,9 @@ ORDER: Final[Table[Shown]] = Table(
             lambda shown: [LINE.record(line) for line in shown.order.order_lines] or None,
             fields.List(fields.Nested(LINE.shape)),
             Items(
-                Part(OrderLineForm), about="The items bought; they can change until the customer has acted."
+                Part(OrderLineForm),
+                most=LINES_MAX,
+                about="The items bought; they can change until the customer has acted.",
             ),
             CHANGED,
             rule="ORD-16",

@@ -23,7 +23,7 @@ from payment_sandbox.web.answers.control import (
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.auth import project, refuse_strangers, registry
-from payment_sandbox.web.bodies import STATE_BYTES_MAX, json_body
+from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown
 from payment_sandbox.web.control.forms import ClockForm, StateForm
@@ -136,7 +136,7 @@ def get_state() -> Response:
 )
 def put_state() -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
-    snapshot.restore(project(), json_body(bytes_max=STATE_BYTES_MAX))
+    snapshot.restore(project(), json_body(is_snapshot=True))
     return json_answer(project_record(project()))
 
 

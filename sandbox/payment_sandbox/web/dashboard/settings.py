@@ -62,7 +62,7 @@ def post_snapshot(project_id: str) -> Response:
     project = enter(project_id)
     file = request.files.get("file")
     try:
-        data = parse(file.read(STATE_BYTES_MAX)) if file is not None else {}
+        data = parse(file.read(STATE_BYTES_MAX), None) if file is not None else {}
         snapshot.restore(project, data)
     except RequestRefused as refused:
         return _shown(project, [Violation("file", refused.value)])

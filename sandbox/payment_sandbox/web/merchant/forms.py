@@ -4,6 +4,7 @@ from typing import Final
 
 from payment_sandbox.forms import Cents, Choice, Form, Items, Part, Text, Whole
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
+from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.web.answers.order import AMOUNTS, DETAILS
 
 LINES_EXAMPLE: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
@@ -34,6 +35,7 @@ class ByLinesForm(Form):
     order_lines = Items(
         Part(LineQuantityForm),
         least=1,
+        most=LINES_MAX,
         required=True,
         about="Lines and quantities; at most the remaining quantities.",
     )
@@ -47,7 +49,10 @@ class RefundForm(Form):
         about="Cents; at most what is captured and not yet refunded. Takes precedence over order_lines."
     )
     order_lines = Items(
-        Part(LineQuantityForm), least=1, about="Lines and quantities; required for invoice-later-b."
+        Part(LineQuantityForm),
+        least=1,
+        most=LINES_MAX,
+        about="Lines and quantities; required for invoice-later-b.",
     )
 
 
