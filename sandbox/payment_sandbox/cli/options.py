@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 import click
 
-from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.kernel.patterns import Pattern, printable
 from payment_sandbox.orders.refusals import Invalid
 
 
 def fail(*sentences: str) -> NoReturn:
     """Print what is wrong, and exit."""
     for sentence in sentences:
-        print(f"payment-sandbox: {sentence}", file=sys.stderr)
+        print(f"payment-sandbox: {printable(sentence)}", file=sys.stderr)
     sys.exit(2)
 
 

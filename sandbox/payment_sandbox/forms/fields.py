@@ -174,14 +174,22 @@ class Anything(Described, fields.Dict):
 class Items(Described, fields.List):  # type: ignore[type-arg] # List is not generic in marshmallow 3
     """A list of ``least`` to ``most`` items; reports a wrong length along with wrong items.
 
-    It stops reading at the hundredth item that is wrong: nobody gets to see more.
+    It stops reading after ``wrong_max`` items that are wrong: nobody gets to see more.
     """
 
     default_error_messages = {**COMMON, "invalid": "must be a list"}
 
-    def __init__(self, inner: Any, *, least: int = 0, most: int | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        inner: Any,
+        *,
+        least: int = 0,
+        most: int | None = None,
+        wrong_max: int = VIOLATIONS_MAX,
+        **options: Any,
+    ) -> None:
         super().__init__(inner, **options)
-        self.least, self.most = least, most
+        self.least, self.most, self.wrong_max = least, most, wrong_max
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **options: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -194,7 +202,7 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
             except ValidationError as error:
                 errors[index] = error.messages
                 items += [] if error.valid_data is None else [error.valid_data]
-                if len(errors) >= VIOLATIONS_MAX:
+                if len(errors) >= self.wrong_max:
                     break
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
             errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
@@ -204,7 +212,7 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
 
     def _examined(self, value: list[Any]) -> list[Any]:
         """The items to read: of a list that is too long in any case, only so many."""
-        return value if self.most is None else value[: self.most + VIOLATIONS_MAX]
+        return value if self.most is None else value[: self.most + self.wrong_max]
 
     def _bounds(self) -> str:
         least = f"at least {self.least}" if self.least else ""

@@ -8,12 +8,13 @@ from payment_sandbox.kernel.patterns import Pattern, is_luhn
 
 MASK: Final = "***"
 NUMBER_MASK: Final = "0"  # valid wherever a number is
-DIGITS_MIN: Final = 13
+DIGITS_MIN: Final = 12
 DIGITS_MAX: Final = 19
 CHECKS_MAX: Final = 1000  # of one run of digits; what is left then is masked unseen
 
-_DIGITS: Final = Pattern(r"\d(?:[\s._/+-]{0,3}\d){12,}")
+_DIGITS: Final = Pattern(r"\d(?:[\s.,_/+\-\u00ad\u200b-\u200d\u2010-\u2015\u2060\u2212\ufeff]{0,3}\d){11,}")
 _GROUP: Final = Pattern(r"\d+")
+_SHORT: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only cards with twelve digits
 _PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
 _UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 UUID_LENGTH: Final = 36
@@ -24,11 +25,10 @@ _NAME: Final = (
     r"|(?:cvn|csc)2?(?![a-z0-9]))"
 )
 _CODE: Final = Pattern(rf"({_NAME})([^a-z0-9]{{1,40}})([a-z0-9](?:[._-]?[a-z0-9]){{0,100}})", re.IGNORECASE)
-_CODE_PARTS: Final = Pattern(
-    rf"({_NAME}[\"'\\]{{0,4}}\s{{0,8}}:\s{{0,8}})([\[{{][^\]}}]{{0,400}}[\]}}]?)", re.IGNORECASE
-)
+_CODE_PARTS: Final = Pattern(rf"{_NAME}[\"'\\]{{0,4}}\s{{0,8}}:\s{{0,8}}(?=[\[{{])", re.IGNORECASE)
+_BRACKET: Final = Pattern(r"[\[\]{}]")
 _CODE_TAG: Final = Pattern(rf"(<[^<>]{{0,60}}{_NAME}[^<>]{{0,200}}>)([^<>]{{1,100}})", re.IGNORECASE)
-_ESCAPE: Final = Pattern(r"\\+u00([2-7][0-9a-f])|&#(?:x([2-7][0-9a-f])|(\d{2,3}));", re.IGNORECASE)
+_ESCAPE: Final = Pattern(r"\\+u([0-9a-f]{4})|&#(?:x([0-9a-f]{2,5})|(\d{2,5}));", re.IGNORECASE)
 
 Record = TypeVar("Record")
 
@@ -82,11 +82,32 @@ class Masking:
 def _masked(text: str, api_key: str | None) -> str:
     lower = text.lower()
     if any(hint in lower for hint in _HINTS):
-        text = _CODE_PARTS.sub(rf'\1"{MASK}"', text)
+        text = _without_parts(text)
         text = _CODE_TAG.sub(rf"\1{MASK}", text)
         text = _CODE.sub(_mask_code, text)
     text = _DIGITS.sub(_mask_digits, text)
     return text.replace(api_key, MASK) if api_key else text
+
+
+def _without_parts(text: str) -> str:
+    """The text with a mask instead of each object or list that is the value of a CVC."""
+    kept: list[str] = []
+    at = 0
+    for name in _CODE_PARTS.compiled.finditer(text):
+        if name.start() >= at:
+            kept += [text[at : name.end()], f'"{MASK}"']
+            at = _end_of_value(text, name.end())
+    return "".join([*kept, text[at:]])
+
+
+def _end_of_value(text: str, begin: int) -> int:
+    """Where an object or a list ends that begins there; the end of the text if it never does."""
+    depth = 0
+    for bracket in _BRACKET.compiled.finditer(text, begin):
+        depth += 1 if bracket.group() in "[{" else -1
+        if not depth:
+            return bracket.end()
+    return len(text)
 
 
 def _mask_code(match: re.Match[str]) -> str:
@@ -155,4 +176,5 @@ def _last_group(groups: list[re.Match[str]], first: int) -> tuple[int | None, in
 
 def _is_card_number(digits: str) -> bool:
     begin = "".join(str(int(digit)) for digit in digits[:4])  # other scripts have digits of their own
-    return _PREFIX.fullmatch(begin) is not None and is_luhn(digits)
+    prefix = _SHORT if len(digits) == DIGITS_MIN else _PREFIX
+    return prefix.fullmatch(begin) is not None and is_luhn(digits)

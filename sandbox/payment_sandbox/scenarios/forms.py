@@ -197,8 +197,12 @@ class FaultForm(Form):
 class FaultsForm(Form):
     """Faults and webhook rules outside a scenario."""
 
-    faults = Items(Part(FaultForm), most=RULES_MAX, about="What goes wrong with requests.")
-    webhooks = Items(Part(WebhookRuleForm), most=RULES_MAX, about="What goes wrong with webhooks.")
+    faults = Items(
+        Part(FaultForm), most=RULES_MAX, wrong_max=RULES_MAX, about="What goes wrong with requests."
+    )
+    webhooks = Items(
+        Part(WebhookRuleForm), most=RULES_MAX, wrong_max=RULES_MAX, about="What goes wrong with webhooks."
+    )
 
 
 class ScenarioForm(Form):
@@ -212,10 +216,21 @@ class ScenarioForm(Form):
     )
     description = Text(about="What it simulates, in one sentence.")
     settings = Anything(keys=Text(), about="Project settings while the scenario is active.")
-    rules = Items(Part(RuleForm), most=RULES_MAX, about="The first rule that matches an attempt decides it.")
+    rules = Items(
+        Part(RuleForm),
+        most=RULES_MAX,
+        wrong_max=RULES_MAX,
+        about="The first rule that matches an attempt decides it.",
+    )
     webhooks = Items(
         Part(WebhookRuleForm),
         most=RULES_MAX,
+        wrong_max=RULES_MAX,
         about="The first rule that matches a delivery attempt decides its outcome.",
     )
-    faults = Items(Part(FaultForm), most=RULES_MAX, about="The first fault that matches a request applies.")
+    faults = Items(
+        Part(FaultForm),
+        most=RULES_MAX,
+        wrong_max=RULES_MAX,
+        about="The first fault that matches a request applies.",
+    )

@@ -169,10 +169,7 @@ def _deliveries(snapshot: Snapshot, orders: Mapping[str, Order]) -> Iterator[Pro
 
 
 def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
-    if order.status not in ORDER_TRANSITIONS:
-        yield "status", f"{order.status!r} is not a status of an order"
-    if order.amount_cents < 1 or order.currency != CURRENCY:
-        yield "amount_cents", f"must be at least 1, in {CURRENCY}"
+    yield from _facts(order)
     if order.refund_of_order_id is not None:
         yield from _refund(order, orders)
     yield from _below("sent", _sent(order.sent))
@@ -184,6 +181,15 @@ def _order(order: Order, orders: Mapping[str, Order]) -> Iterator[Problem]:
         yield from _below(f"transactions[{index}]", _attempt(attempt))
         if attempt.authorization is not None and attempt.authorization.lines != order.order_lines:
             yield f"transactions[{index}].authorization.lines", "are not the lines of its order"
+
+
+def _facts(order: Order) -> Iterator[Problem]:
+    if order.status not in ORDER_TRANSITIONS:
+        yield "status", f"{order.status!r} is not a status of an order"
+    if order.amount_cents < 1 or order.currency != CURRENCY:
+        yield "amount_cents", f"must be at least 1, in {CURRENCY}"
+    if order.is_hosted and order.expires_at is None:
+        yield "expires_at", "is required, because its page closes at some time"
 
 
 def _sent(sent: Mapping[str, Any]) -> Iterator[Problem]:

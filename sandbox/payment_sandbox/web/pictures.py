@@ -257,4 +257,5 @@ def _row(row: PictureRow) -> str:
 
 def _plain(text: str) -> str:
     """Text that ends no line and opens no tag; # and ; would begin an entity or end a statement."""
-    return " ".join(text.replace("#", "no. ").replace(";", ",").replace("<", "(").replace(">", ")").split())
+    plain = " ".join(text.replace("#", "no. ").replace(";", ",").replace("<", "(").replace(">", ")").split())
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in plain)

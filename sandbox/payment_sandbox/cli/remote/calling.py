@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from payment_sandbox.cli.options import Group, fail, is_server_url
+from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
     import requests
@@ -63,7 +64,7 @@ class Call:
             text = json.dumps(answer, indent=2) if self.as_json else readable(answer)
         except (KeyError, TypeError, AttributeError):
             fail(f"the server at {self.sandbox.base_url} is not a payment sandbox")
-        print(text)
+        print("\n".join(map(printable, text.split("\n"))))
 
     def read(self, file: Path) -> bytes:
         """Read a file that is sent; the server's violations then name their places in it."""
@@ -292,12 +293,12 @@ def columns(rows: Iterable[Row], heads: Row, empty: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as people write it."""
+    """A value as people write it, on one line; what a merchant has sent controls no terminal."""
     if value is None:
         return ""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return ", ".join(value)
-    return value if isinstance(value, str) else json.dumps(value)
+        return printable(", ".join(value))
+    return printable(value) if isinstance(value, str) else json.dumps(value)
 
 
 def short_time(moment: str) -> str:

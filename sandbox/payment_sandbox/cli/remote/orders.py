@@ -19,6 +19,7 @@ from payment_sandbox.cli.remote.calling import (
     short_time,
     value_of,
 )
+from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.orders.actions import ACTIONS
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def _warn_of_ignored(call: Call, order_id: str, given: Mapping[str, Any]) -> Non
         return
     made = call.sandbox.journal(method="POST", path="/v1/orders/", order_id=order_id)
     if made and made[0]["ignored"]:
-        ignored = ", ".join(made[0]["ignored"])
+        ignored = printable(", ".join(made[0]["ignored"]))
         print(f"payment-sandbox: orders have no such field, so it was ignored: {ignored}", file=sys.stderr)
 
 

@@ -10,6 +10,7 @@ import click
 
 from payment_sandbox.cli.options import SecondsOption, fail
 from payment_sandbox.cli.remote.calling import Call, columns, order_ids, remote, short_time, shown
+from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
     from payment_sandbox.web.answers.records import Due, JournalEntry
@@ -29,7 +30,7 @@ def watch(call: Call) -> None:
     """Show the project's events as they happen, until Ctrl-C."""
     for event in call.sandbox.events():
         line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_happened(event.data)}"
-        print(line, flush=True)
+        print(printable(line), flush=True)
     print("The events have ended: the server stopped, or the project was deleted.", file=sys.stderr)
 
 
@@ -65,7 +66,7 @@ def wait(
     except SandboxError as refused:
         if refused.status != TIMED_OUT:
             raise
-        print(refused.value, file=sys.stderr)
+        print(printable(refused.value), file=sys.stderr)
         sys.exit(1)
     call.show(
         reached, lambda answer: ", ".join(f"{name} is {shown(value)}" for name, value in answer.items())

@@ -11,6 +11,7 @@ import click
 
 from payment_sandbox.cli.options import fail, put_once
 from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote, short_time
+from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
     from payment_sandbox.client.listening import Forwarded, Listener
@@ -65,7 +66,7 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
     """Deliver the project's webhooks to a shop that the server cannot reach, until Ctrl-C.
 
     What the shop answers counts as its answer, retries included. The server and the shop may restart
-    meanwhile: webhooks wait, and none comes twice.
+    meanwhile: webhooks wait. If this command is killed, what the shop was handling then comes once more.
     """
     from payment_sandbox.client.listening import Listener
     from payment_sandbox.serving.posting import poster
@@ -74,7 +75,7 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
     trusted = _trusted(shop_ca, insecure=insecure)
 
     def forwarded(done: "Forwarded") -> None:
-        put_once(f"{json.dumps(done.as_mapping()) if call.as_json else _told(done)}\n")
+        put_once(f"{json.dumps(done.as_mapping()) if call.as_json else printable(_told(done))}\n")
 
     def server(why: str | None) -> None:
         if why is None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.operations.review.creations import (
     captured_late,
     created_twice,
@@ -54,7 +55,9 @@ def review(epoch: Epoch) -> list[Finding]:
 
 
 def _taught(finding: Finding) -> Finding:
-    """A finding with what it costs, and where to read about it."""
+    """A finding with what it costs, and where to read about it; what the shop has sent ends no line."""
+    requests = tuple(map(printable, finding.requests))
+    finding = finding._replace(problem=printable(finding.problem), requests=requests)
     lesson = lesson_of(finding.rule) if finding.kind != HINT else None
     return finding if lesson is None else finding._replace(risk=lesson.risk, page=lesson.page)
 

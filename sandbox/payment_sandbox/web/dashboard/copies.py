@@ -43,11 +43,17 @@ def curl(project: Project, order: Order) -> str | None:
     body = request_record(project, created)["request"]
     if not isinstance(body, dict):
         return None
-    quoted = json.dumps(body, ensure_ascii=False).replace("'", "'\\''")
+    text = json.dumps(body, ensure_ascii=False)
+    quoted = "".join(map(_escaped, text)).replace("'", "'\\''")
     return (
         f'curl -u "$SANDBOX_API_KEY": {application().public_url}{created.path} \\\n'
         f"  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
     )
+
+
+def _escaped(letter: str) -> str:
+    """A letter in JSON; what a terminal would not print is escaped."""
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def pretty(body: Any) -> str:

@@ -1,0 +1,100 @@
+"""A snapshot with a value that is missing is refused, or everything still works with it."""
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+
+from tests.support.driver import LINES, LINES_TOTAL, Sandbox, by, card
+
+Path = tuple[str | int, ...]
+
+
+def lived_in(sandbox: Sandbox) -> list[str]:
+    """A project with orders in many states; returns their ids."""
+    orders = [
+        sandbox.place(),  # hosted and open
+        sandbox.place(card(capture_mode="manual"), amount=LINES_TOTAL, order_lines=LINES),
+        sandbox.place(by("bank-transfer")),
+        sandbox.place(card(payment_method_details={"one_click_type": "first"})),
+    ]
+    for order in (orders[1], orders[3]):
+        sandbox.acted(order, "customer pay")
+    sandbox.post(f"/v1/orders/{orders[3]['id']}/refunds/", {"amount": 5})
+    return [str(order["id"]) for order in orders]
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
+    """The paths of all values that are no lists or objects; of a list, the first item stands for all."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value[:4] if path == ("orders",) else value[:1]):
+            yield from leaves(inner, (*path, index))
+    elif value is not None:
+        yield path
+
+
+def without(snapshot: Any, path: Path) -> Any:
+    """A copy with null in a place."""
+    damaged = copy.deepcopy(snapshot)
+    place = damaged
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = None
+    return damaged
+
+
+def problems(sandbox: Sandbox, orders: list[str]) -> Iterator[str]:
+    """The pages and calls that fail."""
+    project_id = sandbox.get("/control/project/").json()["project_id"]
+    pages = [
+        f"/dashboard/{project_id}/{view}/" for view in ("orders", "webhooks", "vault", "review", "coverage")
+    ]
+    calls = [f"/control/{name}/" for name in ("timeline", "agenda", "webhooks", "cards", "orders", "state")]
+    for order_id in orders:
+        pages += [f"/dashboard/{project_id}/orders/{order_id}/", f"/pay/{project_id}/{order_id}/"]
+        calls += [f"/v1/orders/{order_id}/?fields[]=order_line_details&fields[]=amount_details"]
+        calls += [f"/control/orders/{order_id}/"]
+    for path in (*pages, *calls):
+        accept = {"Accept": "text/html" if path in pages else "*/*"}
+        answer = requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), headers=accept, timeout=10)
+        if answer.status_code >= 500:
+            yield f"{path}: {answer.status_code}"
+    advanced = sandbox.post("/control/clock/advance/", {"by": "P40D"})
+    if advanced.status_code >= 500 or any("failed" in event for event in advanced.json().get("events", ())):
+        yield f"advance: {advanced.text[:300]}"
+
+
+def test_an_open_page_must_close_at_some_time(sandbox: Sandbox) -> None:
+    """Or nobody could open it."""
+    sandbox.place()
+    snapshot = sandbox.get("/control/state/").json()
+    snapshot["orders"][0]["expires_at"] = None
+    answer = requests.put(f"{sandbox.url}/control/state/", json=snapshot, auth=(sandbox.key, ""), timeout=10)
+    assert answer.status_code == 400
+    assert [found["path"] for found in answer.json()["error"]["violations"]] == ["state.orders[0].expires_at"]
+
+
+@pytest.mark.prove
+def test_what_is_restored_is_shown_on_every_page(sandbox: Sandbox) -> None:
+    """With each value of the snapshot replaced by null, in turn."""
+    orders = lived_in(sandbox)
+    snapshot = sandbox.get("/control/state/").json()
+    tried, restored, wrong = 0, 0, []
+    for path in leaves(snapshot):
+        tried += 1
+        answer = requests.put(
+            f"{sandbox.url}/control/state/", json=without(snapshot, path), auth=(sandbox.key, ""), timeout=10
+        )
+        if answer.status_code != 200:
+            if answer.status_code >= 500:
+                wrong.append(f"{path}: {answer.status_code}")
+            continue
+        restored += 1
+        wrong += [f"{'.'.join(map(str, path))} is null: {problem}" for problem in problems(sandbox, orders)]
+    assert (tried > 150, restored > 10, re.sub(", ", "\n", str(wrong))) == (True, True, "[]")
