@@ -8,9 +8,8 @@ from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.clock import RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, Services, Unattended
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.services import Services, Unattended
 from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME

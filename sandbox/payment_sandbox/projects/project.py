@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
-from payment_sandbox.projects.clock import Clock
+from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events
@@ -18,7 +18,6 @@ from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
-from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, Storage
 from payment_sandbox.scenarios.model import Scenario
@@ -30,6 +29,79 @@ class ProjectReset(Refusal):
     """The project was reset or deleted while this was under way; the new epoch is unchanged."""
 
     rule = "CTL-09"
+
+
+class Services(Protocol):
+    """What a project needs from its host: it delivers webhooks, wakes running clocks, and knows the time."""
+
+    real: RealTime
+    delivers: bool
+    """Whether webhooks are delivered at all; if not, nothing waits for them."""
+
+    def carry(self, project: "Project", epoch: Epoch) -> None:
+        """Deliver the webhooks in the outbox, one at a time, on another thread or once this one waits."""
+        ...
+
+    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
+        """Deliver what was left for this thread to deliver, before it waits."""
+        ...
+
+    def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
+        """Deliver one webhook on this thread, and return once it is answered."""
+        ...
+
+    def wake(self, project: "Project") -> None:
+        """Check again when the project has something due."""
+        ...
+
+    def order_created(self) -> None:
+        """Count an order."""
+        ...
+
+    def epoch_over(self, orders: int) -> None:
+        """Note that an epoch with this many orders was discarded."""
+        ...
+
+    def opened(self, project: "Project") -> None:
+        """Note a project that was created or loaded."""
+        ...
+
+    def forget(self, project: "Project") -> None:
+        """Drop everything that belongs to a deleted project."""
+        ...
+
+
+class Unattended:
+    """For projects without a server: nothing is delivered, and clocks move only by calls."""
+
+    delivers = False
+
+    def __init__(self, real: RealTime) -> None:
+        self.real = real
+
+    def carry(self, project: "Project", epoch: Epoch) -> None:
+        """Leave it in the outbox."""
+
+    def deliver_left(self, is_enough: Callable[[], bool]) -> None:
+        """Do nothing."""
+
+    def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
+        """Drop it."""
+
+    def wake(self, project: "Project") -> None:
+        """Do nothing."""
+
+    def order_created(self) -> None:
+        """Do nothing."""
+
+    def epoch_over(self, orders: int) -> None:
+        """Do nothing."""
+
+    def opened(self, project: "Project") -> None:
+        """Do nothing."""
+
+    def forget(self, project: "Project") -> None:
+        """Do nothing."""
 
 
 class Project:

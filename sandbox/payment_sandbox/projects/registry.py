@@ -11,8 +11,7 @@ from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
-from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.services import Services
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import NewProjectForm, Settings, read_settings
 from payment_sandbox.projects.store import Storage
 from payment_sandbox.scenarios.catalogue import Catalogue

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Unpack
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.project import Unattended
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.services import Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.binding import bind, reachable_url, url_of

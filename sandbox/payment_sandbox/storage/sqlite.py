@@ -17,9 +17,8 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.services import Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.catalogue import Catalogue

@@ -13,8 +13,8 @@ from payment_sandbox.operations.history import history
 from payment_sandbox.orders.webhooks import Reply
 from payment_sandbox.projects.clock import ClockStart, RealTime
 from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.project import Unattended
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.services import Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.memory import MemoryStorage
