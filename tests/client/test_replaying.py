@@ -59,9 +59,11 @@ def test_it_goes_the_same_way(watched: Sandbox, shop: Shop) -> None:
     order = busy(watched, shop)
     found = evidence(watched, order)
     received = len(shop.received)
+    projects = len(watched.server.registry.all())
     outcome = played(watched, found)
     assert (outcome.differences, outcome.skipped) == ([], [])
     assert outcome.steps > 15
+    assert len(watched.server.registry.all()) == projects, "nothing is left of it"
     assert len(shop.received) == received
 
 

@@ -83,6 +83,16 @@ def of_no_identity(path: Path) -> None:
     _changed(path, "UPDATE project SET identity = '{}'")
 
 
+def of_an_empty_identity(path: Path) -> None:
+    """A project with no id."""
+    _changed(path, "UPDATE project SET identity = json_set(identity, '$.project_id', '')")
+
+
+def of_nobody(path: Path) -> None:
+    """Records of a project that is gone."""
+    _changed(path, "UPDATE record SET project = 99 WHERE kind = 'orders'")
+
+
 def of_no_clock(path: Path) -> None:
     """A clock in no mode."""
     _changed(path, "UPDATE project SET counters = json_set(counters, '$.clock_mode', 'sideways')")
@@ -133,6 +143,8 @@ WRONG = [
     (of_no_order, "is damaged: state.orders[0]"),
     (of_no_kind, "is damaged"),
     (of_no_identity, "is damaged"),
+    (of_an_empty_identity, "is damaged: identity.project_id: must not be empty"),
+    (of_nobody, "is damaged: 1 records belong to no project"),
     (of_no_clock, "is damaged: state.clock_mode"),
 ]
 
@@ -256,3 +268,14 @@ def test_a_file_that_cannot_be_filled_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.stat().st_size] == []
     with_server(state, lambda server: None)
     assert list(tmp_path.iterdir()) == [state]
+
+
+def test_orders_that_are_gone_are_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The file is consistent without them, so it is served, but not without a word."""
+    path = tmp_path / "state.db"
+    a_file(path)
+    with sqlite3.connect(path) as database:
+        database.execute("DELETE FROM record")
+    database.close()
+    with_server(path, lambda server: None)
+    assert "has 0 orders, but 1 were made" in caplog.text

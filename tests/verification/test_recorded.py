@@ -154,6 +154,11 @@ def test_orders_of_before_the_recording_are_left_out(tmp_path: Path) -> None:
         ('{"log": {"entries": [{"request": {}}]}}', r"log.entries\[0\] is malformed: KeyError 'response'"),
         ('{"log": {"entries": [7]}}', r"log.entries\[0\] is malformed"),
         ('{"log": 7}', "it has no log.entries"),
+        (
+            '{"log": {"entries": [{"request": {"method": 5}, "response": {}}]}}',
+            "the method 5 is not a string",
+        ),
+        ("[" * 200_000, "nested too deeply"),
     ],
 )
 def test_what_is_no_recording_is_refused(tmp_path: Path, text: str, words: str) -> None:

@@ -1,6 +1,7 @@
 """Plays the evidence of an order again, in a fresh project, and says where it goes differently."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -56,7 +57,9 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
         steps = sorted(_steps(checked), key=lambda step: step.real_at)
         if not steps:
             raise EvidenceRefused("there is no request or action in it")
-        return Replay(server, checked, steps).play()
+        replay = Replay(server, checked, steps)
+        with replay.kept_if_different():
+            return replay.play()
     except (KeyError, TypeError, AttributeError) as error:
         raise EvidenceRefused(f"it is malformed: {type(error).__name__} {error}") from error
 
@@ -92,6 +95,7 @@ class Replay:
         self._steps = steps
         self._ids: dict[str, str] = {}  # of the evidence -> of the replay
         self._skipped: list[str] = []
+        self._differences: list[str] = []
         snapshot = evidence["snapshot"]
         settings = {
             **snapshot["settings"],
@@ -106,15 +110,24 @@ class Replay:
             self._sandbox.call("PUT", "/control/scenario/", snapshot["scenario"])
         self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
 
+    @contextmanager
+    def kept_if_different(self) -> Iterator[None]:
+        """Delete the project afterwards, unless there is something to look at in it."""
+        try:
+            yield
+        finally:
+            if not self._differences:
+                self._sandbox.delete_project()
+            self._sandbox.close()
+
     def play(self) -> ReplayOutcome:
         """Do everything at its own time, and compare."""
-        differences: list[str] = []
+        differences = self._differences
         for number, step in enumerate(self._steps, 1):
             self._advance(step.at)
             differences += [f"step {number}, {step.what}: {difference}" for difference in step.run(self)]
         self._advance(self._evidence["clock"]["now"])
         differences += self._orders()
-        self._sandbox.close()
         return ReplayOutcome(differences, self._skipped, self._project_id, len(self._steps))
 
     def request(self, entry: Mapping[str, Any]) -> Iterator[str]:

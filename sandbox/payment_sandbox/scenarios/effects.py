@@ -32,7 +32,7 @@ class Effect:
     """What happens to one step. A subclass has at most one value that users write, its first field."""
 
     key: ClassVar[str]
-    field: ClassVar[Field[Any]]  # reads the value
+    field: ClassVar["Field[Any]"]  # reads the value
 
     @property
     def value(self) -> Any:

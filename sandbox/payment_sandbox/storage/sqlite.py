@@ -1,6 +1,7 @@
 """An SQLite file for all projects; every acknowledged change survives the end of the process."""
 
 import json
+import logging
 import os
 import shutil
 import sqlite3
@@ -63,6 +64,8 @@ CREATE: Final = f"""
     );
     COMMIT;
 """
+
+log = logging.getLogger(__name__)
 
 ORDER: Final = "orders"
 CREDENTIAL: Final = "credentials"
@@ -190,6 +193,9 @@ def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
 def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProject]]:
     server = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
     records = []
+    strays = "SELECT count(*) FROM record WHERE project NOT IN (SELECT number FROM project)"
+    if stray := database.execute(strays).fetchone()[0]:
+        raise ValueError(f"{stray} records belong to no project")
     query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
     for number, identity, chosen, counters in database.execute(query).fetchall():
         state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
@@ -428,10 +434,18 @@ def _project(stored: StoredProject, services: Services, file: StateFile, registr
     identity: Identity = decode(Identity, stored.identity, "identity")
     if identity.start.mode not in (RUNNING, FROZEN):
         raise Invalid([Violation("identity.start.mode", f"must be {RUNNING} or {FROZEN}")])
+    for name in ("project_id", "merchant_id", "key_digest"):
+        if not getattr(identity, name):
+            raise Invalid([Violation(f"identity.{name}", "must not be empty")])
     if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
         raise Invalid([Violation("identity", "is that of another project, too")])
     storage = file.storage(identity, services.real)
     project = Project(identity, Settings(), services, storage)
     real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None
     resume(project, {"format": FORMAT, **stored.state}, real_at)
+    made, has = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
+    if has < made:
+        log.warning(
+            "%s: project %s has %d orders, but %d were made", file.path, identity.project_id, has, made
+        )
     return project

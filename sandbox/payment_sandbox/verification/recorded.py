@@ -52,6 +52,8 @@ def read_har(file: Path, names: Names | None = None) -> list[RecordedCall]:
         raise HarRefused(
             f"line {error.lineno}, column {error.colno}: this is not JSON: {error.msg}"
         ) from None
+    except RecursionError:
+        raise HarRefused("it is nested too deeply to be read") from None
     log = document.get("log") if isinstance(document, dict) else None
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
@@ -86,6 +88,8 @@ def _calls(entries: list[Any]) -> Iterator[RecordedCall]:
 
 def _call(entry: Mapping[str, Any]) -> RecordedCall | None:
     request, response = entry["request"], entry["response"]
+    if not isinstance(request["method"], str):
+        raise TypeError(f"the method {request['method']!r} is not a string")
     parts = urlsplit(request["url"])
     begin = parts.path.find(API)
     if begin < 0 or not response["status"]:  # of 0 if no answer came

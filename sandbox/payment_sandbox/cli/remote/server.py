@@ -140,6 +140,8 @@ def replay_file(call: Call, file: str) -> int:
         fail(f"{file} cannot be played: byte {error.start} is not UTF-8")
     except json.JSONDecodeError as error:
         fail(f"{file}:{error.lineno}:{error.colno}: cannot be played: this is not JSON: {error.msg}")
+    except RecursionError:
+        fail(f"{file} cannot be played: it is nested too deeply to be read")
     try:
         outcome = play(call.sandbox, evidence)
     except EvidenceRefused as refused:
@@ -149,6 +151,6 @@ def replay_file(call: Call, file: str) -> int:
     went = f"{count} difference{'' if count == 1 else 's'}" if count else "all went the same way"
     lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
     lines += [f"different: {difference}" for difference in outcome.differences]
-    lines.append(f"{outcome.steps} steps, {went}; see {address}")
+    lines.append(f"{outcome.steps} steps, {went}" + (f"; see {address}" if count else ""))
     call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(lines))
     return count
