@@ -17,6 +17,7 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.web.carried import CUT_OFF
+from payment_sandbox.web.dashboard.frame import VIEWS
 from tests.attack import Report
 from tests.attack.changes import differences, mutated
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by
@@ -141,8 +142,12 @@ def _use(caller: Caller) -> None:
     snapshot = caller.call("GET", "/control/state/")
     for path in ("agenda", "webhooks", "project", "scenario", "faults", "clock", "journal"):
         caller.call("GET", f"/control/{path}/")
+    project_id = caller.call("GET", "/control/project/")["project_id"]
+    for view in VIEWS:
+        caller.call("GET", f"/dashboard/{project_id}/{view}/")
     for order in snapshot["orders"]:
         order_id = order["id"]
+        caller.call("GET", f"/dashboard/{project_id}/orders/{order_id}/")
         shown = caller.call(
             "GET", f"/v1/orders/{order_id}/?fields[]=amount_details&fields[]=order_line_details"
         )

@@ -81,8 +81,9 @@ def probing(server: Served, report: Report, what: str = "") -> Iterator[None]:
         order = project.order(by("bank-transfer"))
         project_id = project.expect("GET", "/control/project/")["project_id"]
     target = (server.url, project.key, project_id, str(order["id"]))
-    measured(*target, _for_some_rounds)  # what is loaded with its first use is loaded now
-    at_rest = measured(*target, _for_some_rounds)
+    rounds = report.size.count(ROUNDS_AT_REST, 8)
+    measured(*target, _for_rounds(rounds // 4))  # what is loaded with its first use is loaded now
+    at_rest = measured(*target, _for_rounds(rounds))
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.attack.probe", *target],
         stdin=subprocess.PIPE,
@@ -173,9 +174,12 @@ def _problem(address: str, call: Call, headers: Mapping[str, str]) -> str | None
         connection.close()
 
 
-def _for_some_rounds(done: Semaphore) -> None:
-    for _ in range(ROUNDS_AT_REST):
-        done.acquire()
+def _for_rounds(rounds: int) -> Callable[[Semaphore], None]:
+    def wait(done: Semaphore) -> None:
+        for _ in range(rounds):
+            done.acquire()
+
+    return wait
 
 
 def _until_told(done: Semaphore) -> None:

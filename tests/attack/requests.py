@@ -17,6 +17,8 @@ from tests.support.driver import by
 
 SEED: Final = 7
 FAULTS: Final = "/control/faults/"  # a fault may be configured by chance, and would then answer instead
+EMPTYING: Final = ("/control/reset/", "/control/state/")  # calls after which nothing may be left
+UNKNOWN_SHARE_MAX: Final = 0.4  # of the answers; a project without orders answers 404 to nearly all
 SLOW: Final = ("/control/wait/", "/control/events/", "/control/clock/advance/")
 TYPES: Final = ("application/json", "application/yaml", "text/plain", "application/json; charset=utf-16", "")
 RAW: Final[tuple[bytes, ...]] = (
@@ -67,12 +69,14 @@ def _generated(server: Served, report: Report, source: random.Random, described:
     ]
     count = report.size.count(20_000, 600)
     statuses: dict[int, int] = {}
+    is_empty = False
     with server.project(mode="live", clock="frozen") as project:
         known = _known(project)
         for number in range(count):
-            if number % 500 == 0:
+            if number % 500 == 0 or is_empty:
                 project.call("PUT", "/control/state/", known["snapshot"])
             method, path, operation = source.choice(calls)
+            is_empty = path in EMPTYING and method != "GET"
             if path == "/control/scenario/" and method == "PUT":
                 continue  # its faults would answer instead; scenarios have an attack of their own
             answer = _sent(project, source, method, path, operation, known["ids"])
@@ -81,6 +85,7 @@ def _generated(server: Served, report: Report, source: random.Random, described:
             report.expect("no request fails the server", answer.status_code < 500, told)
             if answer.status_code >= 400 and "json" in answer.headers.get("Content-Type", ""):
                 report.expect("errors have one shape", answer.json().keys() == {"error"}, told)
+    report.limit("share of answers that are 404", statuses.get(404, 0) / count, UNKNOWN_SHARE_MAX)
     report.note(
         "generated requests, by status", ", ".join(f"{code}: {n}" for code, n in sorted(statuses.items()))
     )

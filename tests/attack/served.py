@@ -110,7 +110,9 @@ def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
                 process.wait()
                 raise
             reading.join()
-            sys.stderr.write(errors.read_text()[-5000:])
+            logged = errors.read_text()
+            sys.stderr.write(logged[-5000:])
+        assert "Traceback" not in logged, "the server has logged a traceback"
 
 
 def _read_on(printed: IO[bytes]) -> None:
