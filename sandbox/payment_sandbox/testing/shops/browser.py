@@ -102,7 +102,7 @@ class Browser:
 
     def __init__(self, app: Any, project: "Project") -> None:
         self._bridge = bridged(app)
-        self._client = Client(self._bridge or app, TestResponse)
+        self._client = Client(self._bridge or app)
         self._project = project
 
     def get(self, path: str, **query: Any) -> TestResponse:
