@@ -5,9 +5,14 @@ import sys
 
 import pytest
 
+from payment_sandbox.projects.registry import FIRST_PROJECT_ID
+from payment_sandbox.serving.server import Server
+
 LOADING = """
 import sys
 from threading import Thread
+from payment_sandbox.serving.server import Server
+from payment_sandbox.projects.registry import FIRST_PROJECT_ID
 from payment_sandbox.serving import posting, sessions
 
 class Begins:
@@ -35,3 +40,14 @@ def test_two_threads_may_need_the_network_at_once(module: str, first: str) -> No
         [sys.executable, "-c", LOADING, module, first], capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_the_first_project_has_one_id_for_ever() -> None:
+    """So that bookmarks last; the others of two servers differ."""
+    ids = []
+    for _ in range(2):
+        with Server(clock="frozen") as server:
+            server.registry.create({})
+            ids.append([project.project_id for project in server.registry.all()])
+    assert ids[0][0] == ids[1][0] == FIRST_PROJECT_ID
+    assert ids[0][1] != ids[1][1]

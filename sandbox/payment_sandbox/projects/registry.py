@@ -17,6 +17,8 @@ from payment_sandbox.projects.store import Storage
 from payment_sandbox.scenarios.catalogue import Catalogue
 
 FIRST_API_KEY: Final = "sandbox-key"
+FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
+"""The same at every start, so that bookmarks last."""
 
 
 class Storages(Protocol):
@@ -86,6 +88,8 @@ class Registry:
             if not isinstance(data, dict) or "seed" not in data:
                 settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
             project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
+            if api_key == FIRST_API_KEY:
+                project_id = FIRST_PROJECT_ID
             key = api_key or ids.token("key")
             origin = format(fresh_seed(), "x")
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)

@@ -6,6 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import requests
 
 from payment_sandbox.web.dashboard.frame import VIEWS as FRAME_VIEWS
 from tests.support.dashboard import Dashboard
@@ -38,12 +39,16 @@ def test_every_view_shows_a_busy_project(watched: Sandbox, shop: Shop, view: str
 
 
 def test_the_first_page_leads_to_the_orders(sandbox: Sandbox) -> None:
-    """For browsers; another client gets a 404."""
+    """For browsers; another client gets links, each of which answers."""
     browser = Dashboard(sandbox)
     page = browser.open(f"{sandbox.url}/")
     assert page.url.endswith("/dashboard/"), "this server has many projects"
     assert browser.base.removeprefix(sandbox.url) + "orders/" in page.links
-    assert sandbox.get("/").status_code == 404
+    answer = sandbox.get("/")
+    assert answer.status_code == 200
+    assert answer.json().keys() == {"dashboard", "documentation", "openapi", "health"}
+    assert [requests.get(link, timeout=30).status_code for link in answer.json().values()] == [200] * 4
+    assert requests.head(sandbox.url, timeout=5).status_code == 200
 
 
 def test_a_newcomer_pays_a_test_order(sandbox: Sandbox) -> None:

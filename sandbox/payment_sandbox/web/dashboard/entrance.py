@@ -1,11 +1,12 @@
 """The ways in: the first page, the choice of a project, and the sign-in."""
 
 from flask import Response, render_template, request
-from werkzeug.exceptions import NotFound
 
 from payment_sandbox.web.addresses import base_path
+from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import HTML, go, is_browser
+from payment_sandbox.web.carried import application
 from payment_sandbox.web.dashboard import signing_in
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, own_path, url
 from payment_sandbox.web.routes import route
@@ -13,13 +14,19 @@ from payment_sandbox.web.routes import route
 UNAUTHORIZED = 401
 SIGN_IN = "sign-in"
 PROJECTS_SHOWN_MAX = 200
+LINKS = {
+    "dashboard": "/dashboard/",
+    "documentation": "/docs/",
+    "openapi": "/openapi.json",
+    "health": "/health/",
+}
 
 
 @route(dashboard, "GET", "/", **VIEW)
 def get_root() -> Response:
-    """Lead browsers to the dashboard; other clients get a 404."""
+    """Lead browsers to the dashboard; others get links to it and to what programs need."""
     if not is_browser():
-        raise NotFound
+        return json_answer({name: f"{application().public_url}{path}" for name, path in LINKS.items()})
     return go(f"{base_path()}/dashboard/")
 
 
