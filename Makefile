@@ -12,20 +12,31 @@ ARGS ?=
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+TOO_OLD := The sandbox needs Python 3.11 or newer, and $(PYTHON) is not; try: make $(MAKECMDGOALS) PYTHON=python3.12
+
+define environment  # one that was begun and not completed, and so has no stamp, is made anew
+@$(PYTHON) -c '$(NEW_ENOUGH)' || { echo '$(TOO_OLD)' >&2; exit 1; }
+$(PYTHON) -m venv $(if $(wildcard $(1)/*.stamp),,--clear) $(1)
+endef
+
 .venv/serve.stamp: requirements.lock pyproject.toml
-	$(PYTHON) -m venv .venv
+	$(call environment,.venv)
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
 	@echo '$(CURDIR)/sandbox' > $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/payment-sandbox.pth
+	@echo '#!$(CURDIR)/$(BIN)/python' > $(BIN)/payment-sandbox
+	@echo 'from payment_sandbox.cli.main import main; main()' >> $(BIN)/payment-sandbox
+	@chmod +x $(BIN)/payment-sandbox
 	@touch $@
 
 .venv/develop.stamp: requirements-dev.lock pyproject.toml
-	$(PYTHON) -m venv .venv
+	$(call environment,.venv)
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@ .venv/serve.stamp
 
 .venv-lowest/develop.stamp: requirements-dev.lock requirements-lowest.lock pyproject.toml
-	$(PYTHON) -m venv .venv-lowest
+	$(call environment,.venv-lowest)
 	$(LOWEST)/pip install --quiet --disable-pip-version-check -r requirements-dev.lock
 	$(LOWEST)/pip install --quiet --disable-pip-version-check -r requirements-lowest.lock
 	$(LOWEST)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
