@@ -9,6 +9,7 @@ import pytest
 from payment_sandbox.web.pages.language import Language
 from tests.support.driver import LINES_TOTAL, Sandbox, by, card
 from tests.support.payer import HTML, WITH_PAGE, Payer, order_page, payment_page, placed
+from tests.support.shop import Shop
 
 ENGLISH = Language("en-GB")
 
@@ -110,6 +111,23 @@ def test_not_everything_is_paid(
     assert "shop-7" in page.ids["facts"]
     assert live.read(order)["status"] in page.ids["for-testers"]
     assert f"/dashboard/{live.project['project_id']}/orders/{order['id']}/" in page.links
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "shown"),
+    [(204, True, "2 / 2"), (500, False, "0 / 2: HTTP 500")],
+    ids=["takes", "refuses"],
+)
+def test_the_result_says_whether_the_shop_was_notified(
+    watched: Sandbox, shop: Shop, status: int, said: bool, shown: str
+) -> None:
+    """And what it answered; of webhooks that it refuses, nobody says that they came."""
+    shop.answer = lambda received: status
+    order = watched.pay(watched.place(card()))
+    assert watched.get("/control/wait/?idle=1").status_code == 200
+    page = Payer(watched).open(f"{watched.url}/pay/{watched.project['project_id']}/{order['id']}/result/")
+    assert page.ids["webhooks"] == shown
+    assert (ENGLISH.say("paid_text") in page.text) is said
 
 
 def test_two_tabs_are_told_which_payment_goes_on(sandbox: Sandbox, payer: Payer) -> None:

@@ -15,6 +15,7 @@ from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.refusals import ActionNotPossible, Invalid, OrderNotCancellable, Unknown
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.web.addresses import scan_url
 from payment_sandbox.web.after import hold_webhooks
@@ -154,9 +155,30 @@ def _led_on(page: PayerPage) -> Response:
 
 def _result(page: PayerPage) -> Response:
     how = ending(page)
-    webhooks = page.project.epoch.store.deliveries_of(page.order.id)
-    attempts = sum(len(webhook.attempts) for webhook in webhooks)
-    return show(page, "result", ending=how, icon=icon(how), reason=reason(page), webhooks=attempts)
+    return show(page, "result", ending=how, icon=icon(how), reason=reason(page), notified=_notified(page))
+
+
+class Notified(NamedTuple):
+    """How many webhooks of an order there are, how many were delivered, and what the last failed one got."""
+
+    webhooks: int
+    delivered: int
+    problem: str | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the shop has got every one."""
+        return 0 < self.webhooks == self.delivered
+
+
+def _notified(page: PayerPage) -> Notified:
+    webhooks = list(page.project.epoch.store.deliveries_of(page.order.id))
+    delivered = [webhook for webhook in webhooks if webhook.state is DeliveryState.DELIVERED]
+    failed = [
+        webhook.attempts[-1].reply for webhook in webhooks if webhook not in delivered and webhook.attempts
+    ]
+    problem = (failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
+    return Notified(len(webhooks), len(delivered), problem)
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **POSTED)
