@@ -50,3 +50,26 @@ def test_hosts_are_a_list(payment_sandbox: PaymentSandbox) -> None:
     """A text is none."""
     with pytest.raises(ValueError, match=r"must be a list of host names"):
         payment_sandbox.deliver_to(Flask("shop"), hosts="shop.example")
+
+
+def test_webhooks_of_tests_stay_on_this_machine(payment_sandbox: PaymentSandbox) -> None:
+    """An order with the production shop's address must not reach it; the timeline says what to call."""
+
+    def error() -> str:
+        order = {**ORDER, "webhook_url": "https://shop.invalid/webhook"}
+        made = payment_sandbox.session.post(f"{payment_sandbox.base_url}/v1/orders/", json=order).json()
+        payment_sandbox.act(made["id"], action="visit")
+        return str(payment_sandbox.webhooks[-1]["attempts"][0]["error"])
+
+    assert error().startswith("not sent: webhooks of tests stay on this machine; deliver_to(app) ")
+    assert "deliver_over_network(hosts=['shop.invalid'])" in error()
+    payment_sandbox.deliver_over_network(hosts=["shop.invalid"])
+    assert "not sent" not in error()
+    payment_sandbox.deliver_over_network()
+    assert "not sent" in error()
+
+
+def test_hosts_of_the_network_are_a_list(payment_sandbox: PaymentSandbox) -> None:
+    """A text is none."""
+    with pytest.raises(ValueError, match=r"must be a list of host names"):
+        payment_sandbox.deliver_over_network(hosts="shop.example")

@@ -88,6 +88,17 @@ def _address_towards(family: socket.AddressFamily, other: str) -> str | None:
         return str(probe.getsockname()[0])
 
 
+def is_local(host: str) -> bool:
+    """Whether a host is this machine, by its address or by a name that always means it."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        parsed = ip_address(host)
+    except ValueError:
+        return False
+    return parsed.is_loopback or parsed.is_unspecified
+
+
 def _is_for_others(address: str) -> bool:
     """Whether other machines can use the address; one of a single link needs the name of an interface."""
     parsed = ip_address(address.partition("%")[0])

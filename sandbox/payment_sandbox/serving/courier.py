@@ -15,11 +15,12 @@ from payment_sandbox.operations.deliver_webhook import (
     prepare_attempt,
     record_attempt,
 )
-from payment_sandbox.orders.webhooks import ReceiverAnswer, Reply, Send, WebhookRequest
+from payment_sandbox.orders.webhooks import ReceiverAnswer, Reply, Send, Undelivered, WebhookRequest
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.relay import Label
+from payment_sandbox.serving.binding import is_local
 from payment_sandbox.serving.posting import Posting, over_the_wire, stop_watching
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
@@ -86,11 +87,15 @@ class Courier:
         send: "Callable[[WebhookRequest, int], list[Reply]] | None" = None,
         *,
         trusted: Trust | None = None,
+        stays_here: bool = False,
     ) -> None:
         """If given, ``send`` gets each request and its number of copies instead of the network.
 
-        ``trusted`` are receivers to trust besides those whom the system trusts.
+        ``trusted`` are receivers to trust besides those whom the system trusts. With ``stays_here``, only
+        addresses of this machine get webhooks, and hosts that a project allows.
         """
+        self._stays_here = stays_here
+        self._allowed: dict[str, frozenset[str]] = {}  # other hosts, by project
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
@@ -120,6 +125,15 @@ class Courier:
             self._receivers.pop(project_id, None)
         else:
             self._receivers[project_id] = receiver
+
+    def allow(self, project_id: str, hosts: frozenset[str]) -> None:
+        """Let a project's webhooks go to these hosts, although they are other machines."""
+        self._allowed[project_id] = hosts
+
+    def forget(self, project_id: str) -> None:
+        """Drop what is known of a deleted project."""
+        self.deliver_to(project_id, None)
+        self._allowed.pop(project_id, None)
 
     def receiver_of(self, project_id: str) -> "Receiver | None":
         """Return the in-process receiver of a project's webhooks, if any."""
@@ -209,10 +223,11 @@ class Courier:
             return self._send(request, prepared.copies)
         receiver = self._receiver_for(project_id, request.url)
         if prepared.are_parallel(over_network=receiver is None):
-            return [posting.wait() for posting in [self._posted(request, receiver) for _ in copies]]
+            over_network = [self._posted(project_id, request, receiver) for _ in copies]
+            return [posting.wait() for posting in over_network]
         is_here = receiver is not None and project_id in self._here and get_ident() in self._left
         post = self._posted_here if is_here else self._posted
-        return [post(request, receiver).wait() for _ in copies]
+        return [post(project_id, request, receiver).wait() for _ in copies]
 
     def _receiver_for(self, project_id: str, url: str) -> "Receiver | None":
         hosts = self._hosts.get(project_id)
@@ -220,18 +235,34 @@ class Courier:
             return None
         return self._receivers.get(project_id)
 
-    def _posting(self, request: WebhookRequest, receiver: Receiver | None) -> Posting:
-        if receiver is None:
-            return Posting(request, self._over_the_wire)
-        return Posting(request, receiver, receiver.place)
+    def _posting(self, project_id: str, request: WebhookRequest, receiver: Receiver | None) -> Posting:
+        if receiver is not None:
+            return Posting(request, receiver, receiver.place)
+        host = urlsplit(request.url).hostname or ""
+        if self._stays_here and not is_local(host) and host not in self._allowed.get(project_id, ()):
+            return Posting(request, _kept_here)
+        return Posting(request, self._over_the_wire)
 
-    def _posted(self, request: WebhookRequest, receiver: Receiver | None) -> Posting:
-        posting = self._posting(request, receiver)
+    def _posted(self, project_id: str, request: WebhookRequest, receiver: Receiver | None) -> Posting:
+        posting = self._posting(project_id, request, receiver)
         context = copy_context()  # which knows the event loop of a test
         self._threads.run(lambda: context.run(posting.run))
         return posting
 
-    def _posted_here(self, request: WebhookRequest, receiver: Receiver | None) -> Posting:
-        posting = self._posting(request, receiver)
+    def _posted_here(self, project_id: str, request: WebhookRequest, receiver: Receiver | None) -> Posting:
+        posting = self._posting(project_id, request, receiver)
         posting.run_here()
         return posting
+
+
+def _kept_here(request: WebhookRequest, answered: "Callable[[int], None]") -> ReceiverAnswer:
+    """Send nothing.
+
+    Raises:
+        Undelivered: says what to call.
+    """
+    host = urlsplit(request.url).hostname
+    raise Undelivered(
+        f"not sent: webhooks of tests stay on this machine; deliver_to(app) delivers them to the shop, and "
+        f"deliver_over_network(hosts=[{host!r}]) lets them go there"
+    )

@@ -44,6 +44,13 @@ class Security(NamedTuple):
 NO_TLS: Final = Security()
 
 
+def _addresses(listener: "SiteServer | None", host: str, port: int, scheme: str) -> tuple[str, str]:
+    """Where a server listens, and where others reach it if nobody says otherwise."""
+    if listener is not None:
+        return listener.url, listener.url
+    return url_of(host, port), reachable_url(host, port, scheme)
+
+
 class Server:
     """One sandbox on one port, in this process; ``port`` 0 takes any free one."""
 
@@ -60,12 +67,13 @@ class Server:
         observer: Observer | None = None,
         security: Security = NO_TLS,
         limits: "Limits | None" = None,
+        webhooks_stay_here: bool = False,  # unless a project allows another machine
         **start: Unpack[Start],
     ) -> None:
         """Bind the port and build the sandbox; serving begins with ``start``.
 
-        A ``listener`` serves instead of an HTTP server with ``limits``. An ``observer`` sees projects, and
-        of requests of none. ``ignored`` is what ``start`` asks of existing projects.
+        A ``listener`` serves instead of an HTTP server with ``limits``; an ``observer`` sees projects, and
+        requests of none. ``ignored`` is what ``start`` asks of existing projects.
 
         Raises:
             PortTaken: the address is in use or does not belong to this host.
@@ -73,7 +81,7 @@ class Server:
             StateRefused: the ``state`` file cannot be used.
         """
         self.security = security
-        courier = Courier(trusted=security.trusted_receivers)
+        courier = Courier(trusted=security.trusted_receivers, stays_here=webhooks_stay_here)
         self.services = ServerServices(courier, freeze_memory=freeze_memory, observer=observer)
         self.file = _state_file(start.get("state"))
         try:
@@ -83,8 +91,7 @@ class Server:
             self._close_file()
             raise
         self.port = self._http.port
-        self.local_url = listener.url if listener is not None else url_of(host, self.port)
-        reached = self.local_url if listener is not None else reachable_url(host, self.port, security.scheme)
+        self.local_url, reached = _addresses(listener, host, self.port, security.scheme)
         self.url = (public_url or reached).rstrip("/")
         self.app = self._made_app((host, *allow_hosts), control_token, observer)
 

@@ -171,7 +171,7 @@ class ServerServices:
     def forget(self, project: Project) -> None:
         """Drop all references to a deleted project."""
         self.pacer.forget(project)
-        self.courier.deliver_to(project.project_id, None)
+        self.courier.forget(project.project_id)
 
     def stop(self) -> None:
         """Accept no more work."""

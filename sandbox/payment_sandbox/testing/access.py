@@ -63,7 +63,7 @@ class Access:
         except RuntimeError:  # pytest-socket and its like
             listener, self._is_deaf = Nowhere(), True
         try:
-            server = Server(listener=listener, scenario_folders=scenario_folders)
+            server = Server(listener=listener, scenario_folders=scenario_folders, webhooks_stay_here=True)
         except BaseException:
             listener.stop()
             raise

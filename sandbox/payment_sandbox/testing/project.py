@@ -105,10 +105,16 @@ class ShopInProcess:
         """The application that gets the webhooks, if there is one."""
         return self._receiver.application if self._receiver is not None else None
 
-    def deliver_over_network(self) -> None:
-        """Send webhooks over the network again, to the address that the project had before ``deliver_to``."""
+    def deliver_over_network(self, hosts: Collection[str] = ()) -> None:
+        """Send webhooks over the network again, to the address that the project had before ``deliver_to``.
+
+        They stay on this machine; ``hosts`` are others to which they may go.
+        """
         project, server = self._project, self.server.in_process
-        if project is None or server is None or self._receiver is None:
+        if project is None or server is None:
+            return
+        server.services.courier.allow(project.project_id, _hosts(hosts) or frozenset())
+        if self._receiver is None:
             return
         server.services.courier.deliver_to(project.project_id, None)
         project.change_settings({"webhook_url": self._url_before})
