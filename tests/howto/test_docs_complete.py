@@ -196,12 +196,12 @@ def test_a_page_that_is_not_there(sandbox: Sandbox) -> None:
 
 
 def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
-    """A program that does not accept HTML gets the error for unknown paths."""
+    """A program that does not accept HTML gets links."""
     browser = sandbox.http.get(f"{sandbox.url}/", headers={"Accept": "text/html,*/*;q=0.8"})
     assert (browser.status_code, "/dashboard/" in browser.url) == (200, True)
     assert 'href="/docs/"' in browser.text, "which leads to the documentation"
     program = sandbox.http.get(f"{sandbox.url}/")
-    assert (program.status_code, program.json()["error"]["type"]) == (404, "NotFound")
+    assert (program.status_code, program.json()["documentation"]) == (200, f"{sandbox.url}/docs/")
 
 
 def test_commands_name_the_server_that_serves_them() -> None:
