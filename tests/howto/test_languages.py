@@ -109,6 +109,23 @@ def test_a_suite_passes(language: str, tmp_path: Path) -> None:
         assert "payment-sandbox serve" not in running.stdout
 
 
+@pytest.mark.parametrize(
+    "language",
+    [name if name == "node" else pytest.param(name, marks=pytest.mark.prove) for name in SUITES],
+)
+def test_a_suite_passes_against_a_service_container(language: str, tmp_path: Path) -> None:
+    """The page about CI gives it a control token."""
+    programs, command, printed = SUITES[language]
+    require(*programs)
+    folder = tmp_path / language
+    shutil.copytree(PROJECTS / language, folder)
+    with Server(control_token="only-for-tests") as server:
+        token = {"SANDBOX_URL": server.url, "SANDBOX_CONTROL_TOKEN": "only-for-tests"}
+        ran = run_command(["bash", "-euc", command], folder, **token)
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
+    assert printed in ran.stdout, ran.stdout[-2000:]
+
+
 @pytest.fixture
 def served() -> Iterator[str]:
     """A server for generated clients."""

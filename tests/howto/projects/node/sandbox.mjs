@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
+const TOKEN = process.env.SANDBOX_CONTROL_TOKEN ?? ""; // creates projects, if the server asks for it
 const COMMAND = (process.env.SANDBOX_COMMAND ?? "payment-sandbox").split(" ");
 
 export async function startSandbox() {
@@ -29,7 +30,7 @@ export async function startSandbox() {
 export async function call(url, key, method, path, body) {
   const answer = await fetch(url + path, {
     method,
-    headers: { Authorization: `Basic ${btoa(`${key}:`)}`, "Content-Type": "application/json" },
+    headers: { Authorization: key ? `Basic ${btoa(`${key}:`)}` : `Bearer ${TOKEN}`, "Content-Type": "application/json" },
     body: body && JSON.stringify(body),
   });
   const data = await answer.json();

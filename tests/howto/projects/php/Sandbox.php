@@ -17,7 +17,7 @@ final class Sandbox
     {
         $context = stream_context_create(['http' => [
             'method' => $method,
-            'header' => ['Authorization: Basic ' . base64_encode("$this->key:"), 'Content-Type: application/json'],
+            'header' => ['Authorization: ' . $this->authorization(), 'Content-Type: application/json'],
             'content' => $body === null ? '' : json_encode($body),
             'ignore_errors' => true,
         ]]);
@@ -26,6 +26,14 @@ final class Sandbox
             throw new RuntimeException("{$data['error']['status']} {$data['error']['type']}: {$data['error']['value']}");
         }
         return $data;
+    }
+
+    /** The control token creates projects, if the server asks for it. */
+    private function authorization(): string
+    {
+        return $this->key === ''
+            ? 'Bearer ' . getenv('SANDBOX_CONTROL_TOKEN')
+            : 'Basic ' . base64_encode("$this->key:");
     }
 
     public function settings(): array
