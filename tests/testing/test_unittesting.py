@@ -65,6 +65,14 @@ class TestShop(PaymentSandboxMixin, unittest.TestCase):
     FAILS
 
 
+class TestThatDoesNotAsk(PaymentSandboxMixin, unittest.TestCase):
+    payment_intercept = "https://api.provider.example"
+
+    def test_its_requests_stay_here(self):
+        answer = requests.get("https://api.provider.example/v1/orders/x/")
+        self.assertEqual(answer.json()["error"]["type"], "Unauthorized")
+
+
 class TestWithoutPayments(PaymentSandboxMixin, unittest.TestCase):
     def test_nothing(self):
         self.assertIsNone(self._payment_sandbox)
