@@ -127,3 +127,14 @@ def test_unknown_keys_are_found_at_every_depth() -> None:
 def test_what_is_no_object_is_refused_as_such(data: Any) -> None:
     """Without a path."""
     assert told(data) == {"": "must be an object"}
+
+
+def test_a_list_that_is_too_long_says_so_first() -> None:
+    """Whatever else is wrong with its items."""
+
+    class ShortForm(Form):
+        lines = Items(Part(LineForm), most=3)
+
+    (first, *others) = load(ShortForm(), {"lines": [{}] * 500})[1]
+    assert (first.path, first.message) == ("lines", "must have at most 3 item(s), but has 500")
+    assert others[0].path.startswith("lines[0]")

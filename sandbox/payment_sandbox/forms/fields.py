@@ -196,6 +196,8 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
             raise self.make_error("invalid")
         errors: dict[Any, Any] = {}
         items: list[Any] = []
+        if len(value) < self.least or (self.most is not None and len(value) > self.most):
+            errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]  # told first
         for index, item in enumerate(self._examined(value)):
             try:
                 items.append(self.inner.deserialize(item, **options))
@@ -204,8 +206,6 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
                 items += [] if error.valid_data is None else [error.valid_data]
                 if len(errors) >= self.wrong_max:
                     break
-        if len(value) < self.least or (self.most is not None and len(value) > self.most):
-            errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
         if errors:
             raise ValidationError(errors, valid_data=items)
         return items
