@@ -23,6 +23,14 @@ def test_groups_of_a_card_number_are_masked(joint: str) -> None:
         assert "1881" not in mask(text), text
 
 
+def test_what_is_escaped_beside_a_card_number_can_still_be_written() -> None:
+    """Half of an emoji is no text, and a line feed would end the JSON string."""
+    body = json.dumps({"a": f"{''.join(GROUPS)} \N{GRINNING FACE}\n"})
+    masked = mask(body)
+    assert "1881" not in masked
+    assert json.loads(masked.encode()) == {"a": "0 \N{GRINNING FACE}\n"}
+
+
 @pytest.mark.parametrize("number", [SHORT, WIDE], ids=ascii)
 def test_other_card_numbers_are_masked(number: str) -> None:
     """With twelve digits, and with digits of full width."""

@@ -1,6 +1,7 @@
 """Masks secrets in text: card numbers that somebody sent, their CVCs, and an API key (CTL-29)."""
 
 import re
+import unicodedata
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -122,7 +123,8 @@ def _mask_code(match: re.Match[str]) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     in_json, in_hexadecimal, in_decimal = match.groups()
     code = int(in_json or in_hexadecimal, 16) if in_json or in_hexadecimal else int(in_decimal)
-    return chr(code)
+    letter = chr(code)
+    return match.group() if unicodedata.category(letter) in ("Cc", "Cs") else letter  # no part of a secret
 
 
 def _mask_digits(match: re.Match[str]) -> str:

@@ -17,7 +17,6 @@ from payment_sandbox.web.carried import exchange
 
 STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408}
 CONFLICT: Final = 409
-RATE_LIMITED: Final = 429
 NOT_FOUND: Final = 404
 MERCHANT_API: Final = "/v1"
 APIS: Final = (MERCHANT_API, "/control")
