@@ -149,25 +149,16 @@ def _running_clock(project: Project, share: float) -> None:
 def _pipelines(project: Project, share: float) -> None:
     """Connections that send many requests ahead."""
     key = b64encode(f"{project.key}:".encode()).decode()
-    one = f"GET /control/journal/?limit=5 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key}\r\n\r\n".encode()
-    is_over = Event()
+    head = f"GET /control/journal/?limit=5 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Basic {key}\r\n"
+    ahead = f"{head}\r\n" * 199 + f"{head}Connection: close\r\n\r\n"
 
-    def client() -> None:
-        os.nice(NICE)
-        while not is_over.is_set():
-            with _connect(project, "/health/") as opened:
-                opened.sendall(one * 200)
-                received = 0
-                while received < 200 and not is_over.is_set():
-                    received += opened.recv(1 << 16).count(b"HTTP/1.1")
+    def send(own: Project) -> None:
+        with _connect(own, "/health/") as opened:
+            opened.sendall(ahead.encode())
+            while opened.recv(1 << 16):
+                pass
 
-    clients = [Thread(target=client) for _ in range(20)]
-    for each in clients:
-        each.start()
-    _pass_time(SECONDS * share)
-    is_over.set()
-    for each in clients:
-        each.join()
+    _again_and_again(project, 20, share, send)
 
 
 LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {

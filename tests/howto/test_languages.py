@@ -84,23 +84,30 @@ def test_the_page_shows_its_projects() -> None:
     assert folders == {*SUITES, "clients"}
 
 
-@pytest.mark.parametrize(
+every_language = pytest.mark.parametrize(
     "language",
     [name if name == "node" else pytest.param(name, marks=pytest.mark.prove) for name in SUITES],
 )
-def test_a_suite_passes(language: str, tmp_path: Path) -> None:
-    """It starts a server, and leaves none behind."""
+
+
+def expect_success(language: str, tmp_path: Path, **environment: str) -> None:
+    """Run a copy of a language's suite."""
     programs, command, printed = SUITES[language]
     require(*programs)
     folder = tmp_path / language
     shutil.copytree(PROJECTS / language, folder)
-    places = tmp_path / "places"
-    places.mkdir()
-    ran = run_command(
-        ["bash", "-euc", command], folder, TMPDIR=str(places), JAVA_TOOL_OPTIONS=f"-Djava.io.tmpdir={places}"
-    )
+    ran = run_command(["bash", "-euc", command], folder, **environment)
     assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
     assert printed in ran.stdout, ran.stdout[-2000:]
+
+
+@every_language
+def test_a_suite_passes(language: str, tmp_path: Path) -> None:
+    """It starts a server, and leaves none behind."""
+    places = tmp_path / "places"
+    places.mkdir()
+    options = f"-Djava.io.tmpdir={places}"
+    expect_success(language, tmp_path, TMPDIR=str(places), JAVA_TOOL_OPTIONS=options)
     for ready in places.rglob("ready.json"):
         pid = json.loads(ready.read_text())["pid"]
         running = subprocess.run(
@@ -109,21 +116,12 @@ def test_a_suite_passes(language: str, tmp_path: Path) -> None:
         assert "payment-sandbox serve" not in running.stdout
 
 
-@pytest.mark.parametrize(
-    "language",
-    [name if name == "node" else pytest.param(name, marks=pytest.mark.prove) for name in SUITES],
-)
+@every_language
 def test_a_suite_passes_against_a_service_container(language: str, tmp_path: Path) -> None:
     """The page about CI gives it a control token."""
-    programs, command, printed = SUITES[language]
-    require(*programs)
-    folder = tmp_path / language
-    shutil.copytree(PROJECTS / language, folder)
-    with Server(control_token="only-for-tests") as server:
-        token = {"SANDBOX_URL": server.url, "SANDBOX_CONTROL_TOKEN": "only-for-tests"}
-        ran = run_command(["bash", "-euc", command], folder, **token)
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-2000:]
-    assert printed in ran.stdout, ran.stdout[-2000:]
+    token = "only-for-tests"
+    with Server(control_token=token) as server:
+        expect_success(language, tmp_path, SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN=token)
 
 
 @pytest.fixture
