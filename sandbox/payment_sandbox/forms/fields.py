@@ -14,6 +14,7 @@ from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX
 
 SECONDS_MAX: Final = 60
+KEYS_MAX: Final = 1000  # of an object whose values are objects of a form
 COMMON: Final = {"required": "is required", "null": "must not be null"}
 
 
@@ -149,9 +150,6 @@ class Yes(Flag):
         if not super()._deserialize(value, attr, data, **options):
             raise ValidationError("must be true, or be left out")
         return True
-
-
-KEYS_MAX: Final = 1000
 
 
 class Anything(Described, fields.Dict):

@@ -130,7 +130,6 @@ def run_due(project: Project) -> None:
     It runs event by event and never holds the clock, so it cannot cause ``ClockBusy``.
     """
     epoch = project.epoch
-    tidy(project, epoch)
     steps = 0
     while steps < EVENTS_MAX and not epoch.is_advancing and _step(project, epoch, None) is not None:
         steps += 1

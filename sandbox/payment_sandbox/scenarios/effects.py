@@ -269,13 +269,10 @@ class Drop(WebhookEffect):
 
 
 @dataclass(frozen=True)
-class Duplicate(WebhookEffect):
-    """It comes several times; over the network at the same time, unless ``one_by_one``."""
+class Repeated(WebhookEffect):
+    """It comes several times."""
 
     times: int
-    one_by_one: bool = False
-    key = "duplicate"
-    field = Whole(low=2, high=10, about="Arrives this many times.")
 
     @property
     def copies(self) -> int:
@@ -284,17 +281,19 @@ class Duplicate(WebhookEffect):
 
 
 @dataclass(frozen=True)
-class Together(WebhookEffect):
-    """It comes several times at the same moment."""
+class Duplicate(Repeated):
+    """Over the network, all come at the same time, unless ``one_by_one``."""
 
-    times: int
+    one_by_one: bool = False
+    key = "duplicate"
+    field = Whole(low=2, high=10, about="Arrives this many times.")
+
+
+class Together(Repeated):
+    """All come at the same moment."""
+
     key = "together"
     field = Whole(low=2, high=10, about="Arrives this many times, at the same moment.")
-
-    @property
-    def copies(self) -> int:
-        """So many."""
-        return self.times
 
 
 @dataclass(frozen=True)

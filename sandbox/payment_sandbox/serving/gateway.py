@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.connection import Connection, Limits, Response
@@ -28,6 +28,7 @@ LARGE_BYTES: Final = 1 << 16
 READING_MAX: Final = 1  # of large bodies: the interpreter does nothing else while it parses one
 
 Job = Callable[["Turn"], None]
+Item = TypeVar("Item")
 
 
 class Waiting:
@@ -67,6 +68,29 @@ class Waiting:
                 self.end(share)
 
 
+class ByShare(Generic[Item]):
+    """What waits for its turn: one of each project after the other, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[Item]] = {}  # of the projects that want a turn, the next one first
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def put(self, share: str, item: Item) -> None:
+        """Add something of a project."""
+        self._queues.setdefault(share, deque()).append(item)
+
+    def take(self) -> tuple[str, Item]:
+        """The next project whose turn it is, and what it has."""
+        share = next(iter(self._queues))
+        queue = self._queues.pop(share)
+        item = queue.popleft()
+        if queue:
+            self._queues[share] = queue  # behind all others
+        return share, item
+
+
 class Lane:
     """Runs jobs on threads, a few at once: one of each project in turn, in the order in which they came."""
 
@@ -76,11 +100,11 @@ class Lane:
         self._running_max = running_max
         self._waiting = waiting
         self._running = 0
-        self._queues: dict[str, deque[Job]] = {}  # of the projects that want a turn, the next one first
+        self._queue = ByShare[Job]()
 
     def run(self, share: str, job: Job) -> None:
         """Run a job when it is its turn. To be called on the event loop."""
-        self._queues.setdefault(share, deque()).append(job)
+        self._queue.put(share, job)
         self._go_on()
 
     def pass_on(self) -> None:
@@ -93,12 +117,8 @@ class Lane:
         self._go_on()
 
     def _go_on(self) -> None:
-        while self._queues and self._running < self._running_max:
-            share = next(iter(self._queues))
-            queue = self._queues.pop(share)
-            job = queue.popleft()
-            if queue:
-                self._queues[share] = queue  # behind all others
+        while self._queue and self._running < self._running_max:
+            share, job = self._queue.take()
             self._running += 1
             turn = Turn(self, share, self._waiting)
             self._threads.run(lambda job=job, turn=turn: turn.run(job))  # type: ignore[misc]
@@ -109,21 +129,17 @@ class InTurn:
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
-        self._queues: dict[str, deque[Callable[[], None]]] = {}  # the next one first
+        self._queue = ByShare[Callable[[], None]]()
 
     def run(self, share: str, job: Callable[[], None]) -> None:
         """Run a job when it is its turn."""
-        if not self._queues:
+        if not self._queue:
             self._loop.call_soon(self._run_next)
-        self._queues.setdefault(share, deque()).append(job)
+        self._queue.put(share, job)
 
     def _run_next(self) -> None:
-        share = next(iter(self._queues))
-        queue = self._queues.pop(share)
-        job = queue.popleft()
-        if queue:
-            self._queues[share] = queue  # behind all others
-        if self._queues:
+        _, job = self._queue.take()
+        if self._queue:
             self._loop.call_soon(self._run_next)
         job()
 

@@ -69,7 +69,7 @@ def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
     return facts
 
 
-def described_routes(app: Flask) -> "Iterator[tuple[Rule, Facts]]":
+def described_routes(app: Flask) -> Iterator[tuple[Rule, Facts]]:
     """The routes and their facts, without the paths of versions before."""
     for rule in app.url_map.iter_rules():
         facts = facts_of(app, rule.endpoint)
