@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.replaying import EvidenceRefused, ReplayOutcome, replay
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
@@ -65,6 +66,16 @@ def test_it_goes_the_same_way(watched: Sandbox, shop: Shop) -> None:
     assert outcome.steps > 15
     assert len(watched.server.registry.all()) == projects, "nothing is left of it"
     assert len(shop.received) == received
+
+
+def test_a_replay_that_cannot_begin_leaves_nothing(watched: Sandbox, shop: Shop) -> None:
+    """Its scenario is refused."""
+    found = evidence(watched, busy(watched, shop))
+    found["snapshot"]["scenario"]["name"] = "not a name"
+    projects = len(watched.server.registry.all())
+    with pytest.raises(SandboxError):
+        played(watched, found)
+    assert len(watched.server.registry.all()) == projects
 
 
 @pytest.mark.parametrize(

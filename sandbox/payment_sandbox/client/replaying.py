@@ -106,9 +106,6 @@ class Replay:
         made = server.call("POST", "/control/projects/", settings)
         self._project_id: str = made["project_id"]
         self._sandbox = SandboxClient(server.base_url, made["api_key"])
-        if snapshot["scenario"].get("name") != DEFAULT:
-            self._sandbox.call("PUT", "/control/scenario/", snapshot["scenario"])
-        self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
 
     @contextmanager
     def kept_if_different(self) -> Iterator[None]:
@@ -122,6 +119,10 @@ class Replay:
 
     def play(self) -> ReplayOutcome:
         """Do everything at its own time, and compare."""
+        scenario = self._evidence["snapshot"]["scenario"]
+        if scenario.get("name") != DEFAULT:
+            self._sandbox.call("PUT", "/control/scenario/", scenario)
+        self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
         differences = self._differences
         for number, step in enumerate(self._steps, 1):
             self._advance(step.at)
