@@ -67,6 +67,24 @@ def test_forgotten_connections_make_room(narrow: Server) -> None:
             connected(narrow, kept)
 
 
+def test_a_full_server_keeps_no_connection_open() -> None:
+    """While others wait for room, a connection ends with its response, which says so."""
+    with Server(limits=Limits(connections=LIMIT, forgotten_seconds=60.0)) as started, ExitStack() as kept:
+        opened = [connected(started, kept) for _ in range(LIMIT)]
+        newcomer = kept.enter_context(socket.create_connection(("127.0.0.1", started.port), timeout=10))
+        newcomer.sendall(HEALTH + b"\r\n")
+        last = opened[0]
+        while True:
+            last.sendall(HEALTH + b"\r\n")
+            answer = HTTPResponse(last)
+            answer.begin()
+            answer.read()
+            if answer.getheader("Connection") == "close":
+                break  # the newcomer has been seen
+        assert last.recv(1) == b""
+        assert status_from(newcomer) == 200
+
+
 def test_what_is_under_way_is_not_cut_off(patient: Server) -> None:
     """Neither a stream nor a request of which a part has just come makes room for others."""
     client = SandboxClient(patient.url, FIRST_API_KEY)

@@ -70,7 +70,7 @@ class Limits(NamedTuple):
     watching: int = 3000  # streams of events; two thirds of them for each project
     snapshots_bytes: int = 1 << 30  # of all snapshots that are being received or restored
     send_seconds: float = 30.0  # for a piece of a response that the client does not read
-    forgotten_seconds: float = 1.0  # without a request
+    forgotten_seconds: float = 0.1  # without a request
     half_open_seconds: float = 2.0  # without a byte in the middle of a request
     head_seconds: float = 5.0  # for a request line and headers that come in drops
     unread_seconds: float = 10.0  # for a response that the client does not read
@@ -89,6 +89,7 @@ class Host(Interface):
 
     limits: Limits
     connections: "set[Connection]"
+    others_wait: bool  # for a connection, and there is no room
 
     def serve(self, request: Request, response: "Response") -> None:
         """Answer a request, now or later."""
@@ -355,6 +356,11 @@ class Connection(Protocol):
         """Whether nothing more can be sent."""
         return self.transport.is_closing()
 
+    @property
+    def makes_room(self) -> bool:
+        """Whether to close after this response: other clients wait, and no request is on its way."""
+        return self._host.others_wait and not self._requests and not self._is_in_request
+
     def is_forgotten(self) -> bool:
         """Whether nothing has happened for a while, and no request waits for its response."""
         if self._response is not None:
@@ -403,11 +409,12 @@ class Connection(Protocol):
 class Response:
     """One response on its way."""
 
-    __slots__ = ("_connection", "_is_chunked", "_request", "has_begun", "on_lost")
+    __slots__ = ("_connection", "_is_chunked", "_request", "_stays_open", "has_begun", "on_lost")
 
     def __init__(self, connection: Connection, request: Request) -> None:
         self._connection = connection
         self._request = request
+        self._stays_open = request.stays_open
         self._is_chunked = False
         self.has_begun = False
         self.on_lost: Any = None  # called when the client goes before the end
@@ -441,7 +448,7 @@ class Response:
         data = self._head(answer.head) + body
         if not self.is_closed:
             self._connection.transport.write(data)
-        self._end(stays_open=self._request.stays_open and not answer.is_cut)
+        self._end(stays_open=self._stays_open and not answer.is_cut)
 
     def begin(self, head: Head) -> None:
         """Begin a response of unknown length; for HTTP/1.0 it ends with the connection.
@@ -463,7 +470,7 @@ class Response:
         """End a response of unknown length: after an end mark, the client may go on with the connection."""
         if self._is_chunked and self._request.method != "HEAD":
             self._write(LAST_CHUNK)
-        self._end(stays_open=self._is_chunked and self._request.stays_open)
+        self._end(stays_open=self._is_chunked and self._stays_open)
 
     def cut(self) -> None:
         """Close once what is on its way has been sent, although the response is incomplete."""
@@ -493,9 +500,10 @@ class Response:
 
     def _head(self, head: Head) -> bytes:
         version = self._request.version
-        if self._request.stays_open and version != "1.0":
+        self._stays_open = self._stays_open and not self._connection.makes_room
+        if self._stays_open and version != "1.0":
             return head_bytes(head, version)
-        kept = "keep-alive" if self._request.stays_open and head.has_length else "close"
+        kept = "keep-alive" if self._stays_open and head.has_length else "close"
         return head_bytes(Head(head.status, [*head.headers, ("Connection", kept)]), version)
 
     def _has_no_body(self, head: Head) -> bool:

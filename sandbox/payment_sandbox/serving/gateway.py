@@ -266,6 +266,7 @@ class Gateway:
     def __init__(self, site: Site, loop: AbstractEventLoop, lost: Callable[[], None], limits: Limits) -> None:
         """``lost`` is called when a connection has ended."""
         self.connections: set[Connection] = set()
+        self.others_wait = False
         self.limits = limits
         self.lost = lost
         self._site = site

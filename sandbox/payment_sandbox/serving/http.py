@@ -110,21 +110,32 @@ class _Acceptor:
             await asyncio.sleep(0)
 
     def _accept(self) -> None:
-        """Accept the connections that wait, as long as there is room."""
-        while len(self.gateway.connections) + len(self._begun) < self._most:
+        """Accept the connections that wait, as long as there is room. Called while there are any."""
+        if self._room <= 0:
+            self._wait_for_room()
+        for _ in range(self._room):
             try:
                 accepted, _ = self._listening.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError:  # too many open files
-                break
+                self._wait_for_room()
+                return
             accepted.setblocking(False)
             task = self._loop.create_task(self._connected(accepted))
             self._begun[task] = _Begun(accepted, self._loop.time())
             task.add_done_callback(self._begin)
+
+    @property
+    def _room(self) -> int:
+        return self._most - len(self.gateway.connections) - len(self._begun)
+
+    def _wait_for_room(self) -> None:
+        """Close what is forgotten now, and what is open when it was answered next."""
         self._loop.remove_reader(self._listening)
         self._close_forgotten()
         self._pause = self._loop.call_later(FULL_SECONDS, self._resume)
+        self.gateway.others_wait = True
 
     async def _connected(self, accepted: socket.socket) -> None:
         if self._tls is None or not await begins_with_tls(accepted, self._loop):
@@ -146,6 +157,7 @@ class _Acceptor:
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
+            self.gateway.others_wait = False
             self.open()
 
     def _connection(self) -> Connection:
