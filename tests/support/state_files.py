@@ -10,8 +10,9 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import FORMAT
+from payment_sandbox.storage.rows import StoredProject
 from payment_sandbox.storage.snapshot import snapshot_of
-from payment_sandbox.storage.sqlite import StateFile, StoredProject, read_copy
+from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.driver import Sandbox
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -5,35 +5,35 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import FROZEN, RUNNING, RealTime
+from payment_sandbox.projects.clock import RUNNING, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.storage.codec import (
-    FORMAT,
-    NotStored,
-    ServerRows,
-    StateRefused,
-    decode,
-    encode,
-    in_one_line,
-)
+from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, in_one_line
 from payment_sandbox.storage.memory import MemoryStore
-from payment_sandbox.storage.snapshot import resume
+from payment_sandbox.storage.rows import (
+    DELIVERY,
+    DUE,
+    StoredProject,
+    chosen_body,
+    counters_body,
+    identity_body,
+    read_identity,
+    resumed_project,
+    rows_of,
+)
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
 VERSION: Final = 2
@@ -66,20 +66,6 @@ CREATE: Final = f"""
 """
 
 log = logging.getLogger(__name__)
-
-ORDER: Final = "orders"
-CREDENTIAL: Final = "credentials"
-QR_REQUEST: Final = "qr_requests"
-DELIVERY: Final = "deliveries"
-DUE: Final = "agenda"
-
-
-class StoredProject(NamedTuple):
-    """One project of the file: its identity, and its state as a snapshot document."""
-
-    identity: Mapping[str, Any]
-    state: dict[str, Any]
-    real_at: str | None  # when it was written; a running clock continues from there
 
 
 class HeldFile:
@@ -192,22 +178,15 @@ def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
 
 def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProject]]:
     server = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
-    records = []
     strays = "SELECT count(*) FROM record WHERE project NOT IN (SELECT number FROM project)"
     if stray := database.execute(strays).fetchone()[0]:
         raise ValueError(f"{stray} records belong to no project")
     query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
-    for number, identity, chosen, counters in database.execute(query).fetchall():
-        state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
-        state |= {kind: [] for kind in (ORDER, CREDENTIAL, QR_REQUEST, DELIVERY, DUE)}
-        rows = database.execute(
-            "SELECT kind, body FROM record WHERE project = ? ORDER BY position", (number,)
-        )
-        for kind, body in rows:
-            state[kind].append(json.loads(body))
-        state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
-        records.append(StoredProject(json.loads(identity), state, state.pop("real_at", None)))
-    return server, records
+    records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
+    return server, [
+        StoredProject.read(identity, chosen, counters, database.execute(records, (number,)))
+        for number, identity, chosen, counters in database.execute(query).fetchall()
+    ]
 
 
 def opened(path: Path) -> sqlite3.Connection:
@@ -295,10 +274,10 @@ class StateFile:
             number = self._numbers.get(project_id) or self._added(run, store.identity)
             if store.is_new:
                 run.execute("DELETE FROM record WHERE project = ?", (number,))
-            run.executemany(PUT, [(number, *row) for row in _rows(change)])
+            run.executemany(PUT, [(number, *row) for row in rows_of(change)])
             run.executemany(DROP, [(number, DUE, str(sequence)) for sequence in change.finished])
             run.executemany(DROP, [(number, DELIVERY, delivery_id) for delivery_id in surplus])
-            _write_state(run, number, change, timestamp(store.real.wall_now()))
+            _write_state(run, number, change, store.real.wall_now())
         self._numbers[project_id] = number
 
     @contextmanager
@@ -323,15 +302,8 @@ class StateFile:
                 raise NotStored(self.path, str(error), is_full=is_full) from error
 
     def _added(self, run: sqlite3.Connection, identity: Identity) -> int:
-        body = {
-            **identity._asdict(),
-            "start": {
-                "mode": identity.start.mode,
-                "at": timestamp(identity.start.at) if identity.start.at is not None else None,
-            },
-        }
         made = run.execute(
-            "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, json.dumps(body))
+            "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, identity_body(identity))
         )
         return made.lastrowid or 0
 
@@ -381,28 +353,10 @@ def _unusable(path: Path, error: Exception) -> StateRefused:
     return StateRefused(f"{path} cannot be used: {getattr(error, 'strerror', None) or error}")
 
 
-def _write_state(run: sqlite3.Connection, number: int, change: ChangeSet, real_at: str) -> None:
-    if change.chosen is not None:
-        run.execute(
-            "UPDATE project SET chosen = ? WHERE number = ?", (json.dumps(encode(change.chosen)), number)
-        )
-    if change.counters is not None:
-        counters = {**encode(change.counters), "real_at": real_at}
-        run.execute("UPDATE project SET counters = ? WHERE number = ?", (json.dumps(counters), number))
-
-
-def _rows(change: ChangeSet) -> Iterator[tuple[str, str, str]]:
-    """Kind, identifier and body of every record in a change set."""
-    records: tuple[tuple[str, Iterable[tuple[str, Any]]], ...] = (
-        (ORDER, change.orders.items()),
-        (CREDENTIAL, ((credential.vault_token, credential) for credential in change.credentials)),
-        (QR_REQUEST, ((credential.id, credential) for credential in change.qr_requests)),
-        (DELIVERY, ((credential.id, credential) for credential in change.deliveries)),
-        (DUE, ((str(due.sequence), (due.at, due.sequence, due.item)) for due in change.dues)),
-    )
-    for kind, items in records:
-        for item_id, record in items:
-            yield kind, item_id, json.dumps(encode(record))
+def _write_state(run: sqlite3.Connection, number: int, change: ChangeSet, real_at: datetime) -> None:
+    for column, body in (("chosen", chosen_body(change)), ("counters", counters_body(change, real_at))):
+        if body is not None:
+            run.execute(f"UPDATE project SET {column} = ? WHERE number = ?", (body, number))
 
 
 def resumed_registry(
@@ -431,21 +385,7 @@ def resumed_registry(
 
 
 def _project(stored: StoredProject, services: Services, file: StateFile, registry: Registry) -> Project:
-    identity: Identity = decode(Identity, stored.identity, "identity")
-    if identity.start.mode not in (RUNNING, FROZEN):
-        raise Invalid([Violation("identity.start.mode", f"must be {RUNNING} or {FROZEN}")])
-    for name in ("project_id", "merchant_id", "key_digest"):
-        if not getattr(identity, name):
-            raise Invalid([Violation(f"identity.{name}", "must not be empty")])
+    identity = read_identity(stored.identity)
     if registry.has_digest(identity.key_digest) or registry.find_by_id(identity.project_id) is not None:
         raise Invalid([Violation("identity", "is that of another project, too")])
-    storage = file.storage(identity, services.real)
-    project = Project(identity, Settings(), services, storage)
-    real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None
-    resume(project, {"format": FORMAT, **stored.state}, real_at)
-    made, has = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
-    if has < made:
-        log.warning(
-            "%s: project %s has %d orders, but %d were made", file.path, identity.project_id, has, made
-        )
-    return project
+    return resumed_project(identity, stored, services, file.storage(identity, services.real), file.path)

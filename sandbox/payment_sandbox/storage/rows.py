@@ -1,0 +1,122 @@
+"""How a durable store keeps a project: as rows, one for each record, and how the project comes back."""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.clock import FROZEN, RUNNING
+from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.settings import Settings
+from payment_sandbox.projects.store import ChangeSet, Storage
+from payment_sandbox.storage.codec import FORMAT, decode, encode
+from payment_sandbox.storage.snapshot import resume
+
+ORDER: Final = "orders"
+CREDENTIAL: Final = "credentials"
+QR_REQUEST: Final = "qr_requests"
+DELIVERY: Final = "deliveries"
+DUE: Final = "agenda"
+KINDS: Final = (ORDER, CREDENTIAL, QR_REQUEST, DELIVERY, DUE)
+
+log = logging.getLogger(__name__)
+
+
+class Row(NamedTuple):
+    """A record as it is stored."""
+
+    kind: str
+    id: str
+    body: str
+
+
+class StoredProject(NamedTuple):
+    """A stored project: its identity, and its state as a snapshot document."""
+
+    identity: Mapping[str, Any]
+    state: dict[str, Any]
+    real_at: str | None  # when it was written; a running clock continues from there
+
+    @classmethod
+    def read(
+        cls, identity: str, chosen: str, counters: str, rows: Iterable[tuple[str, str]]
+    ) -> "StoredProject":
+        """A project from its columns, and the kind and body of its records in the order of their creation.
+
+        Raises:
+            ValueError, TypeError, KeyError: they are damaged.
+        """
+        state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
+        state |= {kind: [] for kind in KINDS}
+        for kind, body in rows:
+            state[kind].append(json.loads(body))
+        state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
+        return cls(json.loads(identity), state, state.pop("real_at", None))
+
+
+def identity_body(identity: Identity) -> str:
+    """What is stored of an identity."""
+    start = {"mode": identity.start.mode, "at": identity.start.at and timestamp(identity.start.at)}
+    return json.dumps({**identity._asdict(), "start": start})
+
+
+def chosen_body(change: ChangeSet) -> str | None:
+    """What is stored of settings, scenario and faults; None if they did not change."""
+    return json.dumps(encode(change.chosen)) if change.chosen is not None else None
+
+
+def counters_body(change: ChangeSet, real_at: datetime) -> str | None:
+    """What is stored of clock and counters, with the real time; None if they did not change."""
+    if change.counters is None:
+        return None
+    return json.dumps({**encode(change.counters), "real_at": timestamp(real_at)})
+
+
+def rows_of(change: ChangeSet) -> Iterator[Row]:
+    """Every record of a change set."""
+    records: tuple[tuple[str, Iterable[tuple[str, Any]]], ...] = (
+        (ORDER, change.orders.items()),
+        (CREDENTIAL, ((credential.vault_token, credential) for credential in change.credentials)),
+        (QR_REQUEST, ((request.id, request) for request in change.qr_requests)),
+        (DELIVERY, ((delivery.id, delivery) for delivery in change.deliveries)),
+        (DUE, ((str(due.sequence), (due.at, due.sequence, due.item)) for due in change.dues)),
+    )
+    for kind, items in records:
+        for item_id, record in items:
+            yield Row(kind, item_id, json.dumps(encode(record)))
+
+
+def read_identity(data: Mapping[str, Any]) -> Identity:
+    """A stored identity.
+
+    Raises:
+        Invalid: it is damaged.
+    """
+    identity: Identity = decode(Identity, data, "identity")
+    if identity.start.mode not in (RUNNING, FROZEN):
+        raise Invalid([Violation("identity.start.mode", f"must be {RUNNING} or {FROZEN}")])
+    for name in ("project_id", "merchant_id", "key_digest"):
+        if not getattr(identity, name):
+            raise Invalid([Violation(f"identity.{name}", "must not be empty")])
+    return identity
+
+
+def resumed_project(
+    identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object
+) -> Project:
+    """A project as it was stored; ``place`` says where, for what is logged.
+
+    Raises:
+        Invalid: its state is inconsistent.
+    """
+    project = Project(identity, Settings(), services, storage)
+    real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None
+    resume(project, {"format": FORMAT, **stored.state}, real_at)
+    made, has = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
+    if has < made:
+        log.warning("%s: project %s has %d orders, but %d were made", place, identity.project_id, has, made)
+    return project
