@@ -92,5 +92,5 @@ dist: .venv-dist/stamp  ## Build the wheel and the single file payment-sandbox.p
 	.venv-dist/bin/python tests/dist.py
 
 lock: .venv/develop.stamp  ## Update the pinned dependencies
-	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header -o requirements.lock pyproject.toml
+	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header --extra postgresql --extra metrics -o requirements.lock pyproject.toml
 	$(BIN)/pip-compile --quiet --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-options --no-annotate --no-header --extra dev --allow-unsafe -o requirements-dev.lock pyproject.toml

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,12 @@ import requests
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.locks import check_order
 from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.sqlite import StateFile
+from tests.support import postgres
 from tests.support.driver import Sandbox
+from tests.support.postgres import Postgres
 from tests.support.shop import Shop
+from tests.support.spreading import Spread
 from tests.support.state_files import check_file
 
 check_order(on=True)
@@ -38,20 +43,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    """A sandbox on a free port, in this process; with a state file where the environment names one."""
+    """A sandbox on a free port, in this process; with a state file, or a database, where the environment names one."""
     state = os.environ.get("SANDBOX_TEST_STATE")
-    with Server(seed=1, state=Path(state) if state is not None else None) as running:
+    with Server(seed=1, state=state) as running:
         yield running
-        if running.file is not None:
-            assert check_file(running.file, running.registry) > 1
+        if isinstance(running.kept, StateFile):
+            assert check_file(running.kept, running.registry) > 1
 
 
 @pytest.fixture(scope="session")
-def http() -> Iterator[requests.Session]:
-    """Connections that stay open between tests."""
-    with requests.Session() as session:
+def http(server: Server) -> Iterator[requests.Session]:
+    """Connections that stay open between tests, to several servers if the environment names so many."""
+    count = int(os.environ.get("SANDBOX_TEST_SERVERS", "1"))
+    with requests.Session() as session, ExitStack() as others:
         session.trust_env = False
+        if count > 1:
+            state = os.environ["SANDBOX_TEST_STATE"]
+            more = [others.enter_context(Server(state=state, public_url=server.url)) for _ in range(1, count)]
+            spread = Spread([server.url, *(each.local_url for each in more)], seed=count)
+            session.mount(server.url, spread)
+            others.callback(lambda: print("requests by server:", spread.sent))
         yield session
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[Postgres]:
+    """A PostgreSQL server."""
+    with postgres.running() as server:
+        yield server
 
 
 @pytest.fixture

@@ -3,7 +3,19 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tests.attack import Report, chaos, crowds, kills, large, mutations, receivers, requests, shares, soak
+from tests.attack import (
+    Report,
+    chaos,
+    crowds,
+    kills,
+    large,
+    mutations,
+    receivers,
+    requests,
+    servers,
+    shares,
+    soak,
+)
 
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "crowds": crowds.attack,
@@ -14,5 +26,6 @@ ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "requests": requests.attack,
     "chaos": chaos.attack,
     "kills": kills.attack,
+    "servers": servers.attack,
     "soak": soak.attack,
 }

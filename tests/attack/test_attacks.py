@@ -8,9 +8,12 @@ import pytest
 from tests.attack import SHORT, Report
 from tests.attack.all import ATTACKS
 from tests.support.documentation import ROOT
+from tests.support.postgres import needs_postgres
+
+WITH_DATABASE = [pytest.param(name, marks=[needs_postgres] * (name == "servers")) for name in ATTACKS]
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", WITH_DATABASE)
 def test_an_attack_is_repelled(name: str) -> None:
     """Nothing that it looks for goes wrong."""
     report = Report(name, SHORT, print)

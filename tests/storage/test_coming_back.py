@@ -242,5 +242,5 @@ def test_keys_that_were_drawn_leave_nothing_when_deleted(tmp_path: Path) -> None
     with Server(state=state) as server:
         for _ in range(3):
             Sandbox(server).delete("/control/project/")
-        assert server.file is not None
+        assert server.kept is not None
         assert "deleted" not in read_copy(state)[0]

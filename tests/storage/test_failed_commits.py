@@ -10,6 +10,7 @@ import requests
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.snapshot import snapshot_of
+from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.full_disk import full
 from tests.support.state_files import again
@@ -49,10 +50,10 @@ def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
         sandbox.put("/control/scenario/", RULES)
         project = server.registry.find(sandbox.key)
         assert project is not None
-        assert server.file is not None
+        assert isinstance(server.kept, StateFile)
         project.settle()
         before = snapshot_of(project), len(project.epoch.journal.statuses), dict(project.epoch.ids.counts)
-        with full(server.file):
+        with full(server.kept):
             answer = WRITES[write](sandbox, order)
         assert answer.status_code == 507, answer.text
         assert "disk is full" in answer.json()["error"]["value"]
@@ -77,8 +78,8 @@ def test_a_stored_card_is_not_left_either(tmp_path: Path) -> None:
         order = sandbox.place(details(one_click_type="first"))
         project = server.registry.find(sandbox.key)
         assert project is not None
-        assert server.file is not None
-        with full(server.file):
+        assert isinstance(server.kept, StateFile)
+        with full(server.kept):
             assert sandbox.act(order, "customer pay").status_code == 507
         assert sandbox.status(order) == ("new", "new")
         assert (project.epoch.store.credentials(), sandbox.webhooks()) == ([], [])
@@ -89,8 +90,8 @@ def test_a_scan_is_not_counted(tmp_path: Path) -> None:
     with Server(state=tmp_path / "state.db") as server:
         sandbox = Sandbox(server)
         qr = sandbox.post("/v1/bankqr/", {"amount": 5}).json()
-        assert server.file is not None
-        with full(server.file):
+        assert isinstance(server.kept, StateFile)
+        with full(server.kept):
             assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 507
         assert sandbox.post(f"/control/bankqr/{qr['id']}/scan/").status_code == 201
 
@@ -98,9 +99,9 @@ def test_a_scan_is_not_counted(tmp_path: Path) -> None:
 def test_a_project_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
     """And the next one is made whole."""
     with Server(state=tmp_path / "state.db") as server:
-        assert server.file is not None
+        assert isinstance(server.kept, StateFile)
         before = len(server.registry.all())
-        with full(server.file):
+        with full(server.kept):
             made = requests.post(f"{server.url}/control/projects/", json={"name": LONG}, timeout=10)
         assert made.status_code == 507
         assert len(server.registry.all()) == before

@@ -136,7 +136,7 @@ WRONG = [
     (of_one_key_for_two, "is damaged: identity"),
     (foreign, "not a state file"),
     (anothers, "not a state file"),
-    (of_another_version, "its format is 7, this server reads 2"),
+    (of_another_version, "its format is 7, this server reads 3"),
     (cut_off, "is damaged"),
     (overwritten, "is damaged"),
     (of_no_json, "is damaged"),
@@ -220,7 +220,7 @@ def test_a_refused_file_is_free_for_the_next_open(tmp_path: Path) -> None:
         database.execute("PRAGMA user_version = 7")
     database.close()
     for _ in range(2):
-        with pytest.raises(StateRefused, match="another version"):
+        with pytest.raises(StateRefused, match="a newer version"):
             StateFile(state)
 
 
@@ -247,7 +247,7 @@ def test_of_two_servers_that_start_at_once_one_is_refused(
     with pytest.raises(StateRefused, match="in use by another server"):
         StateFile(state)
     (owner,) = others
-    owner.put_server("deleted", ["a key"])
+    owner.remove("of nobody", fixed_key="a key")
     owner.close()
     owner = StateFile(state)
     assert owner.server["deleted"] == ["a key"]

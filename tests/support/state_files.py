@@ -52,8 +52,8 @@ def with_server(path: Path, do: Callable[[Server], Any], **options: Any) -> Any:
     """Run a server from a state file, do something, stop it, and compare the file with the server."""
     with Server(state=path, **options) as server:
         done = do(server)
-        assert server.file is not None
-        check_file(server.file, server.registry)
+        assert isinstance(server.kept, StateFile)
+        check_file(server.kept, server.registry)
     return done
 
 

@@ -47,9 +47,15 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
             fail(f"--webhook-url: {options['webhook_url']!r} {message.replace(*EXAMPLES)}")
     if HOST_NAME.fullmatch(host) is None:
         fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
+    _check_workers(options["workers"], options["state"])
     for name in options["allow_hosts"]:
         if HOST_NAME.fullmatch(name) is None:
             fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
+
+
+def _check_workers(count: int, state: str | None) -> None:
+    if count > 1 and not (state or "").startswith(("postgresql://", "postgres://")):
+        fail("--workers: several processes share their projects in a database; add --state postgresql://...")
 
 
 class NumberOption(click.IntRange):

@@ -25,6 +25,7 @@ from payment_sandbox.cli.options import (
     put_once,
     scenario_names,
 )
+from payment_sandbox.cli.workers import BESIDE, Workers, stop_with_parent
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
@@ -42,11 +43,16 @@ FIRST_ORDER: Final = (
 
 
 class Announced(NamedTuple):
-    """A server that is ready; ``control_token`` if others can reach it."""
+    """A server that is ready, and its control token, if it has one."""
 
     server: "Server"
     host: str
-    control_token: str | None
+    token: str | None
+
+    @property
+    def control_token(self) -> str | None:
+        """The token, if others can reach the server."""
+        return None if self.host in LOOPBACK else self.token
 
 
 def announce(announced: Announced, *, as_json: bool) -> None:
@@ -263,7 +269,18 @@ a_file = click.Path(path_type=Path, dir_okay=False)
     type=click.Path(path_type=Path),
     help="A YAML file of projects with fixed keys; may be given several times.",
 )
-@click.option("--state", type=a_file, help="An SQLite file that stores every change, to restart from.")
+@click.option(
+    "--state",
+    help="An SQLite file that stores every change, to restart from; or the postgresql:// address of a "
+    "database that several servers share.",
+)
+@click.option(
+    "--workers",
+    default=1,
+    show_default=True,
+    type=NumberOption(1, 64),
+    help="How many processes serve on this port; more than one need a database.",
+)
 @click.option("--control-token", help="Required to create and list projects.")
 @click.option("--ready-file", type=a_file, help="A JSON file to write when ready.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -274,24 +291,39 @@ def serve(
     ready_file: Path | None,
     log_format: str,
     quiet: bool,
+    workers: int,
     **options: Any,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call, webhook and status change."""
-    check_options(host, options)
-    security = _security(host, options)
-    is_local = host in LOOPBACK
-    if not is_local and not options["control_token"]:
+    check_options(host, {**options, "workers": workers})
+    beside = BESIDE in os.environ
+    if host not in LOOPBACK and not options["control_token"]:
         options["control_token"] = secrets.token_urlsafe(24)
     stopped = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     set_up_logs(log_format)
-    forget_ready(ready_file)
+    forget_ready(None if beside else ready_file)
     activity = None if quiet else _activity(log_format)
-    server = _start(host, port, observer=activity, security=security, **options)
-    write_ready(ready_file, server)
-    announced = Announced(server, host, None if is_local else options["control_token"])
-    announce(announced, as_json=log_format == "json")
+    security, is_worker = _security(host, options), workers > 1 or beside
+    server = _start(host, port, observer=activity, security=security, is_worker=is_worker, **options)
+    others = Workers(workers - 1, server.port, options["control_token"])
+    if beside:
+        stop_with_parent(stopped.set)
+    else:
+        write_ready(ready_file, server)
+        announce(Announced(server, host, options["control_token"]), as_json=log_format == "json")
+    others.begin()
+    _run(activity, stopped)
+    others.begin_to_end()
+    server.stop()
+    others.end()
+    if activity is not None:
+        activity.stop()
+
+
+def _run(activity: "Activity | None", stopped: Event) -> None:
+    """Print what happens until somebody ends it."""
     if activity is not None:
         activity.start()
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
@@ -299,9 +331,6 @@ def serve(
 
         warm_up()
         stopped.wait()
-    server.stop()
-    if activity is not None:
-        activity.stop()
 
 
 def _name_variables(command: click.Command) -> None:
@@ -325,7 +354,7 @@ def _start(host: str, port: int, **options: Any) -> "Server":
     from payment_sandbox.serving.binding import PortTaken  # here, so that --help is fast
     from payment_sandbox.serving.http import raise_open_files_limit
     from payment_sandbox.serving.server import Server
-    from payment_sandbox.storage.codec import StateRefused
+    from payment_sandbox.storage.codec import NotStored, StateRefused
 
     raise_open_files_limit()
     try:
@@ -339,7 +368,10 @@ def _start(host: str, port: int, **options: Any) -> "Server":
     gc.freeze()
     gc.enable()
     sys.setswitchinterval(SWITCH_SECONDS)
-    server.start()
+    try:
+        server.start()
+    except NotStored as failed:
+        fail(str(failed))
     return server
 
 

@@ -176,6 +176,10 @@ class SandboxClient(Calls):
         """List the server's projects without their keys; needs the control token if the server has one."""
         return self._items("/control/projects/")
 
+    def servers(self) -> list[answers.Server]:
+        """List the servers that are one sandbox; needs the control token if the server has one."""
+        return self._items("/control/servers/")
+
     def create_project(self, **settings: Any) -> "SandboxClient":
         """Create another project; return a client for it (CTL-06)."""
         made = self.call("POST", "/control/projects/", settings)

@@ -95,7 +95,7 @@ class Epoch:
         self.timeline: Timeline[Command] = Timeline(state.clock.anchor)
         self.ids = Ids(state.base_settings.seed, series=number)
         self.outbox = Outbox(events)
-        self.journal = Journal(events.masking)
+        self.journal = Journal(events.masking, is_stored=store.is_durable)
         self.set_aside: dict[int, SetAside] = {}  # by sequence number
         self.finished: list[int] = []  # sequence numbers that a durable store still has to delete
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins

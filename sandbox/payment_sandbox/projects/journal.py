@@ -217,6 +217,17 @@ class Failure(NamedTuple):
 
 
 ENTRIES_MAX: Final = 10_000
+UNSTORED_MAX: Final = 50_000  # if a store does not take them
+
+Record = JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure
+RECORDS: Final[Mapping[str, type[Record]]] = {
+    "request": JournalEntry,
+    "action": PerformedAction,
+    "status": StatusReached,
+    "event": AgendaEvent,
+    "failure": Failure,
+}
+"""The kinds of records, by the beginning of their ids."""
 
 Wanted = Callable[[JournalEntry], bool]
 """Which entries somebody wants to read."""
@@ -228,9 +239,12 @@ class Journal:
     Requests and actions come out without secrets. They are masked when they are read, because most never are.
     """
 
-    def __init__(self, masking: Masking) -> None:
+    def __init__(self, masking: Masking, *, is_stored: bool = False) -> None:
+        """If it ``is_stored``, new records also wait for ``take_unstored``."""
         self._masking = masking
         self._numbers = count(1)
+        self._is_stored = is_stored
+        self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
         self._entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
         self._actions: deque[PerformedAction] = deque(maxlen=ENTRIES_MAX)
         self.dropped = 0
@@ -254,6 +268,7 @@ class Journal:
         if len(self._entries) == ENTRIES_MAX:
             self.dropped += 1
         self._entries.append(entry)
+        self._store([entry])
 
     def entries(
         self, wanted: Wanted | None = None, *, newest_first: bool = False, with_bodies: bool = True
@@ -279,10 +294,51 @@ class Journal:
     def add_actions(self, actions: list[PerformedAction]) -> None:
         """Add actions."""
         self._actions.extend(actions)
+        self._store(actions)
+
+    def add_statuses(self, statuses: list[StatusReached]) -> None:
+        """Add statuses that were reached."""
+        self.statuses.extend(statuses)
+        self._store(statuses)
+
+    def add_agenda_events(self, events: list[AgendaEvent]) -> None:
+        """Add what was due and has happened."""
+        self.agenda_events.extend(events)
+        self._store(events)
 
     def add_failure(self, failure: Failure) -> None:
         """Add a command that failed."""
         self.failures.append(self._masking.record(failure))
+        self._store([failure])
+
+    def _store(self, records: Iterable[Record]) -> None:
+        if self._is_stored:
+            self._unstored.extend(records)
+
+    def take_unstored(self) -> Iterator[Record]:
+        """The records since the last call, without secrets, for a store that keeps them."""
+        while self._unstored:
+            record = self._unstored.popleft()
+            if isinstance(record, JournalEntry):
+                readable = record.readable()
+                yield self._masking.record(readable).cut(readable)
+            else:
+                yield self._masking.record(record)
+
+    def load(self, records: Iterable[Record]) -> None:
+        """Begin with what a store has kept, oldest first."""
+        lists: Mapping[type, deque[Any]] = {
+            JournalEntry: self._entries,
+            PerformedAction: self._actions,
+            StatusReached: self.statuses,
+            AgendaEvent: self.agenda_events,
+            Failure: self.failures,
+        }
+        newest = 0
+        for record in records:
+            lists[type(record)].append(record)
+            newest = max(newest, int(record.id.rpartition("-")[2]))
+        self._numbers = count(newest + 1)
 
     def find(self, entry_id: str) -> JournalEntry | None:
         """A request by its id, without secrets."""

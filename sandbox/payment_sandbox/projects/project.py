@@ -31,6 +31,10 @@ class ProjectReset(Refusal):
     rule = "CTL-09"
 
 
+class ProjectMoved(ProjectReset):
+    """The project is not this server's any more; another one may have it."""
+
+
 class Services(Protocol):
     """What a project needs from its host: it delivers webhooks, wakes running clocks, and knows the time."""
 
@@ -117,6 +121,7 @@ class Project:
         self.events = Events(self.masking)
         self.relay = Relay(services.real.monotonic_seconds)
         self.is_deleted = False
+        self.has_moved = False  # to another server; it is not deleted there
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self._storage = storage
         self._state_lock = ranked_lock(STATE)
@@ -162,10 +167,11 @@ class Project:
         self.events.publish("restored")
         self.services.wake(self)
 
-    def end(self) -> None:
-        """Mark the project as deleted: drop pending work and wake all waiting threads."""
+    def end(self, *, moved: bool = False) -> None:
+        """Mark the project as deleted, or as moved: drop pending work and wake all waiting threads."""
         with self._state_lock:
             self.is_deleted = True
+            self.has_moved = moved
             self.epoch.outbox.close()
             self.relay.clear()
         self.services.epoch_over(self.epoch.orders_created)
@@ -218,6 +224,8 @@ class Project:
 
     def _current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:
+            if self.has_moved:
+                raise ProjectMoved("the project has moved to another server in the meantime")
             raise ProjectReset("the project was deleted in the meantime")
         if epoch is not None and epoch is not self.epoch:
             raise ProjectReset("the project was reset in the meantime")

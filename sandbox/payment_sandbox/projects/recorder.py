@@ -108,9 +108,9 @@ class Recorder:
             journal.note(self.decisions)
         actions = [taken._replace(real_at=real_at) for taken in self._actions]
         journal.add_actions(actions)
-        journal.agenda_events.extend(event._replace(real_at=real_at) for event in self._agenda_events)
+        journal.add_agenda_events([event._replace(real_at=real_at) for event in self._agenda_events])
         statuses = list(self._statuses(orders, moves, at, real_at))
-        journal.statuses.extend(statuses)
+        journal.add_statuses(statuses)
         yield from map(action_event, actions)
         for transaction_id, decision in self.decisions.items():
             yield Published("decision", {}, partial(_explained, transaction_id, decision))

@@ -1,6 +1,7 @@
 """All projects of a server, found by API key or by identifier."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
@@ -28,12 +29,16 @@ class Storages(Protocol):
         """The storage of one project."""
         ...
 
-    def put_server(self, name: str, body: Any) -> None:
-        """Save a value of the server as a whole."""
+    def drawing(self, ids: Ids) -> AbstractContextManager[Ids]:
+        """The identifiers of new projects, to draw from; ``ids`` are the registry's own."""
         ...
 
-    def remove(self, project_id: str) -> None:
-        """Delete a project and everything in it."""
+    def remove(self, project_id: str, fixed_key: str | None) -> None:
+        """Delete a project and everything in it; ``fixed_key`` is the digest of a key that a user chose."""
+        ...
+
+    def was_deleted(self, key_digest: str) -> bool:
+        """Whether a deleted project had this key, which a user chose."""
         ...
 
 
@@ -49,6 +54,9 @@ def digest(api_key: str) -> str:
 class Registry:
     """Creates, finds and deletes projects."""
 
+    is_shared = False
+    """Whether other servers have projects of it, too, so that looking one up may wait for a database."""
+
     def __init__(
         self,
         services: Services,
@@ -57,9 +65,8 @@ class Registry:
         *,
         ids: Ids | None = None,
         clock: str = RUNNING,
-        deleted_keys: frozenset[str] = frozenset(),
     ) -> None:
-        """``ids`` generates project ids; ``deleted_keys`` are digests of keys that are not reused."""
+        """``ids`` generates project ids."""
         self.catalogue = catalogue
         self.services = services
         self.storages = storages
@@ -67,7 +74,6 @@ class Registry:
         self._lock = ranked_lock(REGISTRY)
         self._by_digest: dict[str, Project] = {}
         self._by_id: dict[str, Project] = {}
-        self._deleted_keys = set(deleted_keys)
         self._ids = ids or Ids(fresh_seed())
 
     def create(self, data: Any, api_key: str | None = None) -> tuple[Project, str]:
@@ -84,17 +90,16 @@ class Registry:
         if start.mode == FROZEN and start.at is None:
             start = ClockStart(FROZEN, self.services.real.wall_now())  # a reset begins at the same time
         with self._lock:
-            ids = self._ids.copied()
-            if not isinstance(data, dict) or "seed" not in data:
-                settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
-            project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
+            with self.storages.drawing(self._ids) as ids:
+                if not isinstance(data, dict) or "seed" not in data:
+                    settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
+                project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
+                key = api_key or ids.token("key")
+            self._ids = ids
             if api_key == FIRST_API_KEY:
                 project_id = FIRST_PROJECT_ID
-            key = api_key or ids.token("key")
             origin = format(fresh_seed(), "x")
             identity = Identity(project_id, merchant_id, digest(key), start, api_key is not None, origin)
-            self.storages.put_server("ids", {"seed": ids.seed, "counts": ids.counts})
-            self._ids = ids
             project = Project(
                 identity, settings, self.services, self.storages.storage(identity, self.services.real)
             )
@@ -115,7 +120,7 @@ class Registry:
     def is_known(self, api_key: str) -> bool:
         """Whether a project has this API key, or a deleted one had it: a restart must not recreate it."""
         hashed = digest(api_key)
-        return hashed in self._by_digest or hashed in self._deleted_keys
+        return hashed in self._by_digest or self.storages.was_deleted(hashed)
 
     def has_digest(self, key_digest: str) -> bool:
         """Whether a project has the API key with this digest."""
@@ -129,17 +134,33 @@ class Registry:
         """All projects, oldest first."""
         return list(self._by_id.values())
 
+    def local(self, subject: str) -> Project | None:
+        """The project with this id or key digest, if it lives in this process."""
+        return self._by_id.get(subject) or self._by_digest.get(subject)
+
+    def loaded(self) -> list[Project]:
+        """The projects that live in this process, oldest first."""
+        return list(self._by_id.values())
+
+    def drop(self, project: Project) -> None:
+        """Forget a project without deleting it."""
+        with self._lock:
+            if self._by_id.get(project.project_id) is project:
+                self._drop(project)
+
     def delete(self, project: Project) -> None:
         """Delete a project: its key is refused from now on, and its pending work is dropped (CTL-07)."""
         key_digest = project.identity.key_digest
+        # other keys are generated, and never generated again
+        fixed_key = key_digest if project.identity.has_fixed_key else None
         with self._lock:
-            if project.identity.has_fixed_key:  # other keys are generated, and never generated again
-                self.storages.put_server("deleted", sorted({*self._deleted_keys, key_digest}))
-                self._deleted_keys.add(key_digest)
-            self.storages.remove(project.project_id)
-            self._by_digest.pop(key_digest, None)
-            self._by_id.pop(project.project_id, None)
+            self.storages.remove(project.project_id, fixed_key)
+            self._drop(project)
         project.end()
+
+    def _drop(self, project: Project) -> None:
+        self._by_digest.pop(project.identity.key_digest, None)
+        self._by_id.pop(project.project_id, None)
 
     def _add(self, project: Project) -> None:
         self._by_digest[project.identity.key_digest] = project

@@ -1,6 +1,6 @@
 """The interface of a store, and the change set of an edit, which is saved completely or not at all."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -52,6 +52,14 @@ class ChangeSet(NamedTuple):
     counters: Counters | None = None  # after the edit; for a durable store only
 
 
+class HistoryRow(NamedTuple):
+    """A record of a journal as it is stored; its number is that in its id, which grows."""
+
+    kind: str
+    number: int
+    body: str
+
+
 class Store(Protocol):
     """Commits change sets and reads records back."""
 
@@ -66,6 +74,10 @@ class Store(Protocol):
 
     def load(self, change: ChangeSet) -> None:
         """Load into memory what is already saved."""
+        ...
+
+    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Save records of the journal, and delete as many old ones as are too many."""
         ...
 
     def order(self, order_id: str) -> Order | None:

@@ -21,8 +21,10 @@ class PortTaken(Exception):
     """The address cannot be bound."""
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     """Listen on an address; ``port`` 0 takes any free one. Connections wait until somebody accepts them.
+
+    A shared port is that of several processes; each connection goes to one of them.
 
     Raises:
         PortTaken: the address is in use or does not belong to this host.
@@ -32,6 +34,8 @@ def bind(host: str, port: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bound.bind((host, port))
         bound.listen(CONNECTIONS_QUEUED)
         bound.setblocking(False)

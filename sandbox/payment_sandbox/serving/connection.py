@@ -16,6 +16,7 @@ from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserU
 
 from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, Answer, Head, Peers, Request, error
+from payment_sandbox.web.statistics import Statistics
 
 HANDSHAKE: Final = b"\x16"  # the first byte of TLS; no HTTP method begins with it
 SILENT_SECONDS_MAX: Final = 10.0  # browsers open connections that they may never use
@@ -90,6 +91,7 @@ class Host(Interface):
     limits: Limits
     connections: "set[Connection]"
     others_wait: bool  # for a connection, and there is no room
+    statistics: Statistics
 
     def serve(self, request: Request, response: "Response") -> None:
         """Answer a request, now or later."""
@@ -373,6 +375,15 @@ class Connection(Protocol):
         is_sending = self.transport.get_write_buffer_size() > 0
         return quiet_seconds >= (limits.unread_seconds if is_sending else limits.forgotten_seconds)
 
+    def count(self, status: int, begun_seconds: float) -> None:
+        """Count a response."""
+        self._host.statistics.answered(status, self.loop.time() - begun_seconds)
+
+    def close_if_unused(self) -> None:
+        """Close, unless a request is under way."""
+        if self._response is None and not self._requests and not self._is_in_request and not self.is_closed:
+            self.transport.close()
+
     async def drained(self) -> None:
         """Return once the client has read most of what was sent, or has gone."""
         if self.is_held_up and not self.is_closed:
@@ -409,15 +420,30 @@ class Connection(Protocol):
 class Response:
     """One response on its way."""
 
-    __slots__ = ("_connection", "_is_chunked", "_request", "_stays_open", "has_begun", "on_lost")
+    __slots__ = (
+        "_begun_seconds",
+        "_connection",
+        "_is_chunked",
+        "_request",
+        "_status",
+        "_stays_open",
+        "has_begun",
+        "on_end",
+        "on_lost",
+        "shown_cut",
+    )
 
     def __init__(self, connection: Connection, request: Request) -> None:
         self._connection = connection
         self._request = request
         self._stays_open = request.stays_open
         self._is_chunked = False
+        self._status = 0  # until it is sent
+        self._begun_seconds = connection.loop.time()
         self.has_begun = False
         self.on_lost: Any = None  # called when the client goes before the end
+        self.on_end: Any = None  # called once, at the end
+        self.shown_cut: Any = None  # how an answer that is cut is passed on to the server that has the client
 
     @property
     def peers(self) -> "Peers":
@@ -439,6 +465,8 @@ class Response:
         Raises:
             ValueError: it has no head, or a header that HTTP does not allow.
         """
+        if answer.is_cut and self.shown_cut is not None:
+            answer = self.shown_cut(answer)
         if answer.is_cut and not answer.body:
             self.reset()
             return
@@ -491,6 +519,10 @@ class Response:
             self.on_lost()
 
     def _end(self, *, stays_open: bool) -> None:
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end()
+        self._connection.count(self._status, self._begun_seconds)
         if self._connection._response is self:
             self._connection.responded(self._request, stays_open=stays_open)
 
@@ -499,7 +531,7 @@ class Response:
             self._connection.transport.write(data)
 
     def _head(self, head: Head) -> bytes:
-        version = self._request.version
+        version, self._status = self._request.version, head.status
         self._stays_open = self._stays_open and not self._connection.makes_room
         if self._stays_open and version != "1.0":
             return head_bytes(head, version)

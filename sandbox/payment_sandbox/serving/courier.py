@@ -24,6 +24,7 @@ from payment_sandbox.serving.binding import is_local
 from payment_sandbox.serving.posting import Posting, over_the_wire, stop_watching
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
+from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -94,6 +95,7 @@ class Courier:
         ``trusted`` are receivers to trust besides those whom the system trusts. With ``stays_here``, only
         addresses of this machine get webhooks, and hosts that a project allows.
         """
+        self.statistics = Statistics()
         self._stays_here = stays_here
         self._allowed: dict[str, frozenset[str]] = {}  # other hosts, by project
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
@@ -186,6 +188,7 @@ class Courier:
                 return
             replies = self._replies(project.project_id, prepared)
             for copy, reply in enumerate(replies):
+                self.statistics.attempted(reply.status)
                 record_attempt(project, epoch, prepared, reply, is_copy=copy > 0)
         except ProjectReset:
             return

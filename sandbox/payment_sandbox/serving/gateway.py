@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Lock
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.connection import Connection, Limits, Response
-from payment_sandbox.serving.threads import Threads
+from payment_sandbox.serving.threads import Threads, settle
 from payment_sandbox.serving.wsgi import CutOff, Request, Run, Site, environment, error
 from payment_sandbox.web.addresses import takes_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.carried import MOVED, ON_MOVED
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, STREAM, EventStream
 from payment_sandbox.web.placing import (
     BEGIN_WAITING,
@@ -22,8 +23,14 @@ from payment_sandbox.web.placing import (
     TOO_MANY_WAIT,
     Placement,
 )
+from payment_sandbox.web.statistics import Statistics
+
+if TYPE_CHECKING:
+    from payment_sandbox.serving.cluster import Cluster
+    from payment_sandbox.serving.routing import Router
 
 RUNNING_MAX: Final = 2  # more would only slow each other, and the event loop, down
+RUNNING_MAX_SHARED: Final = 12  # where each waits for the database most of the time
 LARGE_BYTES: Final = 1 << 16
 READING_MAX: Final = 1  # of large bodies: the interpreter does nothing else while it parses one
 
@@ -260,30 +267,51 @@ STREAM_SECONDS_MAX: Final = 600.0  # for a whole response that is sent piece by 
 log = logging.getLogger(__name__)
 
 
+def _router(gateway: "Gateway", cluster: "Cluster", loop: AbstractEventLoop, threads: Threads) -> "Router":
+    from payment_sandbox.serving.routing import Router  # here, because most servers stand alone
+
+    return Router(gateway, cluster, loop, threads)
+
+
 class Gateway:
     """Has a site answer the requests of all connections."""
 
-    def __init__(self, site: Site, loop: AbstractEventLoop, lost: Callable[[], None], limits: Limits) -> None:
-        """``lost`` is called when a connection has ended."""
+    def __init__(
+        self,
+        site: Site,
+        loop: AbstractEventLoop,
+        lost: Callable[[], None],
+        limits: Limits,
+        cluster: "Cluster | None" = None,
+    ) -> None:
+        """``lost`` is called when a connection has ended; ``cluster`` knows where projects are."""
         self.connections: set[Connection] = set()
         self.others_wait = False
+        self.statistics = Statistics()
         self.limits = limits
         self.lost = lost
-        self._site = site
+        self.site = site
         self._loop = loop
         self._threads = Threads("request")
         waiting = Waiting(limits.waiting)
-        self._working = Lane(loop, self._threads, RUNNING_MAX, waiting)
+        running_max = RUNNING_MAX if cluster is None else RUNNING_MAX_SHARED
+        self._working = Lane(loop, self._threads, running_max, waiting)
         self._reading = Lane(loop, self._threads, READING_MAX, waiting)
         self._at_once = InTurn(loop)
         self._watching = Waiting(limits.watching)
         self._watchers = Watchers(loop, limits.send_seconds)
         self._tasks: set[Task[None]] = set()
         self._snapshots_bytes = 0
+        self._router = _router(self, cluster, loop, self._threads) if cluster is not None else None
 
     def stop(self) -> None:
         """Start no more threads; those that still run end with the process."""
         self._threads.stop()
+
+    async def close(self) -> None:
+        """Close what is open besides the connections of clients."""
+        if self._router is not None:
+            await self._router.close()
 
     # Bodies, within limits that depend on the path
 
@@ -304,15 +332,21 @@ class Gateway:
     # Requests
 
     def serve(self, request: Request, response: Response) -> None:
-        """Answer a request; where it runs is decided here, once."""
+        """Answer a request; on which server and where there is decided here, once."""
         is_whole = len(request.body) == request.length
         if not is_whole and takes_snapshot(request.path.decode("latin-1")):
             busy = "too many snapshots are being received; try again later"
             response.send(error(503, busy, retry=True))
             return
-        environ = environment(request, response.peers)
+        if self._router is not None:
+            self._router.serve(request, response)
+        else:
+            self.run(request, environment(request, response.peers), response)
+
+    def run(self, request: Request, environ: dict[str, Any], response: Response) -> None:
+        """Have the site answer a request, in its turn."""
         try:
-            placement = self._site.place(environ, request.length)
+            placement = self.site.place(environ, request.length)
         except Exception:
             log.exception("a request could not be placed")
             placement = Placement(on_thread=False)
@@ -322,12 +356,12 @@ class Gateway:
         else:
             environ[ON_EVENT_LOOP] = True
             share = placement.share
-            self._at_once.run(share, lambda: self._answer(Run(self._site, environ), share, response))
+            self._at_once.run(share, lambda: self._answer(Run(self.site, environ), share, response))
 
     def _job(self, environ: dict[str, Any], share: str, response: Response) -> Job:
         def job(turn: Turn) -> None:
             environ[BEGIN_WAITING] = turn.begin_waiting
-            run = Run(self._site, environ)
+            run = Run(self.site, environ)
             whole = run.whole() if run.is_short else None
             self._on_loop(lambda: self._answer(run, share, response, whole))
 
@@ -335,12 +369,14 @@ class Gateway:
 
     def _answer(self, run: Run, share: str, response: Response, whole: Any = None) -> None:
         """Send what the application has answered."""
-        if STREAM in run.environ:
-            self._start(self._watch(run, share, response))
+        if MOVED in run.environ and run.environ[ON_MOVED]():
+            run.close()
+        elif STREAM in run.environ:
+            self.start(self._watch(run, share, response))
         elif run.is_short:
             self._deliver(whole or run.whole(), response)
         else:
-            self._start(self._send_pieces(run, share, response))
+            self.start(self._send_pieces(run, share, response))
 
     def _deliver(self, answer: Any, response: Response) -> None:
         try:
@@ -397,14 +433,15 @@ class Gateway:
             try:
                 piece = next(pieces, None)
             except BaseException as failed:
-                self._on_loop(partial(_settle, made, None, failed))
+                self._on_loop(partial(settle, made, None, failed))
             else:
-                self._on_loop(partial(_settle, made, piece))
+                self._on_loop(partial(settle, made, piece))
 
         self._working.run(share, job)
         return await made
 
-    def _start(self, work: Any) -> None:
+    def start(self, work: Any) -> None:
+        """Run a coroutine on the event loop."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -414,12 +451,3 @@ class Gateway:
             self._loop.call_soon_threadsafe(work)
         except RuntimeError:  # the loop has stopped
             log.debug("a response came after the server had stopped")
-
-
-def _settle(made: "Future[bytes | None]", piece: bytes | None, failed: BaseException | None = None) -> None:
-    if made.done():
-        return
-    if failed is not None:
-        made.set_exception(failed)
-    else:
-        made.set_result(piece)

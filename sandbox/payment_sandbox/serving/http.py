@@ -13,10 +13,12 @@ from payment_sandbox.serving.connection import Connection, Limits, begins_with_t
 from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
+from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from payment_sandbox.serving.cluster import Cluster
     from payment_sandbox.serving.wsgi import Site
 
 OPEN_FILES_WANTED: Final = 16_384
@@ -24,6 +26,7 @@ CONNECTIONS_MIN: Final = 16
 OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of this process
 FULL_SECONDS: Final = 0.1  # how often a full server looks for connections to close
 STOP_SECONDS: Final = 1.0
+FINISHED_SECONDS: Final = 0.005  # between looks whether all requests are answered
 HANDSHAKE_SECONDS: Final = 5.0
 UNTRUSTED: Final = "it may not trust the certificate; /docs/https/ says how it can"
 
@@ -32,25 +35,44 @@ class HttpServer:
     """Serves on a port that was bound before; connections wait until ``start``."""
 
     def __init__(
-        self, bound: socket.socket, tls: "SSLContext | None" = None, limits: Limits | None = None
+        self,
+        bound: socket.socket,
+        tls: "SSLContext | None" = None,
+        limits: Limits | None = None,
+        cluster: "Cluster | None" = None,
+        statistics: Statistics | None = None,
     ) -> None:
-        """With ``tls``, the same port speaks https to clients that begin with it, and http to the others."""
+        """With ``tls``, the same port speaks https to clients that begin with it, and http to the others.
+
+        ``cluster`` knows which server has which project, if there are others.
+        """
         self._socket = bound
         self._tls = tls
         self._limits = limits or Limits()
+        self._cluster = cluster
+        self._statistics = statistics or Statistics()
         host, self.port = bound.getsockname()[:2]
         self.url = url_of(host, self.port)
         self._loop: AbstractEventLoop | None = None
         self._gateway: Gateway | None = None
+        self._acceptor: _Acceptor | None = None
         self._thread: Thread | None = None
 
     def start(self, site: "Site") -> None:
         """Serve on a background thread."""
         loop = self._loop = RealTimeLoop()
-        acceptor = _Acceptor(self._socket, site, loop, self._limits, self._tls)
-        self._gateway = acceptor.gateway
+        acceptor = _Acceptor(self._socket, site, loop, self._limits, self._tls, self._cluster)
+        acceptor.gateway.statistics = self._statistics
+        self._gateway, self._acceptor = acceptor.gateway, acceptor
         self._thread = Thread(target=_run, args=(loop, acceptor), name="server", daemon=True)
         start(self._thread)
+
+    def finish(self, within_seconds: float) -> None:
+        """Accept no more connections, and close each once its request is answered."""
+        if self._loop is not None and self._acceptor is not None:
+            with suppress(RuntimeError, TimeoutError):  # the loop has stopped, or it takes longer
+                finishing = asyncio.run_coroutine_threadsafe(self._acceptor.finish(), self._loop)
+                finishing.result(within_seconds)
 
     def stop(self) -> None:
         """Close all connections; requests still running end with their threads."""
@@ -79,6 +101,7 @@ class _Acceptor:
         loop: AbstractEventLoop,
         limits: Limits,
         tls: "SSLContext | None",
+        cluster: "Cluster | None",
     ) -> None:
         self._tls = tls
         self._listening = listening
@@ -89,13 +112,23 @@ class _Acceptor:
             waiting=min(limits.waiting, most // 2),
             watching=min(limits.watching, most * 3 // 4),
         )
-        self.gateway = Gateway(site, loop, self._resume, limits)
+        self.gateway = Gateway(site, loop, self._resume, limits, cluster)
         self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # while there is no room
 
     def open(self) -> None:
         """Begin to accept connections."""
         self._loop.add_reader(self._listening, self._accept)
+
+    async def finish(self) -> None:
+        """Accept no more connections, and return once all requests are answered."""
+        self._accept()  # those that are waiting
+        self._loop.remove_reader(self._listening)
+        while self.gateway.connections or self._begun:
+            self.gateway.others_wait = True
+            for connection in list(self.gateway.connections):
+                connection.close_if_unused()
+            await asyncio.sleep(FINISHED_SECONDS)
 
     async def close(self) -> None:
         """Drop all connections, and everything that still runs for them."""
@@ -106,6 +139,7 @@ class _Acceptor:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+        await self.gateway.close()
         while self.gateway.connections or self._begun:  # their ends are reported in the next round
             await asyncio.sleep(0)
 

@@ -26,6 +26,10 @@ class SiteServer(Protocol):
         """Serve on a background thread."""
         ...
 
+    def finish(self, within_seconds: float) -> None:
+        """Accept no more connections, and close each once its request is answered."""
+        ...
+
     def stop(self) -> None:
         """Stop serving; nothing of it stays."""
         ...
@@ -51,6 +55,11 @@ class OnFirstConnection:
         """Wait for the first connection on a background thread, then serve."""
         self._thread = Thread(target=self._watch, args=(site,), name="listener", daemon=True)
         start(self._thread)
+
+    def finish(self, within_seconds: float) -> None:
+        """Accept no more connections, and close each once its request is answered."""
+        if self._server is not None:
+            self._server.finish(within_seconds)
 
     def stop(self) -> None:
         """Stop watching or serving."""
@@ -85,6 +94,9 @@ class Nowhere:
 
     def start(self, site: "Site") -> None:
         """Nothing to serve."""
+
+    def finish(self, within_seconds: float) -> None:
+        """Nothing is open."""
 
     def stop(self) -> None:
         """Nothing to stop."""

@@ -10,20 +10,25 @@ from payment_sandbox.projects.project import Unattended
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.binding import bind, reachable_url, url_of
+from payment_sandbox.serving.binding import LOOPBACK, bind, reachable_url, url_of
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.listeners import SiteServer
-from payment_sandbox.serving.services import REAL_TIME, Observer, ServerServices
+from payment_sandbox.serving.services import REAL_TIME, HistoryWriter, Observer, ServerServices
 from payment_sandbox.serving.sessions import Trust
-from payment_sandbox.serving.starting import Start, make_projects
+from payment_sandbox.serving.starting import Start, is_database, make_projects
+from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_owed
 from payment_sandbox.web.app import make_app, move
+from payment_sandbox.web.carried import Around
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from payment_sandbox.serving.cluster import Cluster
     from payment_sandbox.serving.connection import Limits
+    from payment_sandbox.serving.http import HttpServer
+    from payment_sandbox.storage.postgresql import Database
     from payment_sandbox.storage.sqlite import StateFile
     from payment_sandbox.web.app import SandboxFlask
 
@@ -41,6 +46,8 @@ class Security(NamedTuple):
         return "http" if self.tls is None else "https"
 
 
+DRAIN_SECONDS: Final = 0.8
+FINISH_SECONDS: Final = 0.5
 NO_TLS: Final = Security()
 
 
@@ -53,6 +60,10 @@ def _addresses(listener: "SiteServer | None", host: str, port: int, scheme: str)
 
 class Server:
     """One sandbox on one port, in this process; ``port`` 0 takes any free one."""
+
+    cluster: "Cluster | None" = None  # this server's part, where several share their projects
+    _for_workers: "HttpServer | None" = None
+    _history: HistoryWriter | None = None
 
     def __init__(
         self,
@@ -80,15 +91,15 @@ class Server:
             Invalid: the ``clock``, an address or a file is invalid, or a scenario does not exist.
             StateRefused: the ``state`` file cannot be used.
         """
-        self.security = security
         courier = Courier(trusted=security.trusted_receivers, stays_here=webhooks_stay_here)
+        self.security = security
         self.services = ServerServices(courier, freeze_memory=freeze_memory, observer=observer)
-        self.file = _state_file(start.get("state"))
+        self.kept = _kept(start.get("state"), self.services)
         try:
-            self.registry, self.ignored = make_projects(self.services, self.file, start)
-            self._http = listener or _http_server(host, port, security.tls, limits)
+            self.registry, self.ignored = make_projects(self.services, self.kept, start)
+            self._http = listener or self._http_server(host, port, limits, start)
         except BaseException:
-            self._close_file()
+            self._close()
             raise
         self.port = self._http.port
         self.local_url, reached = _addresses(listener, host, self.port, security.scheme)
@@ -98,20 +109,48 @@ class Server:
     def _made_app(
         self, hosts: Sequence[str], control_token: str | None, observer: Observer | None
     ) -> "SandboxFlask":
+        on_refused = observer.refused if observer is not None else None
+        around = Around(on_refused, self.security.tls is not None, self.cluster, self.services.statistics)
         return make_app(
             self.registry,
             public_url=self.url,
             control_token=control_token or None,
             allow_hosts=hosts,
-            on_refused=observer.refused if observer is not None else None,
-            speaks_tls=self.security.tls is not None,
+            around=around,
         )
 
+    def _http_server(self, host: str, port: int, limits: "Limits | None", start: Start) -> SiteServer:
+        is_worker = start.get("is_worker", False)
+        bound = bind(host, port, is_shared=is_worker)
+        from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
+
+        if self.registry.is_shared:
+            from payment_sandbox.serving.cluster import cluster_of  # here, because most servers stand alone
+
+            own = bind(LOOPBACK, 0) if is_worker else None  # where the other workers reach this one
+            own_port = (own or bound).getsockname()[1]
+            url = reachable_url(LOOPBACK if own else host, own_port)
+            self.cluster = cluster_of(self.registry, url, self.services.statistics)
+            if own is not None:
+                self._for_workers = HttpServer(own, None, limits, self.cluster)
+        return HttpServer(bound, self.security.tls, limits, self.cluster, self.services.statistics)
+
     def start(self) -> None:
-        """Serve on background threads."""
+        """Serve on background threads.
+
+        Raises:
+            NotStored: the database that servers share does not answer.
+        """
+        if self.cluster is not None:
+            self.cluster.start()
+        if self._for_workers is not None:
+            self._for_workers.start(self.app)
         self._http.start(self.app)
         self.services.pacer.start()
-        for project in self.registry.all():
+        if self.kept is not None:
+            self._history = HistoryWriter(self.registry.loaded)
+            self._history.start()
+        for project in self.registry.loaded():
             send_owed(project)
 
     def listen(self, listener: SiteServer) -> None:
@@ -123,14 +162,21 @@ class Server:
 
     def stop(self) -> None:
         """Stop within two seconds; requests still running end with their threads."""
-        for project in self.registry.all():
+        if self.cluster is not None:
+            self.cluster.drain(DRAIN_SECONDS)
+            self._http.finish(FINISH_SECONDS)
+        if self._for_workers is not None:
+            self._for_workers.stop()
+        for project in self.registry.loaded():
             project.end_waiting()
         self.services.courier.stop()
-        for project in self.registry.all():
+        for project in self.registry.loaded():
             project.epoch.outbox.close()
         self.services.pacer.stop()
         self._http.stop()
-        self._close_file()
+        if self._history is not None:
+            self._history.stop()
+        self._close()
 
     def __enter__(self) -> "Server":
         self.start()
@@ -139,16 +185,11 @@ class Server:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def _close_file(self) -> None:
-        if self.file is not None:
-            self.file.close()
-
-
-def _http_server(host: str, port: int, tls: "SSLContext | None", limits: "Limits | None") -> SiteServer:
-    bound = bind(host, port)
-    from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
-
-    return HttpServer(bound, tls, limits)
+    def _close(self) -> None:
+        if self.cluster is not None:
+            self.cluster.stop()
+        if self.kept is not None:
+            self.kept.close()
 
 
 def _catalogue(folders: Sequence[Path] = ()) -> Catalogue:
@@ -167,9 +208,23 @@ def description() -> str:
     return document(make_app(unattended_registry(), public_url="http://127.0.0.1:8080"), make_app)
 
 
-def _state_file(path: Path | None) -> "StateFile | None":
-    if path is None:
+def _joined(address: str, services: ServerServices) -> "Database":
+    try:
+        from payment_sandbox.serving.cluster import joined  # here, because most servers have no database
+    except ModuleNotFoundError as missing:
+        raise StateRefused(
+            f"a database needs {missing.name}, which is not installed: "
+            "pip install 'payment-orders-sandbox[postgresql]'"
+        ) from missing
+    return joined(address, services)
+
+
+def _kept(state: Path | str | None, services: ServerServices) -> "StateFile | Database | None":
+    """What keeps all projects, if they outlive the process."""
+    if state is None:
         return None
+    if isinstance(state, str) and is_database(state):
+        return _joined(state, services)
     from payment_sandbox.storage.sqlite import StateFile  # here, because most servers have no file
 
-    return StateFile(path)
+    return StateFile(Path(state))

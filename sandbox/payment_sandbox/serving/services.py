@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from itertools import count
 from math import inf
-from threading import Condition, Thread
+from threading import Condition, Event, Thread
 from typing import Final, Protocol
 
 from payment_sandbox.operations.advance import run_due
@@ -18,6 +18,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.serving.threads import start
+from payment_sandbox.storage.history import store_history
 
 SLEEP_SECONDS_MAX: Final = 3600.0
 
@@ -95,6 +96,39 @@ class Pacer:
             return None
 
 
+class HistoryWriter:
+    """Stores the journals of all projects a moment after the responses, so that no response waits for it."""
+
+    EVERY_SECONDS: Final = 0.5
+
+    def __init__(self, projects: Callable[[], list[Project]]) -> None:
+        self._projects = projects
+        self._is_over = Event()
+        self._thread = Thread(target=self._run, name="history", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        start(self._thread)
+
+    def stop(self) -> None:
+        """Store what is left, and end."""
+        self._is_over.set()
+        if self._thread.is_alive():
+            self._thread.join(1.0)
+        self._write()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(self.EVERY_SECONDS):
+            self._write()
+
+    def _write(self) -> None:
+        for project in self._projects():
+            try:
+                store_history(project)
+            except Exception:
+                log.exception("the journal of project %s could not be stored", project.project_id)
+
+
 class Observer(Protocol):
     """Watches a server, such as the log of ``serve``. It is called on any thread, and must return at once."""
 
@@ -134,6 +168,7 @@ class ServerServices:
         self.courier = courier or Courier()
         self.pacer = pacer or Pacer()
         self._orders = count(1)
+        self.statistics = self.courier.statistics
         self._freeze_memory = freeze_memory
 
     def carry(self, project: Project, epoch: Epoch) -> None:

@@ -1,6 +1,7 @@
 """The projects that a server starts with: those of its state file, the declared ones, and the first one."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
@@ -10,7 +11,7 @@ from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectMoved
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, read_text
@@ -20,6 +21,7 @@ from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
+    from payment_sandbox.storage.postgresql import Database
     from payment_sandbox.storage.sqlite import StateFile
 
 BESIDES: Final = ("api_key", "scenario")  # keys that are not settings for creation
@@ -142,7 +144,8 @@ class Start(TypedDict, total=False):
     scenario: str | None  # of the first project
     webhook_url: str | None  # of the first project
     project_files: Sequence[Path]
-    state: Path | None
+    is_worker: bool  # one of several processes on the same port
+    state: Path | str | None  # an SQLite file, or the address of a PostgreSQL database
 
 
 class Started(NamedTuple):
@@ -152,7 +155,12 @@ class Started(NamedTuple):
     ignored: list[str]
 
 
-def make_projects(services: ServerServices, file: "StateFile | None", start: Start) -> Started:
+def is_database(state: str) -> bool:
+    """Whether projects are kept in a PostgreSQL database, and not in a file."""
+    return state.startswith(("postgresql://", "postgres://"))
+
+
+def make_projects(services: ServerServices, kept: "StateFile | Database | None", start: Start) -> Started:
     """Create the projects of the state file and project files, and the default one (CTL-04).
 
     Raises:
@@ -168,16 +176,17 @@ def make_projects(services: ServerServices, file: "StateFile | None", start: Sta
     clock = start.get("clock", RUNNING)
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
-        if file is None
-        else _resumed(services, file, catalogue, ids, clock)
+        if kept is None
+        else _resumed(services, kept, catalogue, ids, clock)
     )
     ignored: list[str] = []
     for project in _wanted(start, catalogue):
         if registry.is_known(project.api_key):
             ignored += _ignored(registry.find(project.api_key), project)
             continue
-        made, _ = registry.create(project.settings, api_key=project.api_key)
-        made.activate(project.scenario or default_scenario())
+        with suppress(ProjectMoved):  # another server, which starts at the same moment, has made it
+            made, _ = registry.create(project.settings, api_key=project.api_key)
+            made.activate(project.scenario or default_scenario())
     return Started(registry, ignored)
 
 
@@ -239,8 +248,12 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
 
 
 def _resumed(
-    services: ServerServices, file: "StateFile", catalogue: Catalogue, ids: Ids, clock: str
+    services: ServerServices, kept: "StateFile | Database", catalogue: Catalogue, ids: Ids, clock: str
 ) -> Registry:
-    from payment_sandbox.storage.sqlite import resumed_registry  # here, because most servers have no file
+    from payment_sandbox.storage.sqlite import StateFile, resumed_registry  # here: most servers have none
 
-    return resumed_registry(services, file, catalogue, ids=ids, clock=clock)
+    if isinstance(kept, StateFile):
+        return resumed_registry(services, kept, catalogue, ids=ids, clock=clock)
+    from payment_sandbox.serving.cluster import ClusterRegistry
+
+    return ClusterRegistry(services, kept, catalogue, ids=ids, clock=clock)

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Thread, current_thread, main_thread
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from payment_sandbox.projects.locks import THREADS, ranked_lock
+
+if TYPE_CHECKING:
+    from asyncio import Future
 
 IDLE_THREADS_MAX: Final = 16
 
@@ -97,3 +100,13 @@ class Threads:
                 return False
             self._idle.append(inbox)
             return True
+
+
+def settle(made: "Future[Any]", result: Any, failed: BaseException | None = None) -> None:
+    """Set the result of a future, or what failed, unless nobody waits for it any more."""
+    if made.done():
+        return
+    if failed is not None:
+        made.set_exception(failed)
+    else:
+        made.set_result(result)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from payment_sandbox.kernel.times import Period, PeriodError, timestamp
@@ -193,10 +192,10 @@ def in_one_line(problem: object) -> str:
 
 
 class NotStored(Exception):
-    """The state file could not be written, so nothing has changed."""
+    """The state could not be stored in its ``place``, so nothing has changed."""
 
-    def __init__(self, path: Path, reason: str, *, is_full: bool) -> None:
-        super().__init__(f"nothing has changed, because {path.name} could not be written: {reason}")
+    def __init__(self, place: str, reason: str, *, is_full: bool) -> None:
+        super().__init__(f"nothing has changed, because {place} could not be written: {reason}")
         self.is_full = is_full
 
 

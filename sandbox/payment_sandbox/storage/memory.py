@@ -1,15 +1,17 @@
 """Records in memory: what every store reads from."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
 
+from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.projects.store import ChangeSet, HistoryRow
 
 DELIVERIES_KEPT_MAX: Final = 10_000
 DELIVERIES_DROPPED_AT_ONCE: Final = 1000
@@ -17,6 +19,9 @@ DELIVERIES_DROPPED_AT_ONCE: Final = 1000
 
 class MemoryStorage:
     """Storage that is lost when the process ends."""
+
+    def __init__(self) -> None:
+        self._deleted_keys: set[str] = set()
 
     def storage(self, identity: Identity, real: RealTime) -> "MemoryStorage":
         """The storage of a project: the same for all."""
@@ -26,11 +31,19 @@ class MemoryStorage:
         """An empty store."""
         return MemoryStore()
 
-    def put_server(self, name: str, body: Any) -> None:
-        """Do nothing: nothing outlives the process."""
+    @contextmanager
+    def drawing(self, ids: Ids) -> Iterator[Ids]:
+        """A copy of the identifiers of new projects."""
+        yield ids.copied()
 
-    def remove(self, project_id: str) -> None:
-        """Do nothing: nothing outlives the project."""
+    def remove(self, project_id: str, fixed_key: str | None) -> None:
+        """Note the key of a deleted project, if a user chose it."""
+        if fixed_key is not None:
+            self._deleted_keys.add(fixed_key)
+
+    def was_deleted(self, key_digest: str) -> bool:
+        """Whether a deleted project had this key."""
+        return key_digest in self._deleted_keys
 
 
 class MemoryStore:
@@ -54,6 +67,9 @@ class MemoryStore:
     def commit(self, change: ChangeSet) -> None:
         """Swap in the new versions, and drop the surplus webhooks."""
         self.swap_in(change, self.surplus(change))
+
+    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Do nothing: the journal is in memory already."""
 
     def load(self, change: ChangeSet) -> None:
         """Commit it, since there is no other storage."""

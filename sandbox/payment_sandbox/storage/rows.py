@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -12,8 +12,9 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, Storage
+from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
 from payment_sandbox.storage.codec import FORMAT, decode, encode
+from payment_sandbox.storage.history import load_history
 from payment_sandbox.storage.snapshot import resume
 
 ORDER: Final = "orders"
@@ -40,10 +41,16 @@ class StoredProject(NamedTuple):
     identity: Mapping[str, Any]
     state: dict[str, Any]
     real_at: str | None  # when it was written; a running clock continues from there
+    history: Sequence[HistoryRow] = ()
 
     @classmethod
     def read(
-        cls, identity: str, chosen: str, counters: str, rows: Iterable[tuple[str, str]]
+        cls,
+        identity: str,
+        chosen: str,
+        counters: str,
+        rows: Iterable[tuple[str, str]],
+        history: Iterable[tuple[str, int, str]] = (),
     ) -> "StoredProject":
         """A project from its columns, and the kind and body of its records in the order of their creation.
 
@@ -55,7 +62,8 @@ class StoredProject(NamedTuple):
         for kind, body in rows:
             state[kind].append(json.loads(body))
         state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
-        return cls(json.loads(identity), state, state.pop("real_at", None))
+        kept = [HistoryRow(*row) for row in history]
+        return cls(json.loads(identity), state, state.pop("real_at", None), kept)
 
 
 def identity_body(identity: Identity) -> str:
@@ -106,9 +114,9 @@ def read_identity(data: Mapping[str, Any]) -> Identity:
 
 
 def resumed_project(
-    identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object
+    identity: Identity, stored: StoredProject, services: Services, storage: Storage, place: object = None
 ) -> Project:
-    """A project as it was stored; ``place`` says where, for what is logged.
+    """A project as it was stored; ``place`` says where, for what is logged; None: without its records.
 
     Raises:
         Invalid: its state is inconsistent.
@@ -116,7 +124,8 @@ def resumed_project(
     project = Project(identity, Settings(), services, storage)
     real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None
     resume(project, {"format": FORMAT, **stored.state}, real_at)
+    load_history(project, stored.history)
     made, has = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
-    if has < made:
+    if place is not None and has < made:
         log.warning("%s: project %s has %d orders, but %d were made", place, identity.project_id, has, made)
     return project

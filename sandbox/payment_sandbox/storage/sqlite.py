@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,9 +19,10 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.projects.store import ChangeSet, HistoryRow
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, in_one_line
+from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.rows import (
     DELIVERY,
@@ -36,11 +37,21 @@ from payment_sandbox.storage.rows import (
 )
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
-VERSION: Final = 2
+VERSION: Final = 3
 HEADER: Final = b"SQLite format 3\0"
 HEADER_BYTES: Final = 100
 VERSION_AT: Final = slice(60, 64)
 APPLICATION_ID_AT: Final = slice(68, 72)
+OLDEST: Final = 2
+HISTORY: Final = """
+    CREATE TABLE history (
+        project INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        number INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (project, number)
+    ) WITHOUT ROWID
+"""
 CREATE: Final = f"""
     PRAGMA journal_mode = OFF;  -- if it fails, the whole file is thrown away
     BEGIN;
@@ -62,8 +73,11 @@ CREATE: Final = f"""
         body TEXT NOT NULL,
         UNIQUE (project, kind, id)
     );
+    {HISTORY};
     COMMIT;
 """
+MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {3: (HISTORY,)}
+"""What makes a file of the version before into one of this version."""
 
 log = logging.getLogger(__name__)
 
@@ -153,10 +167,31 @@ def refuse_foreign(path: Path) -> None:
     if not header.startswith(HEADER) or int.from_bytes(header[APPLICATION_ID_AT]) != APPLICATION_ID:
         raise StateRefused(f"{path} is not a state file of this sandbox")
     version = int.from_bytes(header[VERSION_AT])
-    if version != VERSION:
+    if version > VERSION:
         raise StateRefused(
-            f"{path} was written by another version: its format is {version}, this server reads {VERSION}"
+            f"{path} was written by a newer version: its format is {version}, this server reads {VERSION}"
         )
+    if version < OLDEST:
+        raise StateRefused(
+            f"{path} was written by an older version: its format is {version}, this server reads {OLDEST} on"
+        )
+
+
+def migrate(database: sqlite3.Connection) -> None:
+    """Bring a file to this version; all steps happen, or none."""
+    (version,) = database.execute("PRAGMA user_version").fetchone()
+    if version == VERSION:
+        return
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        for number in range(version + 1, VERSION + 1):
+            for statement in MIGRATIONS[number]:
+                database.execute(statement)
+        database.execute(f"PRAGMA user_version = {VERSION}")
+        database.execute("COMMIT")
+    except BaseException:
+        database.execute("ROLLBACK")
+        raise
 
 
 def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
@@ -167,10 +202,11 @@ def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
             with suppress(FileNotFoundError):
                 shutil.copyfile(f"{path}{suffix}", f"{copy}{suffix}")
         try:
-            with closing(sqlite3.connect(copy)) as database:
+            with closing(sqlite3.connect(copy, isolation_level=None)) as database:
                 (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
                 if verdict != "ok":
                     raise StateRefused(f"{path} is damaged: {in_one_line(verdict)}")
+                migrate(database)
                 return _read(database)
         except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
             raise StateRefused(f"{path} is damaged: {in_one_line(error)}") from error
@@ -183,8 +219,15 @@ def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProj
         raise ValueError(f"{stray} records belong to no project")
     query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
     records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
+    history = "SELECT kind, number, body FROM history WHERE project = ? ORDER BY number"
     return server, [
-        StoredProject.read(identity, chosen, counters, database.execute(records, (number,)))
+        StoredProject.read(
+            identity,
+            chosen,
+            counters,
+            database.execute(records, (number,)),
+            database.execute(history, (number,)),
+        )
         for number, identity, chosen, counters in database.execute(query).fetchall()
     ]
 
@@ -225,6 +268,7 @@ class StateFile:
         self.path = path
         self._lock = ranked_lock(FILE)
         self._numbers: dict[str, int] = {}  # of the projects in the file
+        self._deleted_keys: set[str] = set()  # digests of keys that are not given out again
         try:
             self.path = path = path.resolve()
             if path.exists() and not path.is_file():
@@ -236,6 +280,7 @@ class StateFile:
             refuse_foreign(path)
             self.server, self.projects = read_copy(path)
             self._database = opened(path)
+            migrate(self._database)
             self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
         except (sqlite3.Error, OSError) as error:
             self._held.release()
@@ -250,22 +295,47 @@ class StateFile:
             self._database.close()
             self._held.release()
 
+    def rows(self) -> ServerRows:
+        """What it holds for the server as a whole.
+
+        Raises:
+            Invalid: it is damaged.
+        """
+        rows: ServerRows = decode(ServerRows, self.server, "server")
+        self._deleted_keys = set(rows.deleted)
+        return rows
+
     def storage(self, identity: Identity, real: RealTime) -> "SqliteStorage":
         """The storage of one project."""
         return SqliteStorage(self, identity, real)
 
-    def put_server(self, name: str, body: Any) -> None:
-        """Save a value of the server as a whole."""
+    @contextmanager
+    def drawing(self, ids: Ids) -> Iterator[Ids]:
+        """A copy of the identifiers of new projects, saved with what was drawn from it."""
+        drawn = ids.copied()
+        yield drawn
         with self._transaction() as run:
-            run.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (name, json.dumps(body)))
+            self._put(run, "ids", {"seed": drawn.seed, "counts": drawn.counts})
 
-    def remove(self, project_id: str) -> None:
-        """Delete a project and everything in it."""
+    def remove(self, project_id: str, fixed_key: str | None) -> None:
+        """Delete a project and everything in it; its key is not given to another one, if a user chose it."""
         with self._transaction() as run:
             number = self._numbers.get(project_id)
             run.execute("DELETE FROM record WHERE project = ?", (number,))
+            run.execute("DELETE FROM history WHERE project = ?", (number,))
             run.execute("DELETE FROM project WHERE number = ?", (number,))
+            deleted = self._deleted_keys | ({fixed_key} if fixed_key is not None else set())
+            if deleted != self._deleted_keys:
+                self._put(run, "deleted", sorted(deleted))
+        self._deleted_keys = deleted
         self._numbers.pop(project_id, None)
+
+    def was_deleted(self, key_digest: str) -> bool:
+        """Whether a deleted project had this key."""
+        return key_digest in self._deleted_keys
+
+    def _put(self, run: sqlite3.Connection, name: str, body: Any) -> None:
+        run.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (name, json.dumps(body)))
 
     def write(self, store: "SqliteStore", change: ChangeSet, surplus: Iterable[str]) -> None:
         """Write a change set; the first one of a store deletes what an earlier epoch left."""
@@ -274,11 +344,24 @@ class StateFile:
             number = self._numbers.get(project_id) or self._added(run, store.identity)
             if store.is_new:
                 run.execute("DELETE FROM record WHERE project = ?", (number,))
+                run.execute("DELETE FROM history WHERE project = ?", (number,))
             run.executemany(PUT, [(number, *row) for row in rows_of(change)])
             run.executemany(DROP, [(number, DUE, str(sequence)) for sequence in change.finished])
             run.executemany(DROP, [(number, DELIVERY, delivery_id) for delivery_id in surplus])
             _write_state(run, number, change, store.real.wall_now())
         self._numbers[project_id] = number
+
+    def write_history(self, project_id: str, rows: Sequence[HistoryRow]) -> None:
+        """Write records of a journal, and delete the oldest if there are too many."""
+        with self._transaction() as run:
+            number = self._numbers.get(project_id)
+            if number is not None:  # it was not deleted meanwhile
+                run.executemany(
+                    "INSERT OR REPLACE INTO history (project, kind, number, body) VALUES (?, ?, ?, ?)",
+                    [(number, *row) for row in rows],
+                )
+                before = max(row.number for row in rows) - KEPT_MAX
+                run.execute("DELETE FROM history WHERE project = ? AND number < ?", (number, before))
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -299,7 +382,7 @@ class StateFile:
                     raise
             except sqlite3.Error as error:
                 is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-                raise NotStored(self.path, str(error), is_full=is_full) from error
+                raise NotStored(self.path.name, str(error), is_full=is_full) from error
 
     def _added(self, run: sqlite3.Connection, identity: Identity) -> int:
         made = run.execute(
@@ -343,6 +426,10 @@ class SqliteStore(MemoryStore):
         self.is_new = False
         self.swap_in(change, surplus)
 
+    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Write records of the journal."""
+        self._file.write_history(self.identity.project_id, rows)
+
     def load(self, change: ChangeSet) -> None:
         """Load into memory what is already in the file."""
         self.is_new = False
@@ -368,14 +455,13 @@ def resumed_registry(
         StateRefused: the content of the file is inconsistent.
     """
     try:
-        rows: ServerRows = decode(ServerRows, file.server, "server")
+        rows = file.rows()
         registry = Registry(
             services,
             file,
             catalogue,
             ids=Ids(rows.ids.seed, rows.ids.counts) if rows.ids is not None else ids,
             clock=clock,
-            deleted_keys=frozenset(rows.deleted),
         )
         for stored in file.projects:
             registry.add(_project(stored, services, file, registry))

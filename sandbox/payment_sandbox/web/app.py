@@ -11,13 +11,13 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
 from payment_sandbox.web.answers.records import OpenApi
 from payment_sandbox.web.auth import known_hosts
-from payment_sandbox.web.carried import Application, OnRefused, application, close_exchange, open_exchange
+from payment_sandbox.web.carried import ALONE, Application, Around, application, close_exchange, open_exchange
 from payment_sandbox.web.control import CONTROL
 from payment_sandbox.web.dashboard import dashboard
 from payment_sandbox.web.docs import docs, show_nothing
 from payment_sandbox.web.merchant import api, keep_unrouted
 from payment_sandbox.web.pages import pages
-from payment_sandbox.web.placing import Placement, begin_waiting, place, routed
+from payment_sandbox.web.placing import Placement, begin_waiting, place, routed, subject_of
 from payment_sandbox.web.routes import current_facts, require_facts, route
 
 
@@ -80,6 +80,10 @@ class SandboxFlask(Flask):
         """Where a request runs; ``length`` is that of its body."""
         return place(self, environ, length)
 
+    def subject(self, environ: dict[str, Any]) -> str | None:
+        """The id or the key digest of the project that a request is about; None: of none."""
+        return subject_of(self, environ)
+
     def ensure_sync(self, func: Any) -> Any:
         """Nothing here is a coroutine."""
         return func
@@ -91,21 +95,19 @@ def make_app(
     public_url: str,
     control_token: str | None = None,
     allow_hosts: Iterable[str] = (),
-    on_refused: OnRefused | None = None,
-    speaks_tls: bool = False,
+    around: Around = ALONE,
 ) -> SandboxFlask:
     """Build the application.
 
     ``public_url`` is where merchants and payers reach the server, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
-    further host names under which the control API may be called. ``on_refused`` is told of requests that are
-    refused before a project is found for them. ``speaks_tls`` says whether the server does so itself.
+    further host names under which the control API may be called.
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)
     # Every path works with and without its trailing slash, without a redirect (SET-01).
     app.url_map = Map(strict_slashes=False, merge_slashes=False)
     hosts = known_hosts(public_url, allow_hosts)
-    state = Application(registry, public_url, control_token, hosts, make_app, on_refused, speaks_tls)
+    state = Application(registry, public_url, control_token, hosts, make_app, around)
     state.attach(app)
     errors.install(app, keep_unrouted, show_nothing)
     app.before_request(open_exchange)

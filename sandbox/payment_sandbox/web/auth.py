@@ -101,7 +101,7 @@ def refuse_foreign_host() -> None:
         problem = (
             f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}"
         )
-        if application().on_refused is None:
+        if application().around.on_refused is None:
             _log_once(problem[:PROBLEM_LENGTH_MAX])
         raise RequestRefused(403, problem)
 

@@ -1,11 +1,11 @@
 """The typed state of the application and of each request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from secrets import token_bytes
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from flask import Flask, Request, current_app
 from flask import request as current_request
@@ -16,6 +16,7 @@ from payment_sandbox.projects.journal import Journal, set_cause
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.scenarios.effects import Fault
+from payment_sandbox.web.statistics import Statistics
 
 KEY: Final = "payment_sandbox"
 CUT_OFF: Final = "sandbox.cut_off"
@@ -31,8 +32,72 @@ SENT_HEADERS: Final = "sandbox.headers"
 """The key in a WSGI environment of the request's headers as they were sent, if the server puts them there."""
 
 
+ON_MOVED: Final = "sandbox.on_moved"
+"""In the environment of a request that may run again elsewhere: what does that; False if it cannot."""
+
+MOVED: Final = "sandbox.moved"
+"""Set in the environment of a request whose project has moved to another server, if ON_MOVED is there."""
+
+
 OnRefused = Callable[[str, str, int, str], None]
 """Is told of requests that no project's journal has: method, path, status, and why they were refused."""
+
+
+OK: Final = "ok"
+DRAINING: Final = "draining"
+
+
+class Member(Protocol):
+    """One of the servers of a sandbox."""
+
+    @property
+    def url(self) -> str:
+        """Where the other servers reach it."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Its version of the sandbox."""
+        ...
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it stops."""
+        ...
+
+    @property
+    def projects(self) -> int:
+        """How many projects it has."""
+        ...
+
+
+class Shared(Protocol):
+    """What the servers of one sandbox share."""
+
+    secret: str
+    is_draining: bool
+    """Whether this server gives its projects back, to stop."""
+
+    @property
+    def commits(self) -> int:
+        """How many this server has made to the database."""
+        ...
+
+    def servers(self) -> Sequence["Member"]:
+        """All servers that are alive, oldest first."""
+        ...
+
+
+class Around(NamedTuple):
+    """The server around an application."""
+
+    on_refused: OnRefused | None = None
+    speaks_tls: bool = False  # itself; if not, an https address is that of a proxy
+    shared: Shared | None = None  # with other servers
+    statistics: Statistics | None = None
+
+
+ALONE: Final = Around()
 
 
 @dataclass(slots=True)
@@ -44,12 +109,21 @@ class Application:
     control_token: str | None
     hosts: frozenset[str]
     make_app: Any  # builds another application, such as the one that plays the examples
-    on_refused: OnRefused | None = None
-    speaks_tls: bool = False  # itself; if not, an https address is that of a proxy
+    around: Around = ALONE
     forgery_secret: bytes = field(default_factory=lambda: token_bytes(32))
     live_pages: dict[str, tuple[float, bytes]] = field(default_factory=dict)  # of busy dashboards
     docs: dict[str, str] = field(default_factory=dict)  # rendered documentation pages, by name
     openapi: str | None = None  # the OpenAPI description, once built
+
+    def __post_init__(self) -> None:
+        """Forms that one server shows may be sent to another."""
+        if self.around.shared is not None:
+            self.forgery_secret = self.around.shared.secret.encode()
+
+    def status(self) -> str:
+        """Whether new clients should come to this server: ``ok`` or ``draining``."""
+        shared = self.around.shared
+        return DRAINING if shared is not None and shared.is_draining else OK
 
     def attach(self, app: Flask) -> None:
         """Store this on the Flask app."""

@@ -12,10 +12,11 @@ from payment_sandbox.kernel.masking import MASK, Masking
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.projects.project import ProjectMoved
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.carried import MOVED, ON_MOVED, exchange
 
-STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408}
+STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408, ProjectMoved: 503}
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 MERCHANT_API: Final = "/v1"
@@ -24,6 +25,7 @@ TYPE_OF: Final = {
     refusals.Unknown: "NotFound",
     refusals.Stale: "PreconditionFailed",
     WaitTimedOut: "RequestTimeout",
+    ProjectMoved: "ServiceUnavailable",
 }
 TYPE_OF_STATUS: Final = {
     400: "BadRequest",
@@ -137,8 +139,8 @@ def refused_answer(refused: RequestRefused) -> Response:
 def tell_refused(status: int, value: str) -> None:
     """Tell who watches the server of a request that no journal has."""
     state = exchange().application
-    if state.on_refused is not None:
-        state.on_refused(request.method, _without_keys(request.path), status, _without_keys(value))
+    if state.around.on_refused is not None:
+        state.around.on_refused(request.method, _without_keys(request.path), status, _without_keys(value))
 
 
 def _without_keys(text: str) -> str:
@@ -170,7 +172,15 @@ def _on_crash(error: Exception) -> Response:
 def _on_not_stored(failed: NotStored) -> Response:
     log.error("%s", failed)
     status = 507 if failed.is_full else 503
-    return _answer(error_body(status, TYPE_OF_STATUS[status], str(failed)))
+    return _answer(error_body(status, TYPE_OF_STATUS[status], str(failed)), {"Retry-After": "1"})
+
+
+def _on_moved(moved: ProjectMoved) -> Response:
+    """Ask again: the server may do that by itself, if it has done nothing of it yet."""
+    environ = exchange().request.environ
+    if ON_MOVED in environ:
+        environ[MOVED] = True
+    return _answer(error_body(503, TYPE_OF_STATUS[503], str(moved)), {"Retry-After": "1"})
 
 
 def answer_for(error: Exception) -> Response:
@@ -200,6 +210,7 @@ def install(
 
     app.register_error_handler(Invalid, _on_invalid)
     app.register_error_handler(Refusal, _on_refusal)
+    app.register_error_handler(ProjectMoved, _on_moved)
     app.register_error_handler(RequestRefused, refused_answer)
     app.register_error_handler(NotStored, _on_not_stored)
     app.register_error_handler(HTTPException, on_http)

@@ -15,11 +15,12 @@ from werkzeug.routing import MapAdapter
 from payment_sandbox.operations.agenda import tidy
 from payment_sandbox.operations.clock import catch_up, must_catch_up
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.registry import digest
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.web.auth import api_key_in
 from payment_sandbox.web.carried import application, exchange
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.errors import APIS, RequestRefused
 from payment_sandbox.web.routes import Facts, facts_of
 
 if TYPE_CHECKING:
@@ -85,31 +86,39 @@ def place(app: "Flask", environ: dict[str, Any], length: int) -> Placement:
     """Decide where a request runs; ``length`` is that of its body."""
     route = environ[ROUTED] = routed(app, environ)
     try:
-        rule, values = route.match(return_rule=True)
+        rule, _ = route.match(return_rule=True)
     except HTTPException:  # it is refused
         return Placement(on_thread=False)
     facts = facts_of(app, rule.endpoint) or NO_FACTS
-    project = _project_of(app, environ, values.get("project_id"))
-    share = project.project_id if project is not None else ""
+    registry, subject = application(app).registry, subject_of(app, environ) or ""
+    project = registry.local(subject)
+    share = project.project_id if project is not None else subject
     if facts.streams:
         return Placement(on_thread=False, share=share)
     takes_long = facts.slow or facts.waits or length > AT_ONCE_BYTES_MAX
-    return Placement(takes_long or (project is not None and _may_wait(project)), share)
+    return Placement(takes_long or registry.is_shared or _may_wait(project), share)
 
 
 NO_FACTS: Final = Facts()
 
 
-def _project_of(app: "Flask", environ: Mapping[str, Any], project_id: str | None) -> Project | None:
-    """The project in the path; without one, that of the API key."""
-    registry = application(app).registry
-    if project_id is not None:
-        return registry.find_by_id(project_id)
-    return registry.find(api_key_in(environ.get("HTTP_AUTHORIZATION")) or "")
+def subject_of(app: "Flask", environ: dict[str, Any]) -> str | None:
+    """The id of the project in a request's path, or the digest of its API key; None: about no project."""
+    route = environ[ROUTED] = routed(app, environ)
+    try:
+        _, values = route.match(return_rule=True)
+    except HTTPException:
+        values = {}
+    if "project_id" in values:
+        return str(values["project_id"])
+    key = api_key_in(environ.get("HTTP_AUTHORIZATION"))
+    return digest(key) if key and environ["PATH_INFO"].startswith(APIS) else None
 
 
-def _may_wait(project: Project) -> bool:
+def _may_wait(project: Project | None) -> bool:
     """Whether a call of a project may wait or take long, whatever it asks for."""
+    if project is None:
+        return False
     epoch = project.epoch
     return (
         epoch.store.is_durable

@@ -25,5 +25,6 @@ COMMANDS: Final = (
     project.faults,
     project.settings,
     project.projects,
+    project.servers,
     project.reset,
 )

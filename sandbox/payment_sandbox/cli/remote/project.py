@@ -10,7 +10,7 @@ from payment_sandbox.cli.options import fail, scenario_names
 from payment_sandbox.cli.remote.calling import Call, assignments, columns, group, remote, shown, value_of
 
 if TYPE_CHECKING:
-    from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary
+    from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary, Server
 
 FAULT_CONDITIONS: Final = ("method", "path", "nth")
 WEBHOOK_CONDITIONS: Final = ("status", "attempt")
@@ -122,6 +122,18 @@ def projects(call: Call) -> None:
     heads = ("id", "mode", "clock", "name", "webhook_url")
     listed = call.sandbox.call("GET", "/control/projects/")
     call.show(listed, lambda answer: columns(map(row, answer["items"]), heads, "no projects"))
+
+
+@remote("servers", example="servers")
+def servers(call: Call) -> None:
+    """List the servers that are one sandbox."""
+
+    def row(item: "Server") -> tuple[object, ...]:
+        return item["url"], item["status"], item["projects"], item["version"]
+
+    listed = call.sandbox.call("GET", "/control/servers/")
+    heads = ("url", "status", "projects", "version")
+    call.show(listed, lambda answer: columns(map(row, answer["items"]), heads, "no servers"))
 
 
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)

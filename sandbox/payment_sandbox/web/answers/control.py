@@ -12,6 +12,7 @@ from payment_sandbox.scenarios.model import Decision
 from payment_sandbox.scenarios.near_misses import explain
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
+from payment_sandbox.web.carried import DRAINING, OK, Member
 from payment_sandbox.web.errors import RequestRefused
 
 
@@ -50,6 +51,16 @@ def project_record(project: Project) -> records.Project:
         "settings": project.settings.as_mapping(),
         "clock": clock_record(project),
         "scenario": project.epoch.state.scenario.name,
+    }
+
+
+def server_record(server: Member) -> records.Server:
+    """A server of this sandbox."""
+    return {
+        "url": server.url,
+        "version": server.version,
+        "status": DRAINING if server.is_draining else OK,
+        "projects": server.projects,
     }
 
 

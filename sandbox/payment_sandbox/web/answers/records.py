@@ -27,10 +27,19 @@ from payment_sandbox.web.answers.merchant_records import Order as Order
 
 
 class Health(TypedDict):
-    """The server is ready."""
+    """The server is ready, or it stops and wants no more clients."""
 
-    status: Literal["ok"]
+    status: Literal["ok", "draining"]
     version: str
+
+
+class Server(TypedDict):
+    """One of the servers of a sandbox."""
+
+    url: Annotated[str, "Where the other servers reach it."]
+    version: str
+    status: Literal["ok", "draining"]
+    projects: Annotated[int, "How many are in its memory."]
 
 
 class Clock(TypedDict):

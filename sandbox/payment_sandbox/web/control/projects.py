@@ -18,18 +18,20 @@ from payment_sandbox.web.answers.control import (
     advance_record,
     clock_record,
     project_record,
+    server_record,
     stopped_record,
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.answers.shapes import listed
 from payment_sandbox.web.auth import project, refuse_strangers, registry
 from payment_sandbox.web.bodies import json_body
-from payment_sandbox.web.carried import application
+from payment_sandbox.web.carried import OK, application
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown
 from payment_sandbox.web.control.forms import ClockForm, StateForm
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
+from payment_sandbox.web.statistics import Statistics, metrics
 
 health = Blueprint("health", __name__)
 projects = Blueprint("projects", __name__, url_prefix="/control")
@@ -38,7 +40,22 @@ projects = Blueprint("projects", __name__, url_prefix="/control")
 @route(health, "GET", "/health/", answers=records.Health, errors=())
 def get_health() -> Response:
     """Check that the server is ready, with everything requested at startup in place (CTL-05)."""
-    return json_answer({"status": "ok", "version": __version__})
+    status = application().status()
+    return json_answer({"status": status, "version": __version__}, 200 if status == OK else 503)
+
+
+@route(health, "GET", "/metrics", media_type="text/plain", errors=(), slow=True)
+def get_metrics() -> Response:
+    """Get what the server has done since it began, in the text format of Prometheus."""
+    around = application().around
+    commits = around.shared.commits if around.shared is not None else 0
+    try:
+        text = metrics(around.statistics or Statistics(), registry(), commits)
+    except ModuleNotFoundError:
+        raise RequestRefused(
+            501, "install the extra: pip install 'payment-orders-sandbox[metrics]'"
+        ) from None
+    return Response(text, mimetype="text/plain")
 
 
 projects.before_request(refuse_strangers)
@@ -82,6 +99,16 @@ def post_project() -> Response:
 def get_projects() -> Response:
     """List the projects, without their API keys."""
     return list_answer([project_record(each) for each in registry().all()])
+
+
+@route(projects, "GET", "/servers/", answers=listed(records.Server, "Servers"), slow=True)
+def get_servers() -> Response:
+    """List the servers that are one sandbox; often this one alone."""
+    shared = application().around.shared
+    if shared is not None:
+        return list_answer([server_record(each) for each in shared.servers()])
+    own = {"url": application().public_url, "version": __version__, "status": OK}
+    return list_answer([{**own, "projects": len(registry().loaded())}])
 
 
 @route(control, "GET", "/project/", answers=records.Project)

@@ -75,7 +75,7 @@ def is_own_form(project_id: str) -> bool:
 def _with_cookie(response: Response, value: str) -> Response:
     path = f"{base_path()}{COOKIE_PATH}"
     state = application()
-    is_proxy_secure = state.public_url.startswith("https:") and not state.speaks_tls
+    is_proxy_secure = state.public_url.startswith("https:") and not state.around.speaks_tls
     is_secure = request.is_secure or is_proxy_secure
     if value:
         response.set_cookie(COOKIE, value, path=path, httponly=True, samesite="Strict", secure=is_secure)

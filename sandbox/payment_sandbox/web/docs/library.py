@@ -29,6 +29,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "languages",
         "ci",
         "command-line",
+        "company",
         "https",
         "settings",
         "security",

@@ -1,0 +1,416 @@
+"""A server's part in a sandbox of many servers: the projects that it owns, and where the others are.
+
+A project lives on one server at a time, in memory as on a server of its own. Whichever server gets a request
+for it serves it, if it owns the project; takes it over, if nobody does; or passes the request on.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from secrets import token_hex
+from threading import Condition, Lock, Thread
+from typing import Final, NamedTuple
+
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.clock import RUNNING
+from payment_sandbox.projects.project import Project, Services
+from payment_sandbox.projects.registry import Registry, digest
+from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.serving.threads import start
+from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
+from payment_sandbox.storage.history import store_history
+from payment_sandbox.storage.postgresql import (
+    LEASE_SECONDS,
+    Database,
+    Lease,
+    PeerServer,
+    PostgresStorage,
+    PostgresStore,
+)
+from payment_sandbox.storage.rows import StoredProject, read_identity, resumed_project
+from payment_sandbox.storage.snapshot import send_owed
+from payment_sandbox.version import __version__
+from payment_sandbox.web.statistics import Statistics
+
+HEARTBEAT_SECONDS: Final = 2.0
+MARGIN_SECONDS: Final = 1.5  # of the lease, for what is under way when it ends
+LOOK_SECONDS: Final = 0.5  # between looks for projects that nobody looks after
+TAKEN_AT_ONCE: Final = 20
+IDLE_SECONDS: Final = 60.0
+RECENTLY_SECONDS: Final = 0.5  # for how long it is believed where a project is
+
+log = logging.getLogger(__name__)
+
+
+class Elsewhere(NamedTuple):
+    """The server that a request has to be passed on to."""
+
+    server_id: str
+    url: str
+
+
+class Here(NamedTuple):
+    """This server owns the project."""
+
+    project_id: str
+
+
+class ClusterRegistry(Registry):
+    """The projects of all servers; those that this one owns are in memory."""
+
+    is_shared = True
+
+    def __init__(
+        self, services: Services, database: Database, catalogue: Catalogue, *, ids: Ids, clock: str = RUNNING
+    ) -> None:
+        super().__init__(services, database, catalogue, ids=ids, clock=clock)
+        self.database = database
+
+    def find(self, api_key: str) -> Project | None:
+        """The project with this API key; if another server owns it, a copy without records to read from."""
+        return super().find(api_key) or (self._copy(digest(api_key)) if api_key else None)
+
+    def is_known(self, api_key: str) -> bool:
+        """Whether a project has this API key, or a deleted one had it."""
+        return self.find(api_key) is not None or self.database.was_deleted(digest(api_key))
+
+    def all(self) -> list[Project]:
+        """All projects, oldest first; those of other servers as copies without records."""
+        copies = [self._opened(stored) for stored in self.database.without_records()]
+        return [self.find_by_id(copy.project_id) or copy for copy in copies]
+
+    def _copy(self, name: str) -> Project | None:
+        return next(map(self._opened, self.database.without_records(name)), None)
+
+    def _opened(self, stored: StoredProject) -> Project:
+        identity = read_identity(stored.identity)
+        lease = Lease(identity.project_id, token=-1)  # it writes nothing
+        storage = PostgresStorage(self.database, identity, lease)
+        return resumed_project(identity, stored, self.services, storage)
+
+
+class Cluster:
+    """What this server owns, and its heartbeat; a server that cannot reach the database serves nothing."""
+
+    def __init__(
+        self,
+        database: Database,
+        registry: ClusterRegistry,
+        url: str,
+        statistics: Statistics,
+        *,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self.registry = registry
+        self.secret = database.shared_value("secret", token_hex(32))
+        self.is_draining = False
+        self._database = database
+        self._url = url
+        self._statistics = statistics
+        self._idle_seconds = idle_seconds
+        self._changed = Condition()  # guards what follows
+        self._valid_until_seconds = 0.0
+        self._uses: Counter[str] = Counter()  # requests under way, by project
+        self._used_at_seconds: dict[str, float] = {}
+        self._leaving: set[str] = set()  # projects that are given back; no request begins
+        self._elsewhere: dict[str, tuple[Elsewhere, float]] = {}  # and when that was looked up
+        self._alive: frozenset[str] = frozenset()
+        self._moving: dict[str, Lock] = {}  # one for each project that is taken over or given back
+        self._is_stopped = False
+        self._thread = Thread(target=self._run, name="heartbeat", daemon=True)
+
+    @property
+    def commits(self) -> int:
+        """How many this server has made."""
+        return self._database.commits
+
+    def servers(self) -> list[PeerServer]:
+        """All servers that are alive, oldest first."""
+        return self._database.servers()
+
+    def start(self) -> None:
+        """Join the other servers.
+
+        Raises:
+            NotStored: the database does not answer.
+        """
+        self._database.replace(self._url)
+        self._beat()
+        start(self._thread)
+
+    # Requests
+
+    def hold(self, subject: str) -> Callable[[], None] | None:
+        """Keep a project here until what this returns is called; None if it is not here."""
+        project = self.registry.local(subject)
+        if project is None:
+            return None
+        project_id = project.project_id
+        with self._changed:
+            is_here = monotonic_seconds() < self._valid_until_seconds and not _lease(project).is_lost
+            if not is_here or project_id in self._leaving:
+                return None
+            self._uses[project_id] += 1
+        return lambda: self._end_use(project_id)
+
+    def sequence(self, subject: str) -> int:
+        """How many commits a project has had that is here."""
+        project = self.registry.local(subject)
+        return -1 if project is None else _lease(project).sequence
+
+    def is_alive(self, server_id: str) -> bool:
+        """Whether a server was alive a moment ago."""
+        return server_id in self._alive
+
+    def suspect(self, subject: str) -> None:
+        """Look up again where a project is: the server that should have it did not answer."""
+        with self._changed:
+            self._elsewhere.pop(subject, None)
+
+    def locate(self, subject: str) -> Here | Elsewhere | None:
+        """Where the project with this id or key digest is, after taking it over if nobody owns it.
+
+        Raises:
+            NotStored: the database does not answer, or this server has lost touch with it.
+        """
+        project = self.registry.local(subject)
+        if project is not None and _lease(project).is_lost:
+            self._drop(project)
+        known = self._elsewhere.get(subject)
+        if known is not None and monotonic_seconds() < known[1] + RECENTLY_SECONDS:
+            return known[0]
+        self._await_lease()
+        owner = self._database.locate(subject)
+        if owner is None:
+            return None
+        if owner.server_id not in (None, self._database.server_id):
+            elsewhere = Elsewhere(str(owner.server_id), str(owner.url))
+            self._remember(subject, elsewhere)
+            return elsewhere
+        if self.is_draining:
+            return self._another()
+        return self._take(owner.project_id)
+
+    def _remember(self, subject: str, elsewhere: Elsewhere) -> None:
+        now = monotonic_seconds()
+        with self._changed:
+            if len(self._elsewhere) > 10_000:
+                self._elsewhere.clear()
+            self._elsewhere[subject] = (elsewhere, now)
+            self._alive |= {elsewhere.server_id}
+
+    def _another(self) -> Elsewhere:
+        """Another server, for a project that this one does not take any more."""
+        me = self._database.server_id
+        for server in self._database.servers():
+            if server.server_id != me and not server.is_draining:
+                return Elsewhere(server.server_id, server.url)
+        raise NotStored(self._database.place, "this server stops, and there is no other", is_full=False)
+
+    def _await_lease(self) -> None:
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: monotonic_seconds() < self._valid_until_seconds, HEARTBEAT_SECONDS
+            ):
+                raise NotStored(self._database.place, "it does not answer", is_full=False)
+
+    def _end_use(self, project_id: str) -> None:
+        with self._changed:
+            self._uses[project_id] -= 1
+            self._used_at_seconds[project_id] = monotonic_seconds()
+            if not self._uses[project_id]:
+                del self._uses[project_id]
+                self._changed.notify_all()
+
+    # Taking projects over, and giving them back
+
+    def _take(self, project_id: str) -> Here | None:
+        """Take a project over, with one thread, while others wait; None to look again."""
+        with self._one_at_a_time(project_id):
+            project = self.registry.local(project_id)
+            if project is not None and not _lease(project).is_lost:
+                return Here(project_id)
+            claimed = self._database.claim(project_id)
+            if claimed is None:
+                return self._moved_meanwhile()
+            try:
+                identity = read_identity(claimed.stored.identity)
+                storage = PostgresStorage(self._database, identity, claimed.lease)
+                project = resumed_project(
+                    identity, claimed.stored, self.registry.services, storage, self._database.place
+                )
+            except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:
+                raise NotStored(
+                    f"project {project_id}", f"it is damaged: {in_one_line(error)}", is_full=False
+                ) from error
+            with self._changed:
+                self._used_at_seconds[project_id] = monotonic_seconds()
+                self._leaving.discard(project_id)
+            self.registry.add(project)
+            self._statistics.took_over()
+            send_owed(project)
+        return Here(project_id)
+
+    def _moved_meanwhile(self) -> Here | None:
+        raise NotStored("the project", "another server takes it over just now", is_full=False)
+
+    def _one_at_a_time(self, project_id: str) -> Lock:
+        with self._changed:
+            if len(self._moving) > 10_000:
+                self._moving = {name: lock for name, lock in self._moving.items() if lock.locked()}
+            return self._moving.setdefault(project_id, Lock())
+
+    def _drop(self, project: Project) -> None:
+        """Forget a project that is not this server's any more, or whose state is not certain."""
+        self.registry.drop(project)
+        project.end(moved=True)
+        with self._changed:
+            self._leaving.discard(project.project_id)
+            self._used_at_seconds.pop(project.project_id, None)
+
+    def _give_back(self, project: Project, within_seconds: float) -> bool:
+        """Give a project back, once no request is under way; False if one still is."""
+        project_id = project.project_id
+        with self._one_at_a_time(project_id):
+            with self._changed:
+                self._leaving.add(project_id)
+                is_unused = self._changed.wait_for(lambda: not self._uses[project_id], within_seconds)
+                if not is_unused and not self.is_draining:
+                    self._leaving.discard(project_id)
+                    return False
+            if self.is_draining:
+                project.settle(within_seconds)
+            lease = _lease(project)
+            due_seconds = project.real_seconds_until_due()
+            store_history(project)
+            self.registry.drop(project)
+            project.end(moved=True)
+            if not lease.is_lost and lease.token > 0:
+                self._database.release(lease, due_seconds)
+            with self._changed:
+                self._leaving.discard(project_id)
+                self._used_at_seconds.pop(project_id, None)
+        return True
+
+    def drain(self, within_seconds: float) -> None:
+        """Give all projects back, then leave; requests that come meanwhile are passed on."""
+        until_seconds = monotonic_seconds() + within_seconds
+        with self._changed:
+            self.is_draining = True
+        with suppress(NotStored):
+            self._database.beat(self._url, __version__, is_draining=True)
+            for project in self.registry.loaded():
+                self._give_back(project, max(until_seconds - monotonic_seconds(), 0.0))
+        with self._changed:  # until nobody believes any more that a project is here
+            self._changed.wait_for(lambda: self._is_stopped, RECENTLY_SECONDS)
+
+    def stop(self) -> None:
+        """End the heartbeat, and leave the other servers."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(HEARTBEAT_SECONDS)
+        with suppress(NotStored):
+            self._database.leave()
+
+    # The heartbeat
+
+    def _run(self) -> None:
+        next_beat_seconds = monotonic_seconds() + HEARTBEAT_SECONDS
+        while not self._is_over():
+            try:
+                if monotonic_seconds() >= next_beat_seconds:
+                    self._beat()
+                    next_beat_seconds = monotonic_seconds() + HEARTBEAT_SECONDS
+                    self._give_back_idle()
+                if not self.is_draining:
+                    self._take_unattended()
+            except NotStored as failed:
+                say_once(str(failed))
+            except Exception:
+                log.exception("the heartbeat failed")
+
+    def _is_over(self) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopped, LOOK_SECONDS)
+            return self._is_stopped
+
+    def _beat(self) -> None:
+        """Renew the lease; after a lapse, drop what others have taken over meanwhile."""
+        begun = monotonic_seconds()
+        was_known = self._database.beat(self._url, __version__, is_draining=self.is_draining)
+        if begun >= self._valid_until_seconds or not was_known:
+            tokens = self._database.tokens()
+            for project in self.registry.loaded():
+                if tokens.get(project.project_id) != _lease(project).token:
+                    _lease(project).is_lost = True
+                    self._drop(project)
+        alive = frozenset(server.server_id for server in self._database.servers())
+        with self._changed:
+            self._alive = alive
+            self._valid_until_seconds = begun + LEASE_SECONDS - MARGIN_SECONDS
+            self._changed.notify_all()
+
+    def _take_unattended(self) -> None:
+        """Take projects over in which something is due, or whose server has gone."""
+        for project_id in self._database.unattended(TAKEN_AT_ONCE):
+            with suppress(NotStored):
+                self._take(project_id)
+
+    def _give_back_idle(self) -> None:
+        """Give back what nobody has used for a while, so that a server holds only what is busy."""
+        now = monotonic_seconds()
+        for project in self.registry.loaded():
+            used_at_seconds = self._used_at_seconds.setdefault(project.project_id, now)
+            if used_at_seconds < now - self._idle_seconds and self._is_idle(project):
+                self._give_back(project, 0.0)
+
+    def _is_idle(self, project: Project) -> bool:
+        due_seconds = project.real_seconds_until_due()
+        is_due = due_seconds is not None and due_seconds < self._idle_seconds
+        is_used = self._uses[project.project_id] or project.events.watchers
+        return not (is_due or is_used) and project.epoch.outbox.is_idle
+
+
+def _lease(project: Project) -> Lease:
+    store = project.epoch.store
+    assert isinstance(store, PostgresStore), "all projects here are stored there"
+    return store.lease
+
+
+_said: set[str] = set()
+
+
+def say_once(problem: str) -> None:
+    """Log what comes again until somebody mends it."""
+    if problem not in _said:
+        _said.add(problem)
+        log.warning("%s", problem)
+
+
+def joined(address: str, services: Services) -> Database:
+    """The database at this address, as a server sees it that has just begun.
+
+    Raises:
+        StateRefused: it cannot be used, and why.
+    """
+    database = Database(address, token_hex(8), services.real)
+    try:
+        database.beat("", __version__, is_draining=False)  # before it owns anything
+    except NotStored as failed:
+        raise StateRefused(str(failed)) from failed
+    return database
+
+
+def cluster_of(registry: Registry, url: str, statistics: Statistics) -> Cluster:
+    """This server's part; ``url`` is where the other servers reach it.
+
+    Raises:
+        NotStored: the database does not answer.
+    """
+    assert isinstance(registry, ClusterRegistry), "it is shared"
+    return Cluster(registry.database, registry, url, statistics)

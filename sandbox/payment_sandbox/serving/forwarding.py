@@ -1,0 +1,274 @@
+"""Passes a request on to the server that owns its project, and the response back, piece by piece.
+
+Between servers, the connections stay open for the next request. A header says which server asks, for whom and
+how often the request was passed on; a secret that all servers read in their database keeps others from
+claiming to be one.
+"""
+
+import asyncio
+from asyncio import AbstractEventLoop, StreamReader, StreamWriter
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from hmac import compare_digest
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from httptools import HttpResponseParser
+
+from payment_sandbox.serving.connection import Response
+from payment_sandbox.serving.wsgi import Answer, Head, Peers, Request
+from payment_sandbox.web.bodies import BODY_BYTES_MAX
+
+FORWARDED: Final = b"sandbox-forwarded"
+CUT: Final = "sandbox-cut"
+"""A header of a forwarded response that was cut; its value is the length of the whole, or nothing."""
+
+HOPS_MAX: Final = 3
+CONNECT_SECONDS: Final = 2.0
+IDLE_CONNECTIONS_MAX: Final = 32  # to each server
+PIECE_BYTES: Final = 1 << 16
+ALIVE_EVERY_SECONDS: Final = 1.0
+NOT_PASSED: Final = ("connection", "transfer-encoding", "date", "server", CUT)
+OF_CONNECTION: Final = (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"expect")
+
+
+class Passed(NamedTuple):
+    """Who a forwarded request is from, and how often it was passed on."""
+
+    scheme: str
+    client_host: str
+    client_port: int
+    hops: int
+
+    def value(self, secret: str) -> bytes:
+        """The header."""
+        return f"{secret};{self.hops};{self.scheme};{self.client_port};{self.client_host}".encode()
+
+
+def taken_from(request: Request, peers: Peers, secret: str) -> tuple[Request, Peers, int]:
+    """A request without the header, as the first server saw it, and how often it was passed on."""
+    values = [value for name, value in request.headers if name == FORWARDED]
+    if not values:
+        return request, peers, 0
+    headers = [header for header in request.headers if header[0] != FORWARDED]
+    request = request._replace(headers=headers)
+    sent, hops, scheme, port, host = (values[0].decode("latin-1").split(";", 4) + [""] * 4)[:5]
+    if not compare_digest(sent.encode("latin-1"), secret.encode()) or not hops.isdigit():
+        return request, peers, 0
+    return request, peers._replace(scheme=scheme, client_host=host, client_port=int(port or 0)), int(hops)
+
+
+class Unsent(Exception):
+    """The other server could not be reached; it has seen nothing of the request."""
+
+
+class BrokenOff(Exception):
+    """The other server did not answer; whether it has done something is unknown."""
+
+
+class _Incoming:
+    """What the parser reports of a response."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: list[tuple[str, str]] = []
+        self.pieces: deque[bytes] = deque()
+        self.has_head = self.is_whole = False
+        self._parser = HttpResponseParser(self)
+
+    def feed(self, piece: bytes) -> None:
+        """Parse what has come."""
+        self._parser.feed_data(piece)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header."""
+        self.headers.append((name.decode("latin-1"), value.decode("latin-1")))
+
+    def on_headers_complete(self) -> None:
+        """The end of the head."""
+        self.has_head = True
+        self.status = self._parser.get_status_code()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self.pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        """The end."""
+        self.is_whole = True
+
+    def header(self, name: str) -> str | None:
+        """The first header with this lower-case name."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+class Forwarder:
+    """Connections to the other servers."""
+
+    def __init__(self, loop: AbstractEventLoop, secret: str) -> None:
+        self.secret = secret
+        self._loop = loop
+        self._idle: dict[str, deque[tuple[StreamReader, StreamWriter]]] = {}
+
+    async def close(self) -> None:
+        """Close the idle connections."""
+        writers = [writer for idle in self._idle.values() for _, writer in idle]
+        self._idle.clear()
+        for writer in writers:
+            writer.transport.abort()
+        await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
+
+    async def forward(
+        self, request: Request, passed: Passed, url: str, response: Response, is_alive: Callable[[], bool]
+    ) -> None:
+        """Have the server at ``url`` answer; ``is_alive`` says whether it still can.
+
+        Raises:
+            Unsent: nothing has reached it.
+            BrokenOff: it has not answered; nothing was sent to the client.
+        """
+        sent = request_bytes(request, passed.value(self.secret))
+        reader, writer, incoming = await self._asked(url, sent, is_alive)
+        is_reusable = False
+        try:
+            is_reusable = await self._pass_back(request, reader, incoming, response)
+        finally:
+            if is_reusable and len(self._idle.setdefault(url, deque())) < IDLE_CONNECTIONS_MAX:
+                self._idle[url].append((reader, writer))
+            else:
+                writer.close()
+
+    async def _asked(
+        self, url: str, sent: bytes, is_alive: Callable[[], bool]
+    ) -> "tuple[StreamReader, StreamWriter, _Incoming]":
+        """Send the request, and read the head of the response, on a connection that still works."""
+        idle = self._idle.get(url, deque())
+        while idle:
+            reader, writer = idle.pop()
+            if not reader.at_eof() and not writer.is_closing():
+                break
+            writer.close()
+        else:
+            reader, writer = await self._connected(url)
+        try:
+            writer.write(sent)
+            return reader, writer, await self._head(reader, is_alive)
+        except (OSError, EOFError) as error:
+            writer.close()
+            raise BrokenOff from error
+
+    async def _connected(self, url: str) -> tuple[StreamReader, StreamWriter]:
+        parts = urlsplit(url)
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                return await asyncio.open_connection(parts.hostname, parts.port, limit=PIECE_BYTES)
+        except (OSError, TimeoutError, ValueError) as error:  # a server that starts has no address yet
+            raise Unsent from error
+
+    async def _head(self, reader: StreamReader, is_alive: Callable[[], bool]) -> _Incoming:
+        incoming = _Incoming()
+        while not incoming.has_head:
+            piece = await self._piece(reader, is_alive)
+            if not piece:
+                raise EOFError
+            incoming.feed(piece)
+        return incoming
+
+    async def _piece(self, reader: StreamReader, is_alive: Callable[[], bool]) -> bytes:
+        reading = self._loop.create_task(reader.read(PIECE_BYTES))
+        try:
+            while True:
+                done, _ = await asyncio.wait({reading}, timeout=ALIVE_EVERY_SECONDS)
+                if done:
+                    return reading.result()
+                if not is_alive():
+                    raise EOFError
+        finally:
+            reading.cancel()
+
+    async def _pass_back(
+        self, request: Request, reader: StreamReader, incoming: _Incoming, response: Response
+    ) -> bool:
+        """Send the response to the client; True if the connection can be used again."""
+        head = Head(incoming.status, [pair for pair in incoming.headers if pair[0].lower() not in NOT_PASSED])
+        length, cut = incoming.header("content-length"), incoming.header(CUT)
+        is_bodiless = request.method == "HEAD" or incoming.status in (204, 304)
+        if length is not None or is_bodiless:
+            while not (incoming.is_whole or is_bodiless):
+                piece = await reader.read(PIECE_BYTES)
+                if not piece:
+                    response.reset()
+                    return False
+                incoming.feed(piece)
+            _send_whole(response, head, b"".join(incoming.pieces), cut)
+            return not is_bodiless
+        return await self._stream(reader, incoming, response, head)
+
+    async def _stream(
+        self, reader: StreamReader, incoming: _Incoming, response: Response, head: Head
+    ) -> bool:
+        gone = asyncio.Event()
+        response.on_lost = gone.set
+        leaving = self._loop.create_task(gone.wait())
+        response.begin(head)
+        try:
+            while not response.is_closed:
+                while incoming.pieces:
+                    response.send_piece(incoming.pieces.popleft())
+                if incoming.is_whole:
+                    response.end()
+                    return True
+                await response.drained()
+                reading = self._loop.create_task(reader.read(PIECE_BYTES))
+                await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done():
+                    reading.cancel()
+                    break
+                piece = b""
+                with suppress(OSError):
+                    piece = reading.result()
+                if not piece:
+                    break
+                incoming.feed(piece)
+            response.cut()
+            return False
+        finally:
+            leaving.cancel()
+
+
+def _send_whole(response: Response, head: Head, body: bytes, cut: str | None) -> None:
+    if cut is None:
+        response.send(Answer(head, body, is_cut=False, close=_nothing))
+        return
+    headers = [pair for pair in head.headers if pair[0].lower() != "content-length"]
+    headers += [("Content-Length", cut)] if cut else []
+    whole = Head(head.status, headers) if body or cut else None
+    response.send(Answer(whole, body, is_cut=True, close=_nothing))
+
+
+def cut_answer(answer: Answer) -> Answer:
+    """An answer that is cut, as one that can be passed back to the server that has the client."""
+    head = answer.head or Head(502, [])
+    length = next((value for name, value in head.headers if name.lower() == "content-length"), "")
+    headers = [pair for pair in head.headers if pair[0].lower() != "content-length"]
+    headers += [("Content-Length", str(len(answer.body))), (CUT, length if answer.body else "")]
+    return Answer(Head(head.status, headers), answer.body, is_cut=False, close=answer.close)
+
+
+def request_bytes(request: Request, passed: bytes) -> bytes:
+    """A request as it goes over the wire again."""
+    lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.target)]
+    lines += [b"%s: %s" % header for header in request.headers if header[0] not in OF_CONNECTION]
+    missing = min(request.length, BODY_BYTES_MAX + 1) - len(request.body)  # of a body that is too large
+    body = request.body + b" " * missing if missing > 0 else request.body
+    if body or request.method in ("POST", "PUT", "PATCH"):
+        lines.append(b"content-length: %d" % len(body))
+    lines.append(b"%s: %s" % (FORWARDED, passed))
+    if not any(name == b"host" for name, _ in request.headers):
+        lines.append(b"host: sandbox")
+    return b"\r\n".join([*lines, b"", body])
+
+
+def _nothing(*given: Any) -> None:
+    pass

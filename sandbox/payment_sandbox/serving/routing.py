@@ -1,0 +1,168 @@
+"""Brings each request to the server that owns its project: this one, or another one."""
+
+import asyncio
+import logging
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from payment_sandbox.serving.cluster import Cluster, Elsewhere, Here
+from payment_sandbox.serving.connection import Response
+from payment_sandbox.serving.forwarding import (
+    HOPS_MAX,
+    BrokenOff,
+    Forwarder,
+    Passed,
+    Unsent,
+    cut_answer,
+    taken_from,
+)
+from payment_sandbox.serving.threads import Threads, settle
+from payment_sandbox.serving.wsgi import Request, Site, environment, error
+from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.web.carried import ON_MOVED
+
+OWNER_SECONDS_MAX: Final = 15.0  # until the lease of a server that was killed is over, and some
+AGAIN_SECONDS: Final = 0.1
+SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
+NO_OWNER: Final = "no server has this project yet: one has gone, and another is about to take it over"
+BROKE_OFF: Final = "the server that has this project broke off; whether it has done what you asked is unknown"
+
+log = logging.getLogger(__name__)
+
+
+class Runner(Protocol):
+    """Has this server's own application answer requests."""
+
+    site: Site
+
+    def run(self, request: Request, environ: dict[str, Any], response: Response) -> None:
+        """Have the site answer a request, in its turn."""
+        ...
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine on the event loop."""
+        ...
+
+
+class Routed(NamedTuple):
+    """A request on its way to its project."""
+
+    request: Request
+    environ: dict[str, Any]
+    response: Response
+    subject: str
+    passed: Passed
+
+
+class Router:
+    """Runs requests here, or has another server answer them."""
+
+    def __init__(self, here: Runner, cluster: Cluster, loop: AbstractEventLoop, threads: Threads) -> None:
+        self._here = here
+        self._cluster = cluster
+        self._loop = loop
+        self._threads = threads
+        self._forwarder = Forwarder(loop, cluster.secret)
+
+    def serve(self, request: Request, response: Response) -> None:
+        """Answer a request, now or later."""
+        request, peers, hops = taken_from(request, response.peers, self._cluster.secret)
+        environ = environment(request, peers)
+        subject = self._here.site.subject(environ)
+        if hops:
+            response.shown_cut = cut_answer
+            self._cluster.suspect(subject or "")  # it was sent here, so it is not where this server thinks
+        if subject is None:
+            self._here.run(request, environ, response)
+            return
+        passed = Passed(peers.scheme, peers.client_host, peers.client_port, hops + 1)
+        routed = Routed(request, environ, response, subject, passed)
+        if not self._run_here(routed):
+            self._here.start(self._bring(routed))
+
+    async def close(self) -> None:
+        """Close the connections to other servers."""
+        await self._forwarder.close()
+
+    def _run_here(self, routed: Routed) -> bool:
+        """Run it, if the project is here."""
+        end = self._cluster.hold(routed.subject)
+        if end is None:
+            return False
+        before = self._cluster.sequence(routed.subject)
+        routed.response.on_end = end
+        routed.environ[ON_MOVED] = lambda: self._run_again(routed, before, end)
+        self._here.run(routed.request, routed.environ, routed.response)
+        return True
+
+    def _run_again(self, routed: Routed, before: int, end: Callable[[], None]) -> bool:
+        """Bring a request to the new owner of its project, if it has done nothing here yet."""
+        is_untouched = self._cluster.sequence(routed.subject) in (before, -1)
+        if not is_untouched or routed.passed.hops > HOPS_MAX:
+            return False
+        routed.response.on_end = None
+        end()
+        passed = routed.passed._replace(hops=routed.passed.hops + 1)
+        again = routed._replace(environ=environment(routed.request, routed.response.peers), passed=passed)
+        self._here.start(self._bring(again))
+        return True
+
+    async def _bring(self, routed: Routed) -> None:
+        """Bring a request to its project's server, as soon as it has one."""
+        until_seconds = self._loop.time() + OWNER_SECONDS_MAX
+        problem = NO_OWNER
+        while self._loop.time() < until_seconds and not routed.response.is_closed:
+            try:
+                place = await self._on_thread(lambda: self._cluster.locate(routed.subject))
+            except NotStored as failed:
+                problem, place = str(failed), None
+            else:
+                if place is None:
+                    self._here.run(routed.request, routed.environ, routed.response)
+                    return
+            if isinstance(place, Here) and self._run_here(routed):
+                return
+            if isinstance(place, Elsewhere) and await self._forwarded(routed, place):
+                return
+            await asyncio.sleep(AGAIN_SECONDS)
+        routed.response.send(error(503, problem, retry=True))
+
+    async def _forwarded(self, routed: Routed, place: Elsewhere) -> bool:
+        """Have another server answer; False if it has seen nothing of the request, or may see it again."""
+        request, response, cluster = routed.request, routed.response, self._cluster
+        if routed.passed.hops > HOPS_MAX:
+            response.send(error(503, NO_OWNER, retry=True))
+            return True
+        try:
+            await self._forwarder.forward(
+                request, routed.passed, place.url, response, lambda: cluster.is_alive(place.server_id)
+            )
+        except Unsent:
+            cluster.suspect(routed.subject)
+            return False
+        except BrokenOff:
+            cluster.suspect(routed.subject)
+            if request.method in SAFE_METHODS:
+                return False
+            response.send(error(503, BROKE_OFF, retry=True))
+        except Exception:
+            log.exception("a request could not be passed on")
+            response.cut() if response.has_begun else response.send(error(502, BROKE_OFF, retry=True))
+        return True
+
+    async def _on_thread(self, work: Callable[[], Any]) -> Any:
+        """What ``work`` returns or raises, on a thread."""
+        done: Future[Any] = self._loop.create_future()
+
+        def run() -> None:
+            try:
+                made = work()
+            except BaseException as failed:
+                self._loop.call_soon_threadsafe(partial(settle, done, None, failed))
+            else:
+                self._loop.call_soon_threadsafe(partial(settle, done, made))
+
+        self._threads.run(run)
+        return await done

@@ -1,0 +1,168 @@
+"""Connections to a PostgreSQL database, with a time limit for each piece of work."""
+
+import os
+import select
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Condition, Thread
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
+
+from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
+
+STATEMENT_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 2
+POOL_SECONDS: Final = 3.0  # to get a connection
+CONNECTIONS_MAX: Final = 16
+
+
+class Unavailable(NotStored):
+    """The database does not answer in time, or refuses everything; nothing has changed."""
+
+
+class Watchdog:
+    """Cuts connections on which the database does not answer in time.
+
+    A limit of the database's own would not help: a server that hangs, or a network that swallows packets,
+    never gets to it.
+    """
+
+    EVERY_SECONDS: Final = 0.25
+
+    def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
+        self._monotonic_seconds = monotonic_seconds
+        self._changed = Condition()
+        self._watched: dict[int, tuple[float, Connection[Any]]] = {}
+        self._thread: Thread | None = None
+        self._is_over = False
+
+    @contextmanager
+    def limited(self, connection: "Connection[Any]", seconds: float) -> Iterator[None]:
+        """Cut the connection if this takes longer."""
+        with self._changed:
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="database-watchdog", daemon=True)
+                self._thread.start()
+            if not self._watched:
+                self._changed.notify()
+            self._watched[id(connection)] = (self._monotonic_seconds() + seconds, connection)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._watched.pop(id(connection), None)
+
+    def stop(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._is_over = True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        with self._changed:
+            while not self._is_over:
+                self._changed.wait(self.EVERY_SECONDS if self._watched else None)
+                now = self._monotonic_seconds()
+                for number, (until, connection) in list(self._watched.items()):
+                    if until < now:
+                        del self._watched[number]
+                        _cut(connection)
+
+
+def _cut(connection: "Connection[Any]") -> None:
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as channel:
+        channel.shutdown(socket.SHUT_RDWR)
+
+
+def _refuse_closed(connection: "Connection[Any]") -> None:
+    """Refuse an idle connection on which something has come: that can only be its end.
+
+    Raises:
+        OperationalError: it is of no use.
+    """
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        connection.close()  # or the pool would offer it again
+        raise psycopg.OperationalError("the database has closed the connection")
+
+
+class Connections:
+    """A pool of connections to one database."""
+
+    def __init__(
+        self,
+        address: str,
+        monotonic_seconds: Callable[[], float],
+        prepare: "Callable[[Connection[Any]], None]",
+    ) -> None:
+        """Connect, ``prepare`` the database, and open the pool.
+
+        Raises:
+            StateRefused: the database cannot be used, and why.
+        """
+        self.place = without_password(address)
+        self._watchdog = Watchdog(monotonic_seconds)
+        kwargs = {"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_SECONDS}
+        try:
+            with psycopg.connect(address, **kwargs) as first:  # type: ignore[arg-type]
+                prepare(first)
+        except (psycopg.Error, UnicodeError) as error:
+            raise StateRefused(f"{self.place} cannot be used: {reason(error)}") from error
+        self._pool = ConnectionPool(
+            address,
+            kwargs=kwargs,
+            min_size=1,
+            max_size=CONNECTIONS_MAX,
+            timeout=POOL_SECONDS,
+            check=_refuse_closed,
+            reconnect_timeout=POOL_SECONDS,  # after which the next request begins anew
+            open=True,
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._watchdog.stop()
+        self._pool.close(timeout=1.0)
+
+    @contextmanager
+    def connected(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
+        """A connection for statements that take no longer than this.
+
+        Raises:
+            psycopg.Error: whatever goes wrong.
+        """
+        with self._pool.connection() as connection, self._watchdog.limited(connection, seconds):
+            yield connection
+
+    @contextmanager
+    def asking(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
+        """The same, for what changes nothing, or may happen twice.
+
+        Raises:
+            Unavailable: the database does not answer, or refuses.
+        """
+        try:
+            with self.connected(seconds) as connection:
+                yield connection
+        except psycopg.Error as error:
+            raise Unavailable(self.place, reason(error), is_full=False) from error
+
+
+def reason(error: Exception) -> str:
+    """What is wrong with the database, in one line without its password."""
+    return in_one_line(getattr(getattr(error, "diag", None), "message_primary", None) or error)
+
+
+def without_password(address: str) -> str:
+    """The address of a database, as it may be shown."""
+    parts = urlsplit(address)
+    if not parts.password:
+        return address.partition("?")[0]
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{parts.username}@{host}{parts.path}"

@@ -1,0 +1,81 @@
+"""How a durable store keeps a project's journal: without secrets, and a moment after the responses."""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.projects.journal import ENTRIES_MAX, RECORDS, JournalEntry, Record
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.scenarios.effects import Fault
+from payment_sandbox.storage.codec import NotStored, decode, encode
+
+KEPT_MAX: Final = 5 * ENTRIES_MAX  # numbers, which all kinds share
+KIND_OF: Final = {record: kind for kind, record in RECORDS.items()}
+
+log = logging.getLogger(__name__)
+
+
+def store_history(project: Project) -> None:
+    """Save what a project's journal has got since the last call; what cannot be saved is not tried again."""
+    epoch = project.epoch
+    rows = [_row(record) for record in epoch.journal.take_unstored()]
+    if rows:
+        try:
+            epoch.store.keep_history(rows)
+        except NotStored as failed:
+            log.warning("%d records of project %s: %s", len(rows), project.project_id, failed)
+
+
+def load_history(project: Project, rows: Iterable[HistoryRow]) -> None:
+    """Give a project's journal what was saved of it; what cannot be read is left out."""
+    project.epoch.journal.load(_records(project, rows))
+
+
+def _records(project: Project, rows: Iterable[HistoryRow]) -> Iterator[Record]:
+    for row in rows:
+        try:
+            yield _record(row)
+        except (Invalid, KeyError, ValueError, TypeError) as problem:
+            log.warning(
+                "project %s: %s-%d was left out: %s", project.project_id, row.kind, row.number, problem
+            )
+
+
+def _row(record: Record) -> HistoryRow:
+    kind = KIND_OF[type(record)]
+    fields = record._asdict()
+    if isinstance(record, JournalEntry):
+        fields |= {
+            "request": _text(record.request),
+            "response": _text(record.response),
+            "fault": record.fault and record.fault.document,
+        }
+    body = json.dumps({name: encode(value) for name, value in fields.items()})
+    return HistoryRow(kind, int(record.id.rpartition("-")[2]), body)
+
+
+def _record(row: HistoryRow) -> Record:
+    fields: dict[str, Any] = json.loads(row.body)
+    if row.kind != "request":
+        return cast(Record, decode(RECORDS[row.kind], fields, f"history.{row.kind}-{row.number}"))
+    own: Mapping[str, Any] = {
+        "request": _bytes(fields.pop("request")),
+        "response": _bytes(fields.pop("response")),
+        "fault": Fault.read(fault) if (fault := fields.pop("fault")) else None,
+        "request_headers": tuple(map(tuple, fields.pop("request_headers"))),
+        "response_headers": tuple(map(tuple, fields.pop("response_headers"))),
+    }
+    bare = {"request": "", "response": ""}
+    entry: JournalEntry = decode(JournalEntry, {**fields, **bare}, f"history.request-{row.number}")
+    return entry._replace(**own)
+
+
+def _text(body: bytes) -> str:
+    return body.decode(errors="surrogateescape")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")

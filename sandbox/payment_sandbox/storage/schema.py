@@ -1,0 +1,128 @@
+"""The tables of the PostgreSQL database, as numbered migrations that a server makes when it starts.
+
+An older server goes on working after a migration that it can live with, and is told to be upgraded first
+before one that it cannot.
+"""
+
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from psycopg import Connection, errors
+
+from payment_sandbox.storage.codec import StateRefused
+
+
+class Migration(NamedTuple):
+    """A step from one version of the schema to the next."""
+
+    number: int
+    works_with: int
+    """The oldest version of the server's own schema that works after this step."""
+    statements: tuple[str, ...]
+
+
+MIGRATIONS: Final = (
+    Migration(
+        1,
+        1,
+        (
+            """
+            CREATE TABLE sandbox_server (
+                id text PRIMARY KEY,
+                url text NOT NULL,
+                version text NOT NULL,
+                is_draining boolean NOT NULL DEFAULT false,
+                started_at timestamptz NOT NULL DEFAULT now(),
+                heartbeat_at timestamptz NOT NULL DEFAULT now()
+            )
+            """,
+            """
+            CREATE TABLE sandbox_project (
+                id text PRIMARY KEY,
+                position bigint GENERATED ALWAYS AS IDENTITY,
+                key_digest text NOT NULL UNIQUE,
+                identity text NOT NULL,
+                chosen text NOT NULL DEFAULT '{}',
+                counters text NOT NULL DEFAULT '{}',
+                owner text,
+                token bigint NOT NULL DEFAULT 0,
+                sequence bigint NOT NULL DEFAULT 0,
+                due_at timestamptz
+            )
+            """,
+            "CREATE INDEX ON sandbox_project (due_at) WHERE due_at IS NOT NULL",
+            "CREATE INDEX ON sandbox_project (owner) WHERE owner IS NOT NULL",
+            """
+            CREATE TABLE sandbox_record (
+                project text NOT NULL REFERENCES sandbox_project ON DELETE CASCADE,
+                kind text NOT NULL,
+                id text NOT NULL,
+                position bigint GENERATED ALWAYS AS IDENTITY,
+                body text NOT NULL,
+                PRIMARY KEY (project, kind, id)
+            )
+            """,
+            """
+            CREATE TABLE sandbox_history (
+                project text NOT NULL REFERENCES sandbox_project ON DELETE CASCADE,
+                number bigint NOT NULL,
+                kind text NOT NULL,
+                body text NOT NULL,
+                PRIMARY KEY (project, number)
+            )
+            """,
+            "CREATE TABLE sandbox_value (name text PRIMARY KEY, body text NOT NULL)",
+            "CREATE TABLE sandbox_deleted_key (digest text PRIMARY KEY)",
+        ),
+    ),
+)
+NEWEST: Final = MIGRATIONS[-1].number
+FIRST: Final = """
+    CREATE TABLE IF NOT EXISTS sandbox_migration (
+        number integer PRIMARY KEY,
+        works_with integer NOT NULL,
+        made_at timestamptz NOT NULL DEFAULT now()
+    )
+"""
+
+
+def migrate(connection: "Connection[Any]") -> None:
+    """Make the migrations that are missing; another server that starts meanwhile waits.
+
+    Raises:
+        StateRefused: the schema is of a newer server that this one cannot work beside.
+    """
+    if _version(connection) is None:
+        with suppress(errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
+            connection.execute(FIRST)  # unless another server makes it just now
+    if _missing(connection):
+        with (
+            connection.transaction()
+        ):  # nothing may be read before the lock, or two servers wait for each other
+            connection.execute("LOCK TABLE sandbox_migration IN ACCESS EXCLUSIVE MODE")
+            for migration in _missing(connection):
+                for statement in migration.statements:
+                    connection.execute(statement)
+                connection.execute(
+                    "INSERT INTO sandbox_migration (number, works_with) VALUES (%s, %s)", migration[:2]
+                )
+    works_with = connection.execute("SELECT max(works_with) FROM sandbox_migration").fetchone()
+    if works_with is not None and works_with[0] > NEWEST:
+        raise StateRefused(
+            f"the tables in this database are those of a newer version: they need version {works_with[0]} "
+            f"of the schema, and this server knows {NEWEST}; upgrade this server"
+        )
+
+
+def _version(connection: "Connection[Any]") -> int | None:
+    """The number of the newest migration that was made; None if there is no table of them."""
+    row = connection.execute("SELECT to_regclass('sandbox_migration') IS NOT NULL").fetchone()
+    if row is None or not row[0]:
+        return None
+    made = connection.execute("SELECT coalesce(max(number), 0) FROM sandbox_migration").fetchone()
+    return int(made[0]) if made is not None else 0
+
+
+def _missing(connection: "Connection[Any]") -> list[Migration]:
+    made = _version(connection) or 0
+    return [migration for migration in MIGRATIONS if migration.number > made]

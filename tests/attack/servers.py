@@ -1,0 +1,269 @@
+"""Servers that share a database are killed, stopped and continued, and the database breaks off, under load.
+
+Clients note what was acknowledged; afterwards all of it must be there, once.
+"""
+
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from time import perf_counter
+from typing import Any, Final
+
+import requests
+
+from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.storage.postgresql import LEASE_SECONDS
+from tests.attack import Report
+from tests.support.driver import card
+from tests.support.ports import free_port
+from tests.support.postgres import Postgres, running
+from tests.support.shop import Shop
+
+SERVERS: Final = 3
+CLIENTS: Final = 16
+PROJECTS: Final = 8
+BETWEEN_SECONDS: Final = 0.7
+STOPPED_SECONDS: Final = LEASE_SECONDS + 3
+ANSWERED_SECONDS_MAX: Final = 20
+READ_SECONDS: Final = 3.0  # after which a load balancer asks another server
+CENTS: Final = 100
+
+
+class Member:
+    """A server process, which is started again after each kill."""
+
+    def __init__(self, state: str, *options: str) -> None:
+        self._command = [sys.executable, "-m", "tests.attack.one_server", state, str(free_port()), *options]
+        self.begin()
+
+    def begin(self) -> None:
+        """Start it, and wait until it serves."""
+        self.process = subprocess.Popen(self._command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.url = self.process.stdout.readline().strip()
+
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill it, and start it again."""
+        self.process.kill()
+        self.process.wait()
+        self.begin()
+
+    def end(self) -> None:
+        """End it for good."""
+        with suppress(OSError):
+            self.send(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+
+
+@dataclass
+class History:
+    """What clients tried, and what of it was acknowledged."""
+
+    tried: Counter[tuple[str, str]] = field(default_factory=Counter)  # by order and kind
+    done: Counter[tuple[str, str]] = field(default_factory=Counter)
+    keys: dict[str, str] = field(default_factory=dict)  # of each order's project
+    longest_seconds: float = 0.0
+    _lock: Lock = field(default_factory=Lock)
+
+    def note(self, kept: Counter[tuple[str, str]], order_id: str, kind: str) -> None:
+        """Count something."""
+        with self._lock:
+            kept[order_id, kind] += 1
+
+    def waited(self, seconds: float) -> None:
+        """Note how long it took until some server answered."""
+        with self._lock:
+            self.longest_seconds = max(self.longest_seconds, seconds)
+
+
+class Client:
+    """A merchant's back end behind a load balancer: each call goes to any server that is there."""
+
+    def __init__(self, members: Sequence[Member], keys: Sequence[str], number: int, history: History) -> None:
+        self._members = members
+        self._ids = Ids(number)
+        self._key = keys[number % len(keys)]
+        self._history = history
+        self.http = requests.Session()
+        self.http.trust_env, self.http.auth = False, (self._key, "")
+
+    def trade(self, is_over: Event) -> None:
+        """Create, pay, capture in parts and refund, until it is over."""
+        history = self._history
+        while not is_over.is_set():
+            body = {"currency": "EUR", "amount": 10 * CENTS, "transactions": [card(capture_mode="manual")]}
+            made = self._try("POST", "/v1/orders/", body)
+            if made is None:
+                continue
+            order_id = made["id"]
+            history.keys[order_id] = self._key
+            history.note(history.done, order_id, "order")
+            act = f"/control/orders/{order_id}/act/"
+            if self._try("POST", act, {"actor": "customer", "action": "pay"}) is None:
+                continue
+            transaction_id = made["transactions"][0]["id"]
+            for kind, path in (("capture", f"transactions/{transaction_id}/captures/amount/"),) * 4:
+                self._count(order_id, kind, f"/v1/orders/{order_id}/{path}")
+            self._count(order_id, "refund", f"/v1/orders/{order_id}/refunds/")
+            self._read(order_id)
+
+    def _count(self, order_id: str, kind: str, path: str) -> None:
+        history = self._history
+        history.note(history.tried, order_id, kind)
+        if self._try("POST", path, {"amount": CENTS}) is not None:
+            history.note(history.done, order_id, kind)
+
+    def _try(self, method: str, path: str, body: Any, timeout_seconds: float = 60.0) -> Any:
+        """What was acknowledged; None if it was not."""
+        member = self._members[self._ids.number("server", len(self._members))]
+        try:
+            answer = self.http.request(method, f"{member.url}{path}", json=body, timeout=timeout_seconds)
+        except requests.RequestException:
+            return None
+        return answer.json() if answer.status_code in (200, 201) else None
+
+    def _read(self, order_id: str) -> None:
+        begun = perf_counter()
+        while self._try("GET", f"/v1/orders/{order_id}/", None, READ_SECONDS) is None:
+            if perf_counter() - begun > 3 * ANSWERED_SECONDS_MAX:
+                break
+        self._history.waited(perf_counter() - begun)
+
+
+def attack(report: Report) -> None:
+    """Kill, stop and break off, all the time; then compare."""
+    with _company(report) as (database, members, keys, shop):
+        history = History()
+        is_over = Event()
+        clients = [Client(members, keys, number, history) for number in range(CLIENTS)]
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            working = [pool.submit(client.trade, is_over) for client in clients]
+            try:
+                _trouble(report, database, members)
+            finally:
+                is_over.set()
+            for each in working:
+                each.result()
+        _compare(report, members[0].url, history, shop)
+
+
+@contextmanager
+def _company(report: Report, *options: str) -> Iterator[tuple[Postgres, list[Member], list[str], Shop]]:
+    with running() as database, ExitStack() as ends:
+        state = database.new_database()
+        shop = Shop()
+        ends.callback(shop.close)
+        members = []
+        for _ in range(SERVERS):
+            members.append(Member(state, *options))
+            ends.callback(members[-1].end)
+        settings = {"clock": "running", "webhook_url": shop.url}
+        url = f"{members[0].url}/control/projects/"
+        keys = [requests.post(url, json=settings, timeout=9).json()["api_key"] for _ in range(PROJECTS)]
+        yield database, members, keys, shop
+
+
+def _trouble(report: Report, database: Postgres, members: Sequence[Member]) -> None:
+    """Kills most of the time; now and then a server that stands still, or a database that crashes."""
+    kills, pause, ids = report.size.count(200, 8), Event(), Ids(1)
+    stops, crashes = report.size.count(10), report.size.count(10)
+    for number in range(kills):
+        pause.wait(BETWEEN_SECONDS)
+        members[ids.number("server", len(members))].kill()
+        if number * stops // kills != (number + 1) * stops // kills:
+            stopped = members[ids.number("server", len(members))]
+            stopped.send(signal.SIGSTOP)
+            pause.wait(STOPPED_SECONDS)
+            stopped.send(signal.SIGCONT)
+        if number * crashes // kills != (number + 1) * crashes // kills:
+            database.stop("immediate")
+            pause.wait(BETWEEN_SECONDS)
+            database.start()
+    pause.wait(LEASE_SECONDS)
+    report.note("kills; servers that stood still; crashes of the database", f"{kills}, {stops}, {crashes}")
+
+
+def _compare(report: Report, url: str, history: History, shop: Shop) -> None:
+    """All that was acknowledged is there, and nothing more than was tried."""
+    wrong = list(_differences(url, history))
+    report.note("orders, captures and refunds that were acknowledged", sum(history.done.values()))
+    report.note("that were tried without an answer", sum((history.tried - history.done).values()))
+    report.expect("all that was acknowledged is there", not wrong, wrong[:5])
+    report.expect("enough was acknowledged", sum(history.done.values()) > 100, history.done.total())
+    report.limit(
+        "longest time until some server answered", history.longest_seconds, ANSWERED_SECONDS_MAX, "s"
+    )
+    undelivered, disordered = _webhooks(url, history)
+    report.expect("each webhook was delivered", not undelivered, undelivered[:5])
+    report.expect("the webhooks of an order came in order", not disordered, disordered[:5])
+    told = {received.body["order_id"] for received in shop.received if received.raw.endswith(b"}")}
+    report.expect("the shop was told of each order", told >= _paid(history), len(_paid(history) - told))
+
+
+def _paid(history: History) -> set[str]:
+    return {order_id for (order_id, kind), count in history.done.items() if kind == "capture" and count}
+
+
+def _differences(url: str, history: History) -> Iterator[str]:
+    """What orders lack, or have too much of."""
+    orders: dict[str, Any] = {}
+    for key in set(history.keys.values()):
+        state = requests.get(f"{url}/control/state/", auth=(key, ""), timeout=60).json()
+        orders |= {order["id"]: order for order in state["orders"]}
+    for order_id in history.keys:
+        order = orders.get(order_id)
+        if order is None:
+            yield f"{order_id} is not there"
+            continue
+        captures = (order["transactions"][0]["authorization"] or {"entries": []})["entries"]
+        for kind, entries in (("capture", captures), ("refund", order["refunds"])):
+            least, most = history.done[order_id, kind], history.tried[order_id, kind]
+            if not least <= len(entries) <= most:
+                yield f"{order_id}: {len(entries)} {kind}s; {least} were acknowledged, and {most} tried"
+
+
+def _webhooks(url: str, history: History) -> tuple[list[str], list[str]]:
+    undelivered, disordered = [], []
+    for key in set(history.keys.values()):
+        auth = (key, "")
+        requests.post(f"{url}/control/clock/advance/", json={"by": "PT0S"}, auth=auth, timeout=90)
+        items = requests.get(f"{url}/control/webhooks/", auth=auth, timeout=60).json()["items"]
+        delivered_at: defaultdict[str, list[str]] = defaultdict(list)
+        for webhook in items:
+            if webhook["state"] != "delivered":
+                undelivered.append(f"{webhook['id']} is {webhook['state']}")
+                continue
+            delivered_at[webhook["order_id"]].append(webhook["attempts"][-1]["at"])
+        disordered += [order_id for order_id, times in delivered_at.items() if times != sorted(times)]
+    return undelivered, disordered
+
+
+def finds_lost_fence(report: Report) -> bool:
+    """Whether the comparison fails where servers write what they do not own."""
+    broken = Report("servers without a fence", report.size, report._show)
+    with _company(broken, "--without-fence") as (_, members, keys, shop):
+        history, is_over, pause = History(), Event(), Event()
+        clients = [Client(members, keys, number, history) for number in range(CLIENTS)]
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            working = [pool.submit(client.trade, is_over) for client in clients]
+            pause.wait(BETWEEN_SECONDS)
+            members[0].send(signal.SIGSTOP)  # it has all projects
+            pause.wait(STOPPED_SECONDS)
+            members[0].send(signal.SIGCONT)
+            pause.wait(3 * BETWEEN_SECONDS)
+            is_over.set()
+            for each in working:
+                each.result()
+        _compare(broken, members[0].url, history, shop)
+    return bool(broken.problems)

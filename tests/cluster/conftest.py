@@ -1,0 +1,84 @@
+"""Two servers that share a database."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import pytest
+import requests
+
+from payment_sandbox.serving.server import Server
+from tests.support.driver import Sandbox
+from tests.support.postgres import Postgres
+
+
+@dataclass
+class Company:
+    """Servers on one database."""
+
+    database: Postgres
+    state: str
+    servers: list[Server] = field(default_factory=list)
+
+    def begin(self) -> Server:
+        """Start another server."""
+        server = Server(state=self.state)
+        server.start()
+        self.servers.append(server)
+        return server
+
+    def end(self, server: Server) -> None:
+        """Stop a server."""
+        self.servers.remove(server)
+        server.stop()
+
+    def end_all(self) -> None:
+        """Stop those that still run."""
+        for server in list(self.servers):
+            self.end(server)
+
+    def at(self, server: Server, sandbox: Sandbox) -> Sandbox:
+        """The same project, asked for at this server."""
+        other = object.__new__(Sandbox)
+        other.__dict__.update(sandbox.__dict__)
+        other.server, other.url, other.http = server, server.local_url, requests.Session()
+        other.http.trust_env = False
+        return other
+
+    def owner_of(self, sandbox: Sandbox) -> Server:
+        """The server that has a project in memory."""
+        (owner,) = [each for each in self.servers if self.has(each, sandbox)]
+        return owner
+
+    def has(self, server: Server, sandbox: Sandbox) -> bool:
+        """Whether a server has a project in memory."""
+        ids = [project.project_id for project in server.registry.loaded()]
+        return sandbox.project["project_id"] in ids
+
+    def execute(self, statement: str) -> list[tuple[object, ...]]:
+        """Ask the database itself."""
+        rows: list[tuple[object, ...]] = self.database.execute(statement, self.state.rpartition("/")[2])
+        return rows
+
+
+@pytest.fixture
+def company(postgresql: Postgres) -> Iterator[Company]:
+    """A database, and two servers."""
+    made = Company(postgresql, postgresql.new_database())
+    with ExitStack() as ends:
+        ends.callback(made.end_all)
+        made.begin()
+        made.begin()
+        yield made
+
+
+@pytest.fixture
+def first(company: Company) -> Sandbox:
+    """A project that the first server owns."""
+    return Sandbox(company.servers[0])
+
+
+@pytest.fixture
+def second(company: Company, first: Sandbox) -> Sandbox:
+    """The same project, through the server that does not own it."""
+    return company.at(company.servers[1], first)

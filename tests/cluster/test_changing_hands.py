@@ -1,0 +1,157 @@
+"""Projects change servers: one stops, one is gone, one comes back too late."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from threading import Event
+
+import requests
+
+from payment_sandbox.serving.cluster import Cluster
+from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.postgresql import Database
+from tests.cluster.conftest import Company
+from tests.support.driver import Sandbox, by, card
+from tests.support.postgres import needs_postgres
+from tests.support.shop import Shop
+
+pytestmark = needs_postgres
+
+
+def crash(company: Company, server: Server) -> None:
+    """What a kill leaves: no heartbeat, nobody who answers, and everything still in the database."""
+    company.servers.remove(server)
+    assert server.cluster is not None
+    server.cluster._is_stopped = True
+    server.services.courier.stop()
+    server.services.pacer.stop()
+    server._http.stop()
+    assert isinstance(server.kept, Database)
+    server.kept.close()
+    company.execute(
+        "UPDATE sandbox_server SET heartbeat_at = now() - interval '1 minute' "
+        f"WHERE id = '{server.cluster._database.server_id}'"
+    )
+
+
+def test_a_server_that_stops_hands_its_projects_over(company: Company, first: Sandbox) -> None:
+    """Sixteen clients of two servers see no refusal while one of these stops."""
+    stopping, staying = company.servers
+    is_over, statuses = Event(), []
+    sandboxes = [company.at(server, Sandbox(stopping)) for server in (staying, stopping) * 4]
+
+    def work(sandbox: Sandbox) -> None:
+        while not is_over.is_set():
+            try:
+                statuses.append(sandbox.create(card()).status_code)
+            except requests.ConnectionError:  # it has stopped: a load balancer takes the other one
+                sandbox.url = staying.local_url
+
+    with ThreadPoolExecutor(len(sandboxes)) as pool:
+        working = [pool.submit(work, sandbox) for sandbox in sandboxes]
+        while len(statuses) < 100:
+            is_over.wait(0.01)
+        company.end(stopping)
+        before = len(statuses)
+        while len(statuses) < before + 100:
+            is_over.wait(0.01)
+        is_over.set()
+        for each in working:
+            each.result()
+    assert set(statuses) == {201}
+
+
+def test_what_a_killed_server_had_is_all_there(company: Company, first: Sandbox, second: Sandbox) -> None:
+    """Orders, settings, scenario, clock and agenda; the other server goes on with them."""
+    order = first.place(by("bank-transfer"))
+    first.patch("/control/project/", {"name": "Kept"})
+    now = first.get("/control/clock/").json()["now"]
+    crash(company, company.servers[0])
+    assert second.read(order)["id"] == order["id"]
+    assert second.get("/control/project/").json()["settings"]["name"] == "Kept"
+    assert second.get("/control/clock/").json()["now"] == now
+    assert second.post("/control/clock/advance/", {"by": "P60D"}).json()["events"]
+
+
+def test_a_webhook_of_a_killed_server_is_sent_by_another(company: Company) -> None:
+    """The attempt under way is made again with its number."""
+    with closing(Shop()) as shop:
+        sandbox = Sandbox(company.servers[0], webhook_url=shop.url, clock="running")
+        hang, seen = Event(), Event()
+
+        def answer(received: object) -> int:
+            is_first = not seen.is_set()
+            seen.set()
+            if is_first:
+                hang.wait(10)
+            return 200
+
+        shop.answer = answer
+        order = sandbox.place(card())
+        sandbox.acted(order, "customer pay")
+        assert seen.wait(10)
+        crash(company, company.servers[0])
+        other = company.at(company.servers[0], sandbox)
+        found = other.get(f"/control/webhooks/?order_id={order['id']}")
+        assert found.status_code == 200
+        project = next(
+            each
+            for each in company.servers[0].registry.loaded()
+            if each.project_id == sandbox.project["project_id"]
+        )
+        assert project.settle(15)
+        hang.set()
+        statuses = [webhook["state"] for webhook in other.get("/control/webhooks/").json()["items"]]
+        assert set(statuses) == {"delivered"}
+
+
+def test_a_server_that_comes_back_too_late_writes_nothing(
+    company: Company, first: Sandbox, second: Sandbox
+) -> None:
+    """Its memory is old: what another server did meanwhile is not overwritten, and it answers with that."""
+    order = first.place(card())
+    stopped = company.servers[0].cluster
+    assert stopped is not None
+    company.execute(
+        f"UPDATE sandbox_server SET heartbeat_at = now() - interval '1 minute' WHERE id = '{stopped._database.server_id}'"
+    )
+    second.acted(order, "customer pay")
+    assert company.has(company.servers[1], first)
+    changed = first.patch("/control/project/", {"name": "by the old owner"})
+    assert changed.status_code == 200
+    assert company.owner_of(first) is company.servers[1]
+    assert first.read(order) == second.read(order)
+    assert second.get("/control/project/").json()["settings"]["name"] == "by the old owner"
+
+
+def test_what_is_due_in_a_project_that_nobody_asks_for(company: Company) -> None:
+    """The server is gone, the clock runs: another one sends the webhooks in time."""
+    with closing(Shop()) as shop:
+        sandbox = Sandbox(company.servers[0], webhook_url=shop.url, clock="running")
+        order = sandbox.place(card())
+        sandbox.patch("/control/clock/", {"mode": "running", "rate": 3600})
+        crash(company, company.servers[0])
+        came = Event()
+        for _ in range(400):
+            if any(each.body["order_id"] == order["id"] for each in shop.received if b"order_id" in each.raw):
+                break
+            came.wait(0.05)
+        status = company.at(company.servers[0], sandbox).read(order)["status"]
+        assert status == "expired"
+        assert shop.received
+
+
+def test_what_nobody_uses_is_given_back(company: Company, first: Sandbox, second: Sandbox) -> None:
+    """Then it costs no server anything, and the next request brings it back as it was."""
+    order = first.place(card())
+    before = first.get("/control/state/").json()
+    owner = company.servers[0].cluster
+    assert isinstance(owner, Cluster)
+    owner._idle_seconds = -1.0
+    owner._give_back_idle()
+    assert not company.has(company.servers[0], first)
+    assert company.execute(
+        f"SELECT owner FROM sandbox_project WHERE id = '{first.project['project_id']}'"
+    ) == [(None,)]
+    assert second.get("/control/state/").json() == before
+    assert company.owner_of(first) is company.servers[1]
+    assert first.read(order)["id"] == order["id"]

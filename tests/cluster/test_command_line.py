@@ -1,0 +1,166 @@
+"""``serve --state postgresql://…``: several processes, on one port or on several, are one sandbox."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import requests
+
+from payment_sandbox.web.docs.library import written
+from tests.cluster.conftest import Company
+from tests.support.blocks import blocks
+from tests.support.ports import free_port
+from tests.support.postgres import Postgres, needs_postgres
+
+pytestmark = [needs_postgres, pytest.mark.prove]
+KEY = ("sandbox-key", "")
+ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
+
+
+@contextmanager
+def serving(state: str, *options: str) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """The command, with the address that it prints."""
+    command = [sys.executable, "-m", "payment_sandbox", "serve", "--port", "0", "--quiet", "--state", state]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = None
+            while address is None:
+                address = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+            yield address[0], process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=20)
+
+
+def members(server: Postgres, state: str) -> list[str]:
+    """The servers that are alive."""
+    return [str(url) for (url,) in server.execute("SELECT url FROM sandbox_server", state.rpartition("/")[2])]
+
+
+def await_members(server: Postgres, state: str, count: int) -> list[str]:
+    """Until there are so many."""
+    while len(urls := members(server, state)) != count or not all(urls):
+        pass
+    return urls
+
+
+def test_workers_are_one_sandbox(postgresql: Postgres) -> None:
+    """Whichever gets a connection; one that is killed is started again; all end together."""
+    state = postgresql.new_database()
+    with serving(state, "--workers", "2") as (url, process):
+        await_members(postgresql, state, 2)
+        order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9).json()
+        for _ in range(20):  # each on a connection of its own
+            assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=9).status_code == 200
+        (child,) = map(int, _children(process.pid))
+        os.kill(child, signal.SIGKILL)
+        while str(child) in _children(process.pid):
+            pass  # what was in its queue is lost with it
+        assert requests.get(f"{url}/health/", timeout=9).json()["status"] == "ok"
+        await_members(postgresql, state, 3)  # the killed one's lease is not over yet
+        assert requests.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20).status_code == 200
+    assert process.returncode == 0
+    assert len(members(postgresql, state)) == 1
+
+
+def _children(parent: int) -> list[str]:
+    with open(f"/proc/{parent}/task/{parent}/children", encoding="ascii") as file:
+        listed = file.read().split()
+    for task in os.listdir(f"/proc/{parent}/task"):
+        if task != str(parent):
+            with open(f"/proc/{parent}/task/{task}/children", encoding="ascii") as file:
+                listed += file.read().split()
+    return listed
+
+
+def test_a_server_that_is_ended_leaves_at_once(postgresql: Postgres) -> None:
+    """Another one has its projects a moment later, without waiting for a lease to end."""
+    state = postgresql.new_database()
+    with serving(state) as (url, first), serving(state) as (other, _):
+        order = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9).json()
+        first.send_signal(signal.SIGTERM)
+        first.wait(10)
+        answer = requests.get(f"{other}/v1/orders/{order['id']}/", auth=KEY, timeout=1)
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("state", [[], ["--state", "file.db"]])
+def test_workers_need_a_database(state: list[str]) -> None:
+    """A sentence says so."""
+    command = [sys.executable, "-m", "payment_sandbox", "serve", "--workers", "2", *state]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    assert ran.returncode == 2
+    assert "add --state postgresql://" in ran.stderr
+
+
+def test_a_draining_server_says_so(company: Company) -> None:
+    """So that a load balancer sends no more clients."""
+    server = company.servers[0]
+    assert server.cluster is not None
+    server.cluster.is_draining = True
+    answer = requests.get(f"{server.local_url}/health/", timeout=9)
+    assert (answer.status_code, answer.json()["status"]) == (503, "draining")
+
+
+def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path: Path) -> None:
+    """Two servers behind HAProxy, as the page starts them: one is stopped while clients call."""
+    if shutil.which("haproxy") is None:
+        pytest.skip("HAProxy is not installed; .ci/run installs it")
+    shown = list(blocks(written("company")))
+    create, start = (block.text for block in shown if block.language == "shell")
+    at = {"PGHOST": "127.0.0.1", "PGPORT": str(postgresql.port), "PGUSER": "postgres"}
+    subprocess.run(["sh", "-ec", create], env={**os.environ, **at}, check=True)
+    database = f"postgresql://sandbox@127.0.0.1:{postgresql.port}/sandbox"
+    (balancer,) = (block.text for block in shown if block.file == "haproxy.cfg")
+    front, ports = free_port(), [free_port(), free_port()]
+    for number, port in enumerate(ports, start=1):
+        balancer = balancer.replace(f"10.0.0.{number}:8080", f"127.0.0.1:{port}")
+    (tmp_path / "haproxy.cfg").write_text(balancer.replace("bind :8080", f"bind 127.0.0.1:{front}"))
+    url = f"http://127.0.0.1:{front}"
+    values = {"DATABASE": database, "ADDRESS": "127.0.0.1", "PUBLIC_URL": url, "TOKEN": "t"}
+    with ExitStack() as ends:
+        for port in ports:
+            _run(ends, ["sh", "-c", f"exec {start}"], {**os.environ, **values, "PORT": str(port)})
+        first = _run(ends, ["haproxy", "-db", "-f", str(tmp_path / "haproxy.cfg")], dict(os.environ))
+        while not _is_ready(url) or not all(_is_ready(f"http://127.0.0.1:{port}") for port in ports):
+            assert first.poll() is None
+        while not all(_is_ready(url) for _ in range(10)):
+            pass  # the load balancer has not seen both yet
+        made = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9)
+        assert made.status_code == 201, made.text
+        order = made.json()
+        assert order["transactions"][0]["payment_url"].startswith(url.partition("://")[2])
+        stopped = requests.Session()
+        subprocess.run(["kill", "-TERM", str(_listener(ports[0]))], check=True)
+        for _ in range(100):
+            assert stopped.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20).status_code == 200
+
+
+def _run(ends: ExitStack, command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    ends.callback(process.wait, 20)
+    ends.callback(process.terminate)
+    return process
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/health/", timeout=9).status_code == 200
+    except requests.ConnectionError:
+        return False
+
+
+def _listener(port: int) -> int:
+    """The process that listens on a port."""
+    shown = subprocess.run(["ss", "-Hltnp", f"sport = :{port}"], capture_output=True, text=True, check=True)
+    found = re.search(r"pid=(\d+)", shown.stdout)
+    assert found is not None, shown.stdout
+    return int(found[1])

@@ -1,0 +1,289 @@
+"""The database is slow, stopped, full, read-only, or was never usable."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from threading import Event, Thread
+
+import pytest
+
+from payment_sandbox.methods import NAMES
+from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.project import ProjectMoved, Unattended
+from payment_sandbox.projects.registry import Registry
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.services import REAL_TIME
+from payment_sandbox.storage.codec import StateRefused
+from payment_sandbox.storage.connections import Unavailable
+from payment_sandbox.storage.postgresql import Database
+from payment_sandbox.storage.schema import NEWEST
+from tests.cluster.conftest import Company
+from tests.storage.test_every_store import NOON
+from tests.support import postgres
+from tests.support.driver import Sandbox, card
+from tests.support.ports import free_port
+from tests.support.postgres import Postgres, needs_postgres
+
+pytestmark = [needs_postgres, pytest.mark.prove]
+
+
+class Wire:
+    """A proxy to the database that can be cut in the middle of a commit."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listening = socket.create_server(("127.0.0.1", free_port()))
+        self.port = self._listening.getsockname()[1]
+        self.cuts_answers_to: bytes | None = None  # what is asked is passed on, what is answered is not
+        self.swallows = False
+        self._open: list[socket.socket] = []
+        Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:
+                return
+            self._open += [client, server]
+            is_cut = Event()
+            Thread(target=self._pass, args=(client, server, is_cut, True), daemon=True).start()
+            Thread(target=self._pass, args=(server, client, is_cut, False), daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket, is_cut: Event, asks: bool) -> None:
+        try:
+            while piece := one.recv(65536):
+                if self.swallows:
+                    continue
+                if asks and self.cuts_answers_to is not None and self.cuts_answers_to in piece:
+                    is_cut.set()
+                    self.cuts_answers_to = None
+                if not asks and is_cut.is_set():
+                    break
+                other.sendall(piece)
+        except OSError:
+            pass
+        finally:
+            for each in (one, other):
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Cut everything."""
+        self._listening.close()
+        for each in self._open:
+            each.close()
+
+
+@pytest.fixture
+def own_server() -> Iterator[Postgres]:
+    """A PostgreSQL server that a test may stop."""
+    with postgres.running() as server:
+        yield server
+
+
+def registry_on(database: Database) -> Registry:
+    """An empty registry on a database."""
+    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+    return Registry(Unattended(REAL_TIME), database, catalogue, clock=NOON)
+
+
+@pytest.mark.parametrize("happens", [True, False])
+def test_a_commit_whose_answer_is_lost(postgresql: Postgres, happens: bool) -> None:
+    """The next token and the sequence number say whether it happened; then it is in memory, or it is not."""
+    address = postgresql.new_database()
+    with closing(Wire(postgresql.port)) as wire:
+        database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
+        project, _ = registry_on(database).create({})
+        token = project.epoch.store.lease.token  # type: ignore[attr-defined]
+        marked = b"lost on the way"
+        if happens:
+            wire.cuts_answers_to = marked
+            project.change_settings({"name": marked.decode()})
+        else:
+            database.connected().__enter__().close()
+            project.change_settings({"name": marked.decode()})
+        assert project.settings.name == marked.decode()
+        stored = postgresql.execute("SELECT chosen FROM sandbox_project", address.rpartition("/")[2])
+        assert marked.decode() in str(stored)
+        assert project.epoch.store.lease.token >= token + happens  # type: ignore[attr-defined]
+        project.change_settings({"name": "after it"})
+        database.close()
+
+
+def test_a_database_that_never_answers(postgresql: Postgres) -> None:
+    """Each statement has a time limit, also where packets are swallowed; then it goes on by itself."""
+    address = postgresql.new_database()
+    with closing(Wire(postgresql.port)) as wire:
+        database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
+        wire.swallows = True
+        with pytest.raises(Unavailable), database.asking(seconds=0.5) as run:
+            run.execute("SELECT 1")
+        wire.swallows = False
+        while True:  # a connection that began meanwhile hangs until its own limit
+            with suppress(Unavailable):
+                assert database.locate("anybody") is None
+                break
+        database.close()
+
+
+def test_two_owners_of_a_project(postgresql: Postgres) -> None:
+    """The one with the older token writes nothing, whatever it believes."""
+    address = postgresql.new_database()
+    one, other = (Database(address, name, REAL_TIME) for name in ("one", "other"))
+    one.beat("http://127.0.0.1:1", "1", is_draining=False)
+    project, _ = registry_on(one).create({"name": "before"})
+    assert other.claim(project.project_id) is None
+    one.leave()
+    assert other.claim(project.project_id) is not None
+    with pytest.raises(ProjectMoved):
+        project.change_settings({"name": "by the old owner"})
+    assert project.settings.name == "before"
+    assert "old owner" not in str(
+        postgresql.execute("SELECT chosen FROM sandbox_project", address[-6:].strip("/"))
+    )
+    one.close()
+    other.close()
+
+
+def test_a_restart_of_the_database(own_server: Postgres) -> None:
+    """Meanwhile 503 with Retry-After and nothing half done; afterwards all goes on."""
+    address = own_server.new_database()
+    with Server(state=address) as server:
+        sandbox = Sandbox(server)
+        order = sandbox.place(card())
+        own_server.stop()
+        refused = sandbox.http.post(
+            f"{sandbox.url}/v1/orders/",
+            json={"currency": "EUR", "amount": 5, "merchant_order_id": "half"},
+            auth=(sandbox.key, ""),
+        )
+        assert refused.status_code == 503, refused.text
+        assert refused.headers["Retry-After"]
+        own_server.start()
+        assert sandbox.read(order)["id"] == order["id"]
+        assert sandbox.place(card())["id"] != order["id"]
+        orders = own_server.execute(
+            "SELECT count(*) FROM sandbox_record WHERE kind = 'orders'", address.rpartition("/")[2]
+        )
+        assert orders == [(2,)]
+
+
+def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> None:
+    """As a standby is: 503 that says so, and nothing has changed."""
+    name = company.state.rpartition("/")[2]
+    order = first.place(card())
+    company.database.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    company.database.execute(
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    )
+    try:
+        for _ in range(3):
+            body = {"currency": "EUR", "amount": 5}
+            refused = first.http.post(f"{first.url}/v1/orders/", json=body, auth=(first.key, ""))
+            assert refused.status_code == 503, refused.text
+        assert "read-only" in refused.json()["error"]["value"]
+    finally:
+        company.database.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+        company.database.execute(
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+        )
+    assert first.read(order)["id"] == order["id"]
+    assert first.create(card()).status_code == 201
+
+
+BAD = {
+    "postgresql://nobody@127.0.0.1:1/x": "refused",
+    "postgresql://postgres@127.0.0.1:{port}/missing": "does not exist",
+    "postgresql://stranger@127.0.0.1:{port}/postgres": "does not exist",
+    "postgresql://no-such-host.invalid/x": "resolve",
+    "postgresql://127.0.0.1:notaport/x": "port",
+}
+
+
+@pytest.mark.parametrize("address", BAD)
+def test_what_cannot_be_used_is_refused(postgresql: Postgres, address: str) -> None:
+    """One sentence, and exit code 2."""
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "payment_sandbox",
+            "serve",
+            "--port",
+            "0",
+            "--state",
+            address.format(port=postgresql.port),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 2, ran.stderr
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith("payment-sandbox: postgresql://")
+    assert BAD[address] in line
+
+
+def test_a_role_that_may_not_create_tables(postgresql: Postgres) -> None:
+    """The sentence says what is missing; after a server with the right role has made them, it may serve."""
+    address = postgresql.new_database()
+    name = address.rpartition("/")[2]
+    postgresql.execute(f"CREATE ROLE clerk_{name} LOGIN")
+    weak = postgresql.address(name, user=f"clerk_{name}")
+    with pytest.raises(StateRefused, match="permission denied"):
+        Database(weak, "clerk", REAL_TIME)
+    Database(address, "boss", REAL_TIME).close()
+    postgresql.execute(
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO clerk_{name}", name
+    )
+    database = Database(weak, "clerk", REAL_TIME)
+    project, _ = registry_on(database).create({})
+    assert database.locate(project.project_id) is not None
+    database.close()
+
+
+def test_a_newer_schema_is_refused_unless_it_allows_this_version(postgresql: Postgres) -> None:
+    """A newer server says which older ones can work beside it."""
+    address = postgresql.new_database()
+    name = address.rpartition("/")[2]
+    Database(address, "old", REAL_TIME).close()
+    postgresql.execute(
+        f"INSERT INTO sandbox_migration (number, works_with) VALUES ({NEWEST + 1}, {NEWEST})", name
+    )
+    Database(address, "old", REAL_TIME).close()
+    postgresql.execute(
+        f"INSERT INTO sandbox_migration (number, works_with) VALUES ({NEWEST + 2}, {NEWEST + 2})", name
+    )
+    with pytest.raises(StateRefused, match="upgrade this server"):
+        Database(address, "old", REAL_TIME)
+
+
+def test_servers_that_start_at_once_make_the_tables_once(postgresql: Postgres) -> None:
+    """Each waits for the other's migrations."""
+    address = postgresql.new_database()
+    made: list[Database] = []
+    threads = [
+        Thread(target=lambda number=n: made.append(Database(address, f"s{number}", REAL_TIME)))
+        for n in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 6
+    for database in made:
+        database.close()
+
+
+def test_only_digests_of_keys_are_stored(company: Company, first: Sandbox) -> None:
+    """Whoever may read the database can call nothing."""
+    first.place(card())
+    for (table,) in company.execute("SELECT tablename FROM pg_tables WHERE tablename LIKE 'sandbox%'"):
+        assert first.key not in str(company.execute(f"SELECT * FROM {table}"))

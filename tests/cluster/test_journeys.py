@@ -1,0 +1,28 @@
+"""All journeys once more, through two servers on one database, each request at random."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.documentation import ROOT
+from tests.support.postgres import Postgres, needs_postgres
+
+
+@needs_postgres
+@pytest.mark.prove
+def test_every_journey_leads_to_the_same_end(postgresql: Postgres) -> None:
+    """Whichever server gets which request."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", "tests/journeys"],
+        cwd=ROOT,
+        env={**os.environ, "SANDBOX_TEST_STATE": postgresql.new_database(), "SANDBOX_TEST_SERVERS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    (sent,) = (line for line in ran.stdout.splitlines() if "requests by server:" in line)
+    assert sent.count("http://127.0.0.1:") == 2

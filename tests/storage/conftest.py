@@ -1,0 +1,78 @@
+"""Every kind of store, for the tests of what all of them have to do."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payment_sandbox.projects.registry import Storages
+from payment_sandbox.serving.services import REAL_TIME
+from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.storage.rows import StoredProject
+from payment_sandbox.storage.sqlite import StateFile, read_copy
+from tests.support.full_disk import full
+from tests.support.postgres import Postgres, needs_postgres
+
+
+@dataclass
+class Kept:
+    """A place where projects are stored."""
+
+    name: str
+    storages: Storages
+    stored: Callable[[], Sequence[StoredProject]] | None  # None: nothing outlives the process
+    refusing: Callable[[], AbstractContextManager[Any]] | None
+    """While inside, the place refuses every commit."""
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgresql", marks=needs_postgres)])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
+    """A store of each kind."""
+    if request.param == "memory":
+        yield Kept(request.param, MemoryStorage(), None, None)
+    elif request.param == "sqlite":
+        file = StateFile(tmp_path / "state.db")
+        yield Kept(request.param, file, lambda: read_copy(file.path)[1], lambda: full(file))
+        file.close()
+    else:
+        yield from _in_postgresql(request.getfixturevalue("postgresql"))
+
+
+def _in_postgresql(server: Postgres) -> Iterator[Kept]:
+    from payment_sandbox.storage.postgresql import Database  # here: not everybody has its driver
+
+    address = server.new_database()
+    database = Database(address, "this-server", REAL_TIME)
+    name = address.rpartition("/")[2]
+
+    def stored() -> list[StoredProject]:
+        projects = server.execute(
+            "SELECT id, identity, chosen, counters FROM sandbox_project ORDER BY position", name
+        )
+        records = "SELECT kind, body FROM sandbox_record WHERE project = '{}' ORDER BY position"
+        history = "SELECT kind, number, body FROM sandbox_history WHERE project = '{}' ORDER BY number"
+        return [
+            StoredProject.read(
+                identity,
+                chosen,
+                counters,
+                rows=server.execute(records.format(project_id), name),
+                history=server.execute(history.format(project_id), name),
+            )
+            for project_id, identity, chosen, counters in projects
+        ]
+
+    @contextmanager
+    def refusing() -> Iterator[None]:
+        server.execute(
+            "ALTER TABLE sandbox_record ADD CONSTRAINT refusing CHECK (length(body) = 0) NOT VALID", name
+        )
+        yield
+        server.execute("ALTER TABLE sandbox_record DROP CONSTRAINT refusing", name)
+
+    database.beat("http://127.0.0.1:1", "1", is_draining=False)
+    yield Kept("postgresql", database, stored, refusing)
+    database.close()

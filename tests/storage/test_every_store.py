@@ -1,0 +1,251 @@
+"""What every store does alike: in memory, in an SQLite file and in PostgreSQL."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payment_sandbox.methods import NAMES
+from payment_sandbox.operations.advance import AdvanceLimits
+from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.projects.default_scenario import default_scenario
+from payment_sandbox.projects.journal import (
+    AgendaEvent,
+    Failure,
+    JournalEntry,
+    PerformedAction,
+    StatusReached,
+)
+from payment_sandbox.projects.project import Project, Unattended
+from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
+from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.scenarios.effects import Fault
+from payment_sandbox.serving.services import REAL_TIME
+from payment_sandbox.storage.codec import NotStored, encode
+from payment_sandbox.storage.history import KEPT_MAX, store_history
+from payment_sandbox.storage.rows import KINDS, read_identity, resumed_project
+from payment_sandbox.storage.snapshot import restore, snapshot_of
+from tests.storage.conftest import Kept
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
+SERVICES = Unattended(REAL_TIME)
+NOON = "frozen@2027-01-01T12:00:00Z"
+
+
+@pytest.fixture
+def registry(kept: Kept) -> Registry:
+    """An empty registry whose projects are stored there."""
+    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+    return Registry(SERVICES, kept.storages, catalogue, clock=NOON)
+
+
+@pytest.fixture
+def project(registry: Registry) -> Project:
+    """A project with every kind of record."""
+    made, _ = registry.create({"name": "Sock shop", "seed": 5})
+    restore(made, GOLDEN)
+    return made
+
+
+def state(project: Project) -> dict[str, Any]:
+    """All that a project is, as plain data."""
+    plain: dict[str, Any] = json.loads(json.dumps(snapshot_of(project)))
+    return plain
+
+
+def name_first(project: Project, name: str) -> None:
+    """Change the project's first order."""
+    with project.edit() as edit:
+        order = edit.order(project.epoch.store.order_ids()[0])
+        order.sent = {**order.sent, "merchant_order_id": name}
+
+
+def expect_stored(kept: Kept, *projects: Project) -> None:
+    """The place holds exactly what memory holds, byte for byte, and a server can go on from there."""
+    if kept.stored is None:
+        return
+    stored = kept.stored()
+    assert [each.identity["project_id"] for each in stored] == [each.project_id for each in projects]
+    for project, copy in zip(projects, stored, strict=True):
+        expected = state(project)
+        assert {kind: copy.state[kind] for kind in KINDS} == {kind: expected[kind] for kind in KINDS}
+        assert copy.state == {name: value for name, value in expected.items() if name != "format"}
+        identity = read_identity(copy.identity)
+        assert identity == project.identity
+        again = resumed_project(identity, copy, SERVICES, kept.storages.storage(identity, REAL_TIME), "test")
+        assert state(again) == expected
+
+
+def test_reading_back_gives_what_was_written(kept: Kept, project: Project) -> None:
+    """All kinds of records, settings, scenario, faults, clock and counters."""
+    before = state(project)
+    assert all(before[kind] for kind in KINDS if kind != "credentials")
+    expect_stored(kept, project)
+
+
+def test_a_change_keeps_the_place_of_a_record(kept: Kept, project: Project) -> None:
+    """Records come back in the order in which they were made."""
+    first, *_ = project.epoch.store.order_ids()
+    name_first(project, "changed")
+    assert project.epoch.store.order_ids()[0] == first
+    expect_stored(kept, project)
+
+
+def test_what_is_finished_is_deleted(kept: Kept, project: Project) -> None:
+    """What was due, and what became obsolete by it."""
+    assert state(project)["agenda"]
+    advance_clock(project, {"by": "P40D"}, AdvanceLimits())
+    name_first(project, "later")
+    assert not state(project)["agenda"]
+    expect_stored(kept, project)
+
+
+def test_a_reset_is_one_step(kept: Kept, project: Project) -> None:
+    """Nothing of before is left."""
+    project.reset()
+    assert not any(state(project)[kind] for kind in KINDS)
+    expect_stored(kept, project)
+
+
+def test_a_restored_snapshot_replaces_all(kept: Kept, project: Project) -> None:
+    """Also where it brings the same identifiers."""
+    restore(project, GOLDEN)
+    assert state(project)["orders"] == GOLDEN["orders"]
+    expect_stored(kept, project)
+
+
+@pytest.mark.parametrize("how", ["edit", "restore"])
+def test_a_commit_that_fails_leaves_no_trace(kept: Kept, project: Project, how: str) -> None:
+    """Neither in memory nor where it is stored; and the next one works."""
+    if kept.refusing is None:
+        pytest.skip("memory refuses nothing")
+    before = state(project)
+    change = {"edit": lambda: name_first(project, "lost" * 9000), "restore": lambda: restore(project, GOLDEN)}
+    with kept.refusing(), pytest.raises(NotStored):
+        change[how]()
+    assert state(project) == before
+    expect_stored(kept, project)
+    name_first(project, "kept")
+    expect_stored(kept, project)
+
+
+def test_large_records_and_many_of_them(kept: Kept, project: Project) -> None:
+    """A megabyte in one order, and two thousand orders in one change."""
+    first = project.epoch.find_order(project.epoch.store.order_ids()[0])
+    with project.edit() as edit:
+        order = edit.order(first.id)
+        order.sent = {**order.sent, "merchant_order_id": "é\u2028\U0001f9e6" * 300_000}
+        for number in range(2000):
+            copy = first.copied()
+            copy.id = f"00000000-0000-4000-8000-{number:012d}"
+            copy.transactions = ()
+            copy.refunds = ()
+            edit.orders[copy.id] = copy
+    if kept.stored is not None:
+        (stored,) = kept.stored()
+        assert [order["id"] for order in stored.state["orders"]] == project.epoch.store.order_ids()
+        assert stored.state["orders"][0] == json.loads(json.dumps(encode(project.find_order(first.id))))
+
+
+def test_projects_at_the_same_time(kept: Kept, registry: Registry) -> None:
+    """Each commit is whole, and in no other project."""
+    projects = [registry.create({"name": f"shop {number}"})[0] for number in range(6)]
+
+    def work(project: Project) -> None:
+        for number in range(40):
+            project.change_settings({"name": f"{project.project_id} {number}"})
+            with project.edit() as edit:
+                edit.now = edit.now + timedelta(seconds=1)
+
+    with ThreadPoolExecutor(len(projects)) as pool:
+        list(pool.map(work, projects))
+    assert [project.settings.name for project in projects] == [f"{one.project_id} 39" for one in projects]
+    expect_stored(kept, *projects)
+
+
+def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
+    """Requests with bodies and faults, actions, statuses, what was due, and what failed; without secrets."""
+    if kept.stored is None:
+        pytest.skip("nothing outlives the process")
+    noon, journal = project.now(), project.epoch.journal
+    journal.add(
+        JournalEntry(
+            journal.next_id("request"),
+            noon,
+            "POST",
+            "/v1/orders/",
+            "a=1",
+            201,
+            b'{"card": "4111 1111 1111 1111", "odd": "\xff"}',
+            b"{}",
+            ignored=("amout",),
+            fault=Fault.read({"status": 503, "latency": 0.5, "phase": "after"}),
+            real_at=noon,
+            answered_at=noon,
+            request_headers=((b"content-type", b"application/json"),),
+            unknown=(("amout", "amount"),),
+        )
+    )
+    journal.add_actions(
+        [PerformedAction("action-2", noon, noon, "customer", "pay", "page", "o", None, {"card": "x"})]
+    )
+    journal.add_statuses([StatusReached("status-3", "o", None, None, "completed", noon, noon, "action-2")])
+    journal.add_agenda_events([AgendaEvent("event-4", "o", "expiry", "expiry of o", noon, noon)])
+    journal.add_failure(Failure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon))
+    store_history(project)
+    again = reopened(kept, project)
+    assert list(again.epoch.journal.entries()) == list(journal.entries())
+    assert list(again.epoch.journal.actions()) == list(journal.actions())
+    assert again.epoch.journal.statuses == journal.statuses
+    assert again.epoch.journal.agenda_events == journal.agenda_events
+    assert again.epoch.journal.failures == journal.failures
+    assert again.epoch.journal.next_id("request") == "request-6"
+    assert "4111 1111" not in str([row.body for row in kept.stored()[0].history])
+    project.reset()
+    assert kept.stored()[0].history == []
+
+
+def reopened(kept: Kept, project: Project) -> Project:
+    """The project as another server would find it."""
+    assert kept.stored is not None
+    (stored,) = kept.stored()
+    storage = kept.storages.storage(project.identity, REAL_TIME)
+    return resumed_project(project.identity, stored, SERVICES, storage, "test")
+
+
+def test_a_journal_is_bounded(kept: Kept, project: Project) -> None:
+    """The oldest records leave the store, as they leave memory."""
+    if kept.stored is None:
+        pytest.skip("nothing outlives the process")
+    store = project.epoch.store
+    store.keep_history([HistoryRow("status", number, "{}") for number in (1, 2, 3)])
+    store.keep_history([HistoryRow("status", KEPT_MAX + 2, "{}")])
+    assert [row.number for row in kept.stored()[0].history] == [2, 3, KEPT_MAX + 2]
+
+
+def test_deleted_projects(kept: Kept, registry: Registry) -> None:
+    """Nothing of them is left but the digest of a key that a user had chosen."""
+    chosen, _ = registry.create({}, api_key=FIRST_API_KEY)
+    given, key = registry.create({})
+    kept_one, _ = registry.create({})
+    registry.delete(chosen)
+    registry.delete(given)
+    assert registry.is_known(FIRST_API_KEY)
+    assert not registry.is_known(key)
+    assert registry.find_by_id(chosen.project_id) is None
+    expect_stored(kept, kept_one)
+
+
+def test_identifiers_are_drawn_once(kept: Kept, registry: Registry) -> None:
+    """Also by another registry on the same place, which comes after it or stands beside it."""
+    drawn = []
+    for _ in range(2):
+        other = Registry(SERVICES, kept.storages, registry.catalogue, ids=registry._ids.copied())
+        drawn += [registry.create({})[0].project_id]
+        drawn += [other.create({})[0].project_id] if kept.name == "postgresql" else []
+    assert len(set(drawn)) == len(drawn)

@@ -1,0 +1,73 @@
+"""State files and snapshots of earlier versions are read; ``golden/`` has one of each format."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import requests
+
+from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.codec import FORMAT
+from payment_sandbox.storage.sqlite import OLDEST, VERSION
+from tests.support.driver import Sandbox, card
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def test_there_is_a_golden_file_of_each_older_format() -> None:
+    """Whoever changes a format adds what the version before wrote."""
+    files = {path.name for path in GOLDEN.iterdir()}
+    assert files >= {f"format-{number}.db" for number in range(OLDEST, VERSION)}
+    assert f"snapshot-{FORMAT.rpartition('/')[2]}.json" in files
+
+
+@pytest.mark.parametrize("number", range(OLDEST, VERSION))
+def test_an_older_state_file_goes_on(tmp_path: Path, number: int) -> None:
+    """Every order is there and can be changed; then the file is one of today's."""
+    state = tmp_path / "state.db"
+    shutil.copy(GOLDEN / f"format-{number}.db", state)
+    expected = json.loads((GOLDEN / "snapshot-2.json").read_text())
+    for _ in range(2):
+        with Server(state=state) as server:
+            (golden,) = [each for each in server.registry.all() if each.settings.name == "Golden"]
+            ids = [order["id"] for order in expected["orders"]]
+            assert golden.epoch.store.order_ids()[: len(ids)] == ids
+            assert golden.epoch.state.scenario.name == "of-the-file"
+            golden.change_settings({"name": "Golden"})
+            first = Sandbox(server)
+            assert first.create(card()).status_code == 201
+            order_id = expected["orders"][0]["id"]
+            page = f"{server.url}/dashboard/{golden.project_id}/orders/{order_id}/"
+            assert requests.get(page, timeout=9).status_code == 200
+    with closing(sqlite3.connect(state)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (VERSION,)
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    """As where somebody has made a table of that name."""
+    state = tmp_path / "state.db"
+    shutil.copy(GOLDEN / f"format-{OLDEST}.db", state)
+    with closing(sqlite3.connect(state)) as database:
+        database.execute("CREATE TABLE history (mine)")
+    before = state.read_bytes()
+    with pytest.raises(Exception, match="history already exists"):
+        Server(state=state)
+    assert state.read_bytes() == before
+
+
+def test_an_older_snapshot_is_restored(sandbox: Sandbox) -> None:
+    """With every record in it."""
+    golden = json.loads((GOLDEN / "snapshot-2.json").read_text())
+    assert sandbox.put("/control/state/", golden).status_code == 200
+    assert sandbox.get("/control/state/").json()["orders"] == golden["orders"]
+
+
+def test_a_newer_snapshot_is_refused_by_name(sandbox: Sandbox) -> None:
+    """It says which format this version writes."""
+    golden = json.loads((GOLDEN / "snapshot-2.json").read_text())
+    refused = sandbox.put("/control/state/", {**golden, "format": "payment-orders-sandbox/99"})
+    assert refused.status_code == 400
+    assert FORMAT in refused.text
