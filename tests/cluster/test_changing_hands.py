@@ -155,3 +155,18 @@ def test_what_nobody_uses_is_given_back(company: Company, first: Sandbox, second
     assert second.get("/control/state/").json() == before
     assert company.owner_of(first) is company.servers[1]
     assert first.read(order)["id"] == order["id"]
+
+
+def test_a_project_that_was_given_back_expires(company: Company) -> None:
+    """A server takes it over once its time is over, and deletes it."""
+    sandbox = Sandbox(company.servers[0], expires_after="PT1S")
+    owner = company.servers[0].cluster
+    assert isinstance(owner, Cluster)
+    owner._idle_seconds = -1.0
+    owner._give_back_idle()
+    pause = Event()
+    url = f"{company.servers[1].local_url}/control/clock/"
+    while company.execute(f"SELECT id FROM sandbox_project WHERE id = '{sandbox.project['project_id']}'"):
+        pause.wait(0.05)
+    while requests.get(url, auth=(sandbox.key, ""), timeout=9).status_code != 401:
+        pause.wait(0.05)  # the server that deletes it has not finished

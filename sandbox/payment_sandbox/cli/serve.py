@@ -281,6 +281,8 @@ a_file = click.Path(path_type=Path, dir_okay=False)
     type=NumberOption(1, 64),
     help="How many processes serve on this port; more than one need a database.",
 )
+@click.option("--max-projects", type=NumberOption(1), help="How many projects there may be.")
+@click.option("--max-orders", type=NumberOption(1), help="How many orders each project may have.")
 @click.option("--control-token", help="Required to create and list projects.")
 @click.option("--ready-file", type=a_file, help="A JSON file to write when ready.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -349,16 +351,20 @@ def _activity(log_format: str) -> "Activity":
     return Activity(as_json if log_format == "json" else as_text(is_coloured=sys.stdout.isatty()))
 
 
-def _start(host: str, port: int, **options: Any) -> "Server":
+def _start(
+    host: str, port: int, *, max_projects: int | None, max_orders: int | None, **options: Any
+) -> "Server":
     gc.disable()  # until everything is loaded: collecting takes time and would find nothing
     from payment_sandbox.serving.binding import PortTaken  # here, so that --help is fast
     from payment_sandbox.serving.http import raise_open_files_limit
     from payment_sandbox.serving.server import Server
     from payment_sandbox.storage.codec import NotStored, StateRefused
+    from payment_sandbox.web.carried import Quotas
 
     raise_open_files_limit()
+    quotas = Quotas(max_projects, max_orders)
     try:
-        server = Server(host, port, freeze_memory=True, **options)
+        server = Server(host, port, freeze_memory=True, quotas=quotas, **options)
     except PortTaken as refused:
         fail(_with_neighbour(str(refused), host, port))
     except StateRefused as refused:

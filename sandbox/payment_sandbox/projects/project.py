@@ -121,6 +121,7 @@ class Project:
         self.events = Events(self.masking)
         self.relay = Relay(services.real.monotonic_seconds)
         self.is_deleted = False
+        self.used_at_seconds = services.real.monotonic_seconds()  # of its last call
         self.has_moved = False  # to another server; it is not deleted there
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self._storage = storage
@@ -177,6 +178,11 @@ class Project:
         self.services.epoch_over(self.epoch.orders_created)
         self.end_waiting()
         self.services.forget(self)
+
+    def is_over(self) -> bool:
+        """Whether it was not used for as long as its settings let it live."""
+        most = self.settings.idle_seconds_max
+        return most is not None and self.services.real.monotonic_seconds() - self.used_at_seconds > most
 
     def end_waiting(self) -> None:
         """End all calls that wait for something in this project."""

@@ -138,6 +138,10 @@ class Registry:
         """The project with this id or key digest, if it lives in this process."""
         return self._by_id.get(subject) or self._by_digest.get(subject)
 
+    def count(self) -> int:
+        """How many projects there are."""
+        return len(self._by_id)
+
     def loaded(self) -> list[Project]:
         """The projects that live in this process, oldest first."""
         return list(self._by_id.values())

@@ -1,14 +1,29 @@
 """The settings of a project, and the form that reads them."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
 from marshmallow import ValidationError
 
-from payment_sandbox.forms import Choice, Flag, Form, Items, Part, Text, WebUrl, Whole, checks, read
+from payment_sandbox.forms import (
+    Choice,
+    Flag,
+    Form,
+    Items,
+    Part,
+    PeriodText,
+    Text,
+    WebUrl,
+    Whole,
+    checks,
+    read,
+)
 from payment_sandbox.forms.fields import Anything
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, kinds_of_refusals
 
@@ -60,6 +75,11 @@ class SettingsForm(Form):
     """The settings of a project."""
 
     name = Text(about="The merchant's name on the payment pages.")
+    owner = Text(about="Who made the project: a person, a team or a CI job.")
+    expires_after = PeriodText(
+        allow_none=True,
+        about="How long after its last call, in real time, a server deletes the project; null means never.",
+    )
     mode = Choice((TEST, LIVE), about="test has the limits of test mode; in live, all methods work fully.")
     webhook_url = WebUrl(
         allow_none=True, about="The URL for webhooks, unless an order has its own; null means none."
@@ -130,6 +150,8 @@ class Settings:
     """What a merchant may do, and how responses look."""
 
     name: str = ""
+    owner: str = ""
+    expires_after: str | None = None
     mode: str = TEST
     webhook_url: str | None = None
     forward_to: str | None = None
@@ -152,6 +174,14 @@ class Settings:
     def is_test(self) -> bool:
         """Whether payments are test payments."""
         return self.mode == TEST
+
+    @cached_property
+    def idle_seconds_max(self) -> float | None:
+        """After how many real seconds without a call the project is deleted; None means never."""
+        if self.expires_after is not None:
+            with suppress(OverflowError):  # the end of all times
+                return (Period.parse(self.expires_after).after(EPOCH) - EPOCH).total_seconds()
+        return None
 
     @cached_property
     def features(self) -> frozenset[str]:
@@ -189,6 +219,7 @@ class Settings:
         }
 
 
+EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # any time: a month has its length there
 FORM: Final = SettingsForm()
 
 

@@ -82,6 +82,10 @@ class ClusterRegistry(Registry):
         copies = [self._opened(stored) for stored in self.database.without_records()]
         return [self.find_by_id(copy.project_id) or copy for copy in copies]
 
+    def count(self) -> int:
+        """How many projects there are, on whatever server."""
+        return self.database.count()
+
     def _copy(self, name: str) -> Project | None:
         return next(map(self._opened, self.database.without_records(name)), None)
 
@@ -249,6 +253,7 @@ class Cluster:
             with self._changed:
                 self._used_at_seconds[project_id] = monotonic_seconds()
                 self._leaving.discard(project_id)
+            project.used_at_seconds -= claimed.unused_seconds
             self.registry.add(project)
             self._statistics.took_over()
             send_owed(project)
@@ -284,12 +289,13 @@ class Cluster:
             if self.is_draining:
                 project.settle(within_seconds)
             lease = _lease(project)
-            due_seconds = project.real_seconds_until_due()
+            unused_seconds = monotonic_seconds() - project.used_at_seconds
+            due_seconds = _seconds_until_due(project, unused_seconds)
             store_history(project)
             self.registry.drop(project)
             project.end(moved=True)
             if not lease.is_lost and lease.token > 0:
-                self._database.release(lease, due_seconds)
+                self._database.release(lease, due_seconds, unused_seconds)
             with self._changed:
                 self._leaving.discard(project_id)
                 self._used_at_seconds.pop(project_id, None)
@@ -374,6 +380,14 @@ class Cluster:
         is_due = due_seconds is not None and due_seconds < self._idle_seconds
         is_used = self._uses[project.project_id] or project.events.watchers
         return not (is_due or is_used) and project.epoch.outbox.is_idle
+
+
+def _seconds_until_due(project: Project, unused_seconds: float) -> float | None:
+    """How long until something is due, or the project has not been used for long enough to be deleted."""
+    due_seconds, most = project.real_seconds_until_due(), project.settings.idle_seconds_max
+    times = [] if due_seconds is None else [due_seconds]
+    times += [] if most is None else [max(most - unused_seconds, 0.0) + 1.0]
+    return min(times, default=None)
 
 
 def _lease(project: Project) -> Lease:

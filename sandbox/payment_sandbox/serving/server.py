@@ -13,14 +13,14 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.binding import LOOPBACK, bind, reachable_url, url_of
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.listeners import SiteServer
-from payment_sandbox.serving.services import REAL_TIME, HistoryWriter, Observer, ServerServices
+from payment_sandbox.serving.services import REAL_TIME, Housekeeper, Observer, ServerServices
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.starting import Start, is_database, make_projects
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_owed
 from payment_sandbox.web.app import make_app, move
-from payment_sandbox.web.carried import Around
+from payment_sandbox.web.carried import Around, Quotas
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -63,7 +63,8 @@ class Server:
 
     cluster: "Cluster | None" = None  # this server's part, where several share their projects
     _for_workers: "HttpServer | None" = None
-    _history: HistoryWriter | None = None
+    _housekeeper: Housekeeper | None = None
+    _is_http = False
 
     def __init__(
         self,
@@ -104,13 +105,14 @@ class Server:
         self.port = self._http.port
         self.local_url, reached = _addresses(listener, host, self.port, security.scheme)
         self.url = (public_url or reached).rstrip("/")
-        self.app = self._made_app((host, *allow_hosts), control_token, observer)
+        self.app = self._made_app((host, *allow_hosts), control_token, observer, start)
 
     def _made_app(
-        self, hosts: Sequence[str], control_token: str | None, observer: Observer | None
+        self, hosts: Sequence[str], control_token: str | None, observer: Observer | None, start: Start
     ) -> "SandboxFlask":
         on_refused = observer.refused if observer is not None else None
-        around = Around(on_refused, self.security.tls is not None, self.cluster, self.services.statistics)
+        speaks_tls, counted = self.security.tls is not None, self.services.statistics
+        around = Around(on_refused, speaks_tls, self.cluster, counted, start.get("quotas", Quotas()))
         return make_app(
             self.registry,
             public_url=self.url,
@@ -121,7 +123,7 @@ class Server:
 
     def _http_server(self, host: str, port: int, limits: "Limits | None", start: Start) -> SiteServer:
         is_worker = start.get("is_worker", False)
-        bound = bind(host, port, is_shared=is_worker)
+        bound, self._is_http = bind(host, port, is_shared=is_worker), True
         from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
 
         if self.registry.is_shared:
@@ -147,9 +149,9 @@ class Server:
             self._for_workers.start(self.app)
         self._http.start(self.app)
         self.services.pacer.start()
-        if self.kept is not None:
-            self._history = HistoryWriter(self.registry.loaded)
-            self._history.start()
+        if self.kept is not None or self._is_http:
+            self._housekeeper = Housekeeper(self.registry)
+            self._housekeeper.start()
         for project in self.registry.loaded():
             send_owed(project)
 
@@ -174,8 +176,8 @@ class Server:
             project.epoch.outbox.close()
         self.services.pacer.stop()
         self._http.stop()
-        if self._history is not None:
-            self._history.stop()
+        if self._housekeeper is not None:
+            self._housekeeper.stop()
         self._close()
 
     def __enter__(self) -> "Server":

@@ -15,9 +15,11 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import PACER, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.serving.threads import start
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import store_history
 
 SLEEP_SECONDS_MAX: Final = 3600.0
@@ -96,15 +98,15 @@ class Pacer:
             return None
 
 
-class HistoryWriter:
-    """Stores the journals of all projects a moment after the responses, so that no response waits for it."""
+class Housekeeper:
+    """Stores journals a moment after the responses, and deletes projects that nobody uses any more."""
 
     EVERY_SECONDS: Final = 0.5
 
-    def __init__(self, projects: Callable[[], list[Project]]) -> None:
-        self._projects = projects
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self._is_over = Event()
-        self._thread = Thread(target=self._run, name="history", daemon=True)
+        self._thread = Thread(target=self._run, name="housekeeper", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -115,18 +117,23 @@ class HistoryWriter:
         self._is_over.set()
         if self._thread.is_alive():
             self._thread.join(1.0)
-        self._write()
+        self._keep_house()
 
     def _run(self) -> None:
         while not self._is_over.wait(self.EVERY_SECONDS):
-            self._write()
+            self._keep_house()
 
-    def _write(self) -> None:
-        for project in self._projects():
+    def _keep_house(self) -> None:
+        for project in self._registry.loaded():
             try:
-                store_history(project)
+                if project.is_over():
+                    self._registry.delete(project)
+                else:
+                    store_history(project)
+            except NotStored as failed:
+                log.warning("project %s: %s", project.project_id, failed)
             except Exception:
-                log.exception("the journal of project %s could not be stored", project.project_id)
+                log.exception("project %s was not looked after", project.project_id)
 
 
 class Observer(Protocol):

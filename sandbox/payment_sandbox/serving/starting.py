@@ -19,6 +19,7 @@ from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
+from payment_sandbox.web.carried import Quotas
 
 if TYPE_CHECKING:
     from payment_sandbox.storage.postgresql import Database
@@ -144,6 +145,7 @@ class Start(TypedDict, total=False):
     scenario: str | None  # of the first project
     webhook_url: str | None  # of the first project
     project_files: Sequence[Path]
+    quotas: Quotas
     is_worker: bool  # one of several processes on the same port
     state: Path | str | None  # an SQLite file, or the address of a PostgreSQL database
 

@@ -89,6 +89,7 @@ class Claimed(NamedTuple):
 
     lease: Lease
     stored: StoredProject
+    unused_seconds: float  # since its last call
 
 
 ALIVE: Final = f"s.heartbeat_at > now() - interval '{LEASE_SECONDS} seconds'"
@@ -101,7 +102,8 @@ CLAIM: Final = f"""
     UPDATE sandbox_project p SET owner = %(me)s, token = token + 1
     WHERE p.id = %(id)s AND (p.owner IS NULL OR p.owner = %(me)s
         OR NOT EXISTS (SELECT FROM sandbox_server s WHERE s.id = p.owner AND {ALIVE}))
-    RETURNING token, sequence, identity, chosen, counters
+    RETURNING token, sequence, identity, chosen, counters,
+        coalesce(extract(epoch FROM now() - p.used_at), 0)::float8
 """
 HEARTBEAT: Final = """
     INSERT INTO sandbox_server (id, url, version, is_draining)
@@ -220,23 +222,27 @@ class Database(Connections):
             row = run.execute(CLAIM, {"me": self.server_id, "id": project_id}).fetchone()
             if row is None:
                 return None
-            token, sequence, identity, chosen, counters = row
+            token, sequence, identity, chosen, counters, unused_seconds = row
             query = "SELECT kind, body FROM sandbox_record WHERE project = %s ORDER BY position"
             rows = run.execute(query, (project_id,)).fetchall()
             query = "SELECT kind, number, body FROM sandbox_history WHERE project = %s ORDER BY number"
             history = run.execute(query, (project_id,))
             stored = StoredProject.read(identity, chosen, counters, rows, history)
-        return Claimed(Lease(project_id, token, sequence), stored)
+        return Claimed(Lease(project_id, token, sequence), stored, unused_seconds)
 
-    def release(self, lease: Lease, due_in_seconds: float | None) -> None:
-        """Give a project back; somebody takes it over when it is due, in this many real seconds."""
+    def release(self, lease: Lease, due_in_seconds: float | None, unused_seconds: float) -> None:
+        """Give a project back; somebody takes it over when it is due, in this many real seconds.
+
+        It was last used ``unused_seconds`` ago.
+        """
         due = None if due_in_seconds is None else f"{due_in_seconds:.{DIGITS_MAX}f} seconds"
         query = """
-            UPDATE sandbox_project SET owner = NULL, due_at = now() + %s::interval
+            UPDATE sandbox_project
+            SET owner = NULL, due_at = now() + %s::interval, used_at = now() - %s * interval '1 second'
             WHERE id = %s AND token = %s
         """
         with self.asking() as run:
-            run.execute(query, (due, lease.project_id, lease.token))
+            run.execute(query, (due, unused_seconds, lease.project_id, lease.token))
 
     def unattended(self, most: int) -> list[str]:
         """Projects that something is due in, or whose owner is gone, while nobody else looks after them."""
@@ -262,6 +268,12 @@ class Database(Connections):
             rows = run.execute(query, {"name": name}).fetchall()
         return [StoredProject.read(identity, chosen, counters, ()) for identity, chosen, counters in rows]
 
+    def count(self) -> int:
+        """How many projects there are."""
+        with self.asking() as run:
+            row = run.execute("SELECT count(*) FROM sandbox_project").fetchone()
+        return int(row[0]) if row is not None else 0
+
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
         """The identifiers of new projects, which all servers draw from one stream."""
@@ -286,7 +298,7 @@ class Database(Connections):
     def was_deleted(self, key_digest: str) -> bool:
         """Whether a deleted project had this key."""
         with self.asking() as run:
-            query = "SELECT FROM sandbox_deleted_key WHERE digest = %s"
+            query = "SELECT 1 FROM sandbox_deleted_key WHERE digest = %s"
             return run.execute(query, (key_digest,)).fetchone() is not None
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:

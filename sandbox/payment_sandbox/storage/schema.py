@@ -47,7 +47,8 @@ MIGRATIONS: Final = (
                 owner text,
                 token bigint NOT NULL DEFAULT 0,
                 sequence bigint NOT NULL DEFAULT 0,
-                due_at timestamptz
+                due_at timestamptz,
+                used_at timestamptz
             )
             """,
             "CREATE INDEX ON sandbox_project (due_at) WHERE due_at IS NOT NULL",

@@ -24,7 +24,7 @@ REFUSED: Final = 400
 COFFEE: Final = {"amount": 1295, "description": "Coffee"}
 STALE: Final = "If-Match of an earlier version"
 UNKNOWN: Final = "an unknown id"
-OPEN: Final = ("/health/", "/control/projects/")  # without a key
+OPEN: Final = ("/health/", "/control/projects/", "/control/servers/")  # without a key
 LINE_CALLS: Final = ("captures/orderlines", "voids/orderlines")
 _IDS: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|request-[0-9]+|second-try-works")
 CARD: Final = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P7D"}
@@ -256,6 +256,7 @@ def _control(shop: Shop) -> None:
     shop.call("PATCH", "/control/project/", {"mode": "live"})
     shop.call("POST", "/control/reset/")
     shop.call("POST", "/control/projects/", {"mode": "live", "seed": 7})
+    shop.call("GET", "/control/servers/")
     shop.call("GET", "/health/")
 
 

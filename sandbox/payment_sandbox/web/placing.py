@@ -91,7 +91,7 @@ def place(app: "Flask", environ: dict[str, Any], length: int) -> Placement:
         return Placement(on_thread=False)
     facts = facts_of(app, rule.endpoint) or NO_FACTS
     registry, subject = application(app).registry, subject_of(app, environ) or ""
-    project = registry.local(subject)
+    project = _used(registry.local(subject))
     share = project.project_id if project is not None else subject
     if facts.streams:
         return Placement(on_thread=False, share=share)
@@ -113,6 +113,13 @@ def subject_of(app: "Flask", environ: dict[str, Any]) -> str | None:
         return str(values["project_id"])
     key = api_key_in(environ.get("HTTP_AUTHORIZATION"))
     return digest(key) if key and environ["PATH_INFO"].startswith(APIS) else None
+
+
+def _used(project: Project | None) -> Project | None:
+    """A project, after noting that it is used now."""
+    if project is not None:
+        project.used_at_seconds = project.services.real.monotonic_seconds()
+    return project
 
 
 def _may_wait(project: Project | None) -> bool:

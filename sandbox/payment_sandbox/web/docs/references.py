@@ -45,6 +45,8 @@ MEANT: Final = {
 SETTING_EXAMPLES: Final[Mapping[str, Any]] = {
     "name": "Sock shop",
     "webhook_url": "http://localhost:3000/webhook",
+    "owner": "the checkout team",
+    "expires_after": "PT8H",
     "forward_to": "http://localhost:3000/webhook",
     "aliases": {"my-bank-button": "bank-redirect-nl"},
     "errors": {"ValidationError": {"status": 422}, "ORD-03": {"value": "Only euros are accepted."}},

@@ -30,7 +30,7 @@ from payment_sandbox.web.answers.plain_records import Currencies, Issuer
 from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
 from payment_sandbox.web.answers.responses import if_match, is_known, json_answer, order_answer
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
-from payment_sandbox.web.auth import project
+from payment_sandbox.web.auth import project, refuse_another_order
 from payment_sandbox.web.bodies import json_object, line
 from payment_sandbox.web.merchant import forms
 from payment_sandbox.web.merchant.exchange import BODY_ERRORS, TAKING, api
@@ -70,6 +70,7 @@ ORDER_EXAMPLE: Final = {
 )
 def post_order() -> Response:
     """Create an order."""
+    refuse_another_order()
     own = project()
     data, violations = read_partly(own, ORDER_FORM)
     data.setdefault("client", {}).setdefault("user_agent", request.headers.get("User-Agent", ""))
