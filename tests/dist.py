@@ -26,6 +26,7 @@ PLATFORMS = (
     ("macosx_11_0_arm64",),
     ("win_amd64",),
 )
+LEFT_OUT = "psycopg_binary"  # large; the single file uses the libpq of the system
 ONLY_LINUX = ("cryptography", "cffi")  # for --tls; the files of other platforms would have the same name
 START = "payment_sandbox.cli.main:main"
 EPOCH = "1767225600"  # 2026-01-01: the time of all files in both, so that they are always the same
@@ -77,6 +78,8 @@ def fetch(folder: Path) -> Iterator[Path]:
     host = folder / "host"
     download(host, PYTHONS[0], LINUX, "-r", str(ROOT / "requirements.lock"))
     for wheel in sorted(host.glob("*.whl")):
+        if wheel.name.startswith(LEFT_OUT):
+            continue
         if wheel.name.endswith("-none-any.whl"):
             yield wheel
         else:

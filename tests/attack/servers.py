@@ -54,16 +54,18 @@ class Member:
 
     def kill(self) -> None:
         """Kill it, and start it again."""
-        self.process.kill()
-        self.process.wait()
+        self._kill()
         self.begin()
 
     def end(self) -> None:
         """End it for good."""
         with suppress(OSError):
             self.send(signal.SIGCONT)
+        self._kill()
+
+    def _kill(self) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
 
 @dataclass

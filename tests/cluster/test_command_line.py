@@ -127,11 +127,11 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
     url = f"http://127.0.0.1:{front}"
     values = {"DATABASE": database, "ADDRESS": "127.0.0.1", "PUBLIC_URL": url, "TOKEN": "t"}
     with ExitStack() as ends:
-        for port in ports:
-            _run(ends, ["sh", "-c", f"exec {start}"], {**os.environ, **values, "PORT": str(port)})
-        first = _run(ends, ["haproxy", "-db", "-f", str(tmp_path / "haproxy.cfg")], dict(os.environ))
+        commands = [(["sh", "-c", f"exec {start}"], {**values, "PORT": str(port)}) for port in ports]
+        commands += [(["haproxy", "-db", "-f", str(tmp_path / "haproxy.cfg")], {})]
+        running = [_run(ends, command, {**os.environ, **more}, tmp_path) for command, more in commands]
         while not _is_ready(url) or not all(_is_ready(f"http://127.0.0.1:{port}") for port in ports):
-            assert first.poll() is None
+            assert all(each.poll() is None for each in running), (tmp_path / "log").read_text()
         while not all(_is_ready(url) for _ in range(10)):
             pass  # the load balancer has not seen both yet
         made = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9)
@@ -144,8 +144,11 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
             assert stopped.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20).status_code == 200
 
 
-def _run(ends: ExitStack, command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def _run(
+    ends: ExitStack, command: list[str], environment: dict[str, str], folder: Path
+) -> "subprocess.Popen[bytes]":
+    log = ends.enter_context((folder / "log").open("ab"))
+    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     ends.callback(process.wait, 20)
     ends.callback(process.terminate)
     return process

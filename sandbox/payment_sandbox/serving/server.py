@@ -213,10 +213,9 @@ def description() -> str:
 def _joined(address: str, services: ServerServices) -> "Database":
     try:
         from payment_sandbox.serving.cluster import joined  # here, because most servers have no database
-    except ModuleNotFoundError as missing:
+    except ImportError as missing:  # the driver, or the library that it needs
         raise StateRefused(
-            f"a database needs {missing.name}, which is not installed: "
-            "pip install 'payment-orders-sandbox[postgresql]'"
+            f"a database needs a driver: pip install 'payment-orders-sandbox[postgresql]' ({missing})"
         ) from missing
     return joined(address, services)
 

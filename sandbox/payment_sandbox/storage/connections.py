@@ -16,8 +16,9 @@ from psycopg_pool import ConnectionPool
 from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
 
 STATEMENT_SECONDS: Final = 5.0
-CONNECT_SECONDS: Final = 2
-POOL_SECONDS: Final = 3.0  # to get a connection
+START_SECONDS: Final = 10  # for the first connection
+CONNECT_SECONDS: Final = 4
+POOL_SECONDS: Final = 5.0  # to get a connection
 CONNECTIONS_MAX: Final = 16
 
 
@@ -110,7 +111,7 @@ class Connections:
         self._watchdog = Watchdog(monotonic_seconds)
         kwargs = {"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_SECONDS}
         try:
-            with psycopg.connect(address, **kwargs) as first:  # type: ignore[arg-type]
+            with psycopg.connect(address, autocommit=True, connect_timeout=START_SECONDS) as first:
                 prepare(first)
         except (psycopg.Error, UnicodeError) as error:
             raise StateRefused(f"{self.place} cannot be used: {reason(error)}") from error
