@@ -2,7 +2,7 @@
 
 import sys
 
-from tests.bench import clock, http, keep, memory, merchants, peers, plugin, projects, startup, state
+from tests.bench import clock, company, http, keep, memory, merchants, peers, plugin, projects, startup, state
 
 ALL = {
     "startup": startup.main,
@@ -12,6 +12,7 @@ ALL = {
     "memory": memory.main,
     "projects": projects.main,
     "state": state.main,
+    "company": company.main,
     "plugin": plugin.main,
     "merchants": merchants.main,
 }

@@ -2,7 +2,6 @@
 
 import gc
 import sys
-from pathlib import Path
 
 from flask import Response, request
 
@@ -11,8 +10,8 @@ from tests.bench.bodies import ANSWER
 
 
 def main() -> None:
-    """Serve until standard input ends; a state file may be named."""
-    state = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    """Serve until standard input ends; a state file or a database may be named."""
+    state = sys.argv[1] if len(sys.argv) > 1 else None
     server = Server(clock="frozen", seed=1, freeze_memory=True, state=state)
 
     def constant() -> Response:

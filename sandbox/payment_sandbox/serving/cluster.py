@@ -174,6 +174,12 @@ class Cluster:
         with self._changed:
             self._elsewhere.pop(subject, None)
 
+    def known(self, subject: str) -> Elsewhere | None:
+        """Where a project was a moment ago, if that was on another server."""
+        known = self._elsewhere.get(subject)
+        is_recent = known is not None and monotonic_seconds() < known[1] + RECENTLY_SECONDS
+        return known[0] if known is not None and is_recent else None
+
     def locate(self, subject: str) -> Here | Elsewhere | None:
         """Where the project with this id or key digest is, after taking it over if nobody owns it.
 
@@ -183,9 +189,6 @@ class Cluster:
         project = self.registry.local(subject)
         if project is not None and _lease(project).is_lost:
             self._drop(project)
-        known = self._elsewhere.get(subject)
-        if known is not None and monotonic_seconds() < known[1] + RECENTLY_SECONDS:
-            return known[0]
         self._await_lease()
         owner = self._database.locate(subject)
         if owner is None:

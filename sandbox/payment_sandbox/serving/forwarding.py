@@ -176,16 +176,12 @@ class Forwarder:
         return incoming
 
     async def _piece(self, reader: StreamReader, is_alive: Callable[[], bool]) -> bytes:
-        reading = self._loop.create_task(reader.read(PIECE_BYTES))
-        try:
-            while True:
-                done, _ = await asyncio.wait({reading}, timeout=ALIVE_EVERY_SECONDS)
-                if done:
-                    return reading.result()
-                if not is_alive():
-                    raise EOFError
-        finally:
-            reading.cancel()
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ALIVE_EVERY_SECONDS):
+                    return await reader.read(PIECE_BYTES)
+            if not is_alive():
+                raise EOFError
 
     async def _pass_back(
         self, request: Request, reader: StreamReader, incoming: _Incoming, response: Response

@@ -115,7 +115,9 @@ class Router:
         problem = NO_OWNER
         while self._loop.time() < until_seconds and not routed.response.is_closed:
             try:
-                place = await self._on_thread(lambda: self._cluster.locate(routed.subject))
+                place = self._cluster.known(routed.subject) or await self._on_thread(
+                    lambda: self._cluster.locate(routed.subject)
+                )
             except NotStored as failed:
                 problem, place = str(failed), None
             else:
