@@ -147,6 +147,9 @@ def test_two_owners_of_a_project(postgresql: Postgres) -> None:
     assert "old owner" not in str(
         postgresql.execute("SELECT chosen FROM sandbox_project", address[-6:].strip("/"))
     )
+    with pytest.raises(ProjectMoved):
+        one.remove(project.project_id, None)
+    assert other.locate(project.project_id) is not None
     one.close()
     other.close()
 

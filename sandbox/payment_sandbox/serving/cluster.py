@@ -21,6 +21,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
+from payment_sandbox.storage.connections import Unavailable
 from payment_sandbox.storage.history import store_history
 from payment_sandbox.storage.postgresql import (
     LEASE_SECONDS,
@@ -184,7 +185,8 @@ class Cluster:
         """Where the project with this id or key digest is, after taking it over if nobody owns it.
 
         Raises:
-            NotStored: the database does not answer, or this server has lost touch with it.
+            Unavailable: the database does not answer.
+            NotStored: the project changes servers just now, or this one stops and there is no other.
         """
         project = self.registry.local(subject)
         if project is not None and _lease(project).is_lost:
@@ -222,7 +224,7 @@ class Cluster:
             if not self._changed.wait_for(
                 lambda: monotonic_seconds() < self._valid_until_seconds, HEARTBEAT_SECONDS
             ):
-                raise NotStored(self._database.place, "it does not answer", is_full=False)
+                raise Unavailable(self._database.place, "it does not answer", is_full=False)
 
     def _end_use(self, project_id: str) -> None:
         with self._changed:
@@ -240,6 +242,8 @@ class Cluster:
             project = self.registry.local(project_id)
             if project is not None and not _lease(project).is_lost:
                 return Here(project_id)
+            if project is not None:
+                self._drop(project)
             claimed = self._database.claim(project_id)
             if claimed is None:
                 return self._moved_meanwhile()

@@ -21,6 +21,7 @@ from payment_sandbox.serving.forwarding import (
 from payment_sandbox.serving.threads import Threads, settle
 from payment_sandbox.serving.wsgi import Request, Site, environment, error
 from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.storage.connections import Unavailable
 from payment_sandbox.web.carried import ON_MOVED
 
 OWNER_SECONDS_MAX: Final = 15.0  # until the lease of a server that was killed is over, and some
@@ -111,25 +112,35 @@ class Router:
 
     async def _bring(self, routed: Routed) -> None:
         """Bring a request to its project's server, as soon as it has one."""
-        until_seconds = self._loop.time() + OWNER_SECONDS_MAX
-        problem = NO_OWNER
+        until_seconds, problem = self._loop.time() + OWNER_SECONDS_MAX, NO_OWNER
         while self._loop.time() < until_seconds and not routed.response.is_closed:
             try:
-                place = self._cluster.known(routed.subject) or await self._on_thread(
-                    lambda: self._cluster.locate(routed.subject)
-                )
-            except NotStored as failed:
-                problem, place = str(failed), None
-            else:
-                if place is None:
-                    self._here.run(routed.request, routed.environ, routed.response)
+                if await self._is_brought(routed):
                     return
-            if isinstance(place, Here) and self._run_here(routed):
-                return
-            if isinstance(place, Elsewhere) and await self._forwarded(routed, place):
-                return
+            except Unavailable as failed:
+                problem = str(failed)
+                break
+            except NotStored as failed:
+                problem = str(failed)
             await asyncio.sleep(AGAIN_SECONDS)
         routed.response.send(error(503, problem, retry=True))
+
+    async def _is_brought(self, routed: Routed) -> bool:
+        """Bring it to where its project is now; False to try again.
+
+        Raises:
+            Unavailable: the database does not answer.
+            NotStored: the project changes servers just now.
+        """
+        place = self._cluster.known(routed.subject) or await self._on_thread(
+            lambda: self._cluster.locate(routed.subject)
+        )
+        if place is None:
+            self._here.run(routed.request, routed.environ, routed.response)
+            return True
+        if isinstance(place, Here):
+            return self._run_here(routed)
+        return await self._forwarded(routed, place)
 
     async def _forwarded(self, routed: Routed, place: Elsewhere) -> bool:
         """Have another server answer; False if it has seen nothing of the request, or may see it again."""

@@ -14,7 +14,7 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import PACER, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import Project, ProjectMoved
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
@@ -130,7 +130,7 @@ class Housekeeper:
                     self._registry.delete(project)
                 else:
                     store_history(project)
-            except NotStored as failed:
+            except (NotStored, ProjectMoved) as failed:
                 log.warning("project %s: %s", project.project_id, failed)
             except Exception:
                 log.exception("project %s was not looked after", project.project_id)

@@ -302,9 +302,15 @@ class Database(Connections):
             return run.execute(query, (key_digest,)).fetchone() is not None
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Delete a project; a key that a user has chosen is not given to another one at the next start."""
+        """Delete a project of this server; a key that a user has chosen is not given out again.
+
+        Raises:
+            ProjectMoved: another server has it.
+        """
         with self.asking() as run, run.transaction():
-            run.execute("DELETE FROM sandbox_project WHERE id = %s", (project_id,))
+            query = "DELETE FROM sandbox_project WHERE id = %s AND owner = %s RETURNING id"
+            if run.execute(query, (project_id, self.server_id)).fetchone() is None:
+                raise ProjectMoved(MOVED)
             if fixed_key is not None:
                 run.execute(
                     "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLICT DO NOTHING", (fixed_key,)
