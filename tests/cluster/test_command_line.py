@@ -148,7 +148,8 @@ def _run(
     ends: ExitStack, command: list[str], environment: dict[str, str], folder: Path
 ) -> "subprocess.Popen[bytes]":
     log = ends.enter_context((folder / "log").open("ab"))
-    process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    path = f"{Path(sys.executable).parent}:{environment['PATH']}"  # where the command is
+    process = subprocess.Popen(command, env={**environment, "PATH": path}, stdout=log, stderr=log)
     ends.callback(process.wait, 20)
     ends.callback(process.terminate)
     return process

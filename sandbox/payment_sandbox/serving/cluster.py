@@ -124,6 +124,7 @@ class Cluster:
         self._elsewhere: dict[str, tuple[Elsewhere, float]] = {}  # and when that was looked up
         self._alive: frozenset[str] = frozenset()
         self._moving: dict[str, Lock] = {}  # one for each project that is taken over or given back
+        self._problem = "it does not answer"  # why there is no lease
         self._is_stopped = False
         self._thread = Thread(target=self._run, name="heartbeat", daemon=True)
 
@@ -224,7 +225,7 @@ class Cluster:
             if not self._changed.wait_for(
                 lambda: monotonic_seconds() < self._valid_until_seconds, HEARTBEAT_SECONDS
             ):
-                raise Unavailable(self._database.place, "it does not answer", is_full=False)
+                raise Unavailable(self._database.place, self._problem, is_full=False)
 
     def _end_use(self, project_id: str) -> None:
         with self._changed:
@@ -343,6 +344,7 @@ class Cluster:
                 if not self.is_draining:
                     self._take_unattended()
             except NotStored as failed:
+                self._problem = failed.reason
                 say_once(str(failed))
             except Exception:
                 log.exception("the heartbeat failed")
