@@ -203,9 +203,8 @@ def _compare(report: Report, url: str, history: History, shop: Shop) -> None:
     report.note("that were tried without an answer", sum((history.tried - history.done).values()))
     report.expect("all that was acknowledged is there", not wrong, wrong[:5])
     report.expect("enough was acknowledged", sum(history.done.values()) > 100, history.done.total())
-    report.limit(
-        "longest time until some server answered", history.longest_seconds, ANSWERED_SECONDS_MAX, "s"
-    )
+    most = ANSWERED_SECONDS_MAX if report.size.strict else 3 * ANSWERED_SECONDS_MAX  # beside a test run
+    report.limit("longest time until some server answered", history.longest_seconds, most, "s")
     undelivered, disordered = _webhooks(url, history)
     report.expect("each webhook was delivered", not undelivered, undelivered[:5])
     report.expect("the webhooks of an order came in order", not disordered, disordered[:5])
