@@ -9,6 +9,8 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import Final
 
+from payment_sandbox.serving.threads import start, unmasked
+
 BESIDE: Final = "SANDBOX_BESIDE"
 """In the environment of a process that another one has started beside itself: the other one's id."""
 
@@ -33,7 +35,7 @@ class Workers:
         """Start all."""
         for number in range(self._count):
             self._threads.append(Thread(target=self._keep, args=(number,), name="worker", daemon=True))
-            self._threads[-1].start()
+            start(self._threads[-1])
 
     def begin_to_end(self) -> None:
         """Have all give their projects back, and end."""
@@ -50,7 +52,8 @@ class Workers:
     def _keep(self, number: int) -> None:
         """Run one process after the other; its standard input ends with this process, and then it ends."""
         while not self._is_over.is_set():
-            process = subprocess.Popen(self._command, stdin=subprocess.PIPE, env=self._environment)
+            with unmasked():  # it must get SIGTERM, also from a thread that gets none
+                process = subprocess.Popen(self._command, stdin=subprocess.PIPE, env=self._environment)
             self._processes[number] = process
             if self._is_over.is_set():
                 process.terminate()
@@ -66,4 +69,4 @@ def stop_with_parent(stop: Callable[[], None]) -> None:
             pass
         stop()
 
-    Thread(target=wait, name="parent", daemon=True).start()
+    start(Thread(target=wait, name="parent", daemon=True))

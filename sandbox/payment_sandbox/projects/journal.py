@@ -229,6 +229,12 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
 }
 """The kinds of records, by the beginning of their ids."""
 
+
+def number_of(record: Record) -> int:
+    """The number in a record's id."""
+    return int(record.id.rpartition("-")[2])
+
+
 Wanted = Callable[[JournalEntry], bool]
 """Which entries somebody wants to read."""
 
@@ -280,8 +286,10 @@ class Journal:
         entries = list(self._entries)
         for entry in reversed(entries) if newest_first else entries:
             if wanted is None or wanted(entry):
-                readable = entry.readable() if with_bodies else entry.without_bodies()
-                yield self._masking.record(readable).cut(readable)
+                yield self._masked(entry.readable() if with_bodies else entry.without_bodies())
+
+    def _masked(self, readable: JournalEntry) -> JournalEntry:
+        return self._masking.record(readable).cut(readable)
 
     def actions(self, orders: frozenset[str | None] | None = None) -> Iterator[PerformedAction]:
         """All actions, or those on some orders, oldest first, without secrets."""
@@ -320,8 +328,7 @@ class Journal:
         while self._unstored:
             record = self._unstored.popleft()
             if isinstance(record, JournalEntry):
-                readable = record.readable()
-                yield self._masking.record(readable).cut(readable)
+                yield self._masked(record.readable())
             else:
                 yield self._masking.record(record)
 
@@ -337,7 +344,7 @@ class Journal:
         newest = 0
         for record in records:
             lists[type(record)].append(record)
-            newest = max(newest, int(record.id.rpartition("-")[2]))
+            newest = max(newest, number_of(record))
         self._numbers = count(newest + 1)
 
     def find(self, entry_id: str) -> JournalEntry | None:

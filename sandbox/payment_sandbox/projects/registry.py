@@ -132,7 +132,7 @@ class Registry:
 
     def all(self) -> list[Project]:
         """All projects, oldest first."""
-        return list(self._by_id.values())
+        return self.loaded()
 
     def local(self, subject: str) -> Project | None:
         """The project with this id or key digest, if it lives in this process."""

@@ -18,6 +18,7 @@ from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry, digest
 from payment_sandbox.scenarios.catalogue import Catalogue
+from payment_sandbox.serving.connection import say_once
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
@@ -80,8 +81,8 @@ class ClusterRegistry(Registry):
 
     def all(self) -> list[Project]:
         """All projects, oldest first; those of other servers as copies without records."""
-        copies = [self._opened(stored) for stored in self.database.without_records()]
-        return [self.find_by_id(copy.project_id) or copy for copy in copies]
+        stored = self.database.without_records()
+        return [self.find_by_id(each.identity["project_id"]) or self._opened(each) for each in stored]
 
     def count(self) -> int:
         """How many projects there are, on whatever server."""
@@ -106,8 +107,6 @@ class Cluster:
         registry: ClusterRegistry,
         url: str,
         statistics: Statistics,
-        *,
-        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.registry = registry
         self.secret = database.shared_value("secret", token_hex(32))
@@ -115,7 +114,7 @@ class Cluster:
         self._database = database
         self._url = url
         self._statistics = statistics
-        self._idle_seconds = idle_seconds
+        self._idle_seconds = IDLE_SECONDS
         self._changed = Condition()  # guards what follows
         self._valid_until_seconds = 0.0
         self._uses: Counter[str] = Counter()  # requests under way, by project
@@ -237,8 +236,12 @@ class Cluster:
 
     # Taking projects over, and giving them back
 
-    def _take(self, project_id: str) -> Here | None:
-        """Take a project over, with one thread, while others wait; None to look again."""
+    def _take(self, project_id: str) -> Here:
+        """Take a project over, with one thread, while others wait.
+
+        Raises:
+            NotStored: another server takes it over just now, or what is stored of it is damaged.
+        """
         with self._one_at_a_time(project_id):
             project = self.registry.local(project_id)
             if project is not None and not _lease(project).is_lost:
@@ -247,7 +250,7 @@ class Cluster:
                 self._drop(project)
             claimed = self._database.claim(project_id)
             if claimed is None:
-                return self._moved_meanwhile()
+                raise NotStored("the project", "another server takes it over just now", is_full=False)
             try:
                 identity = read_identity(claimed.stored.identity)
                 storage = PostgresStorage(self._database, identity, claimed.lease)
@@ -267,9 +270,6 @@ class Cluster:
             send_owed(project)
         return Here(project_id)
 
-    def _moved_meanwhile(self) -> Here | None:
-        raise NotStored("the project", "another server takes it over just now", is_full=False)
-
     def _one_at_a_time(self, project_id: str) -> Lock:
         with self._changed:
             if len(self._moving) > 10_000:
@@ -284,8 +284,8 @@ class Cluster:
             self._leaving.discard(project.project_id)
             self._used_at_seconds.pop(project.project_id, None)
 
-    def _give_back(self, project: Project, within_seconds: float) -> bool:
-        """Give a project back, once no request is under way; False if one still is."""
+    def _give_back(self, project: Project, within_seconds: float) -> None:
+        """Give a project back, unless a request is under way for too long and this server does not stop."""
         project_id = project.project_id
         with self._one_at_a_time(project_id):
             with self._changed:
@@ -293,21 +293,16 @@ class Cluster:
                 is_unused = self._changed.wait_for(lambda: not self._uses[project_id], within_seconds)
                 if not is_unused and not self.is_draining:
                     self._leaving.discard(project_id)
-                    return False
+                    return
             if self.is_draining:
                 project.settle(within_seconds)
             lease = _lease(project)
             unused_seconds = monotonic_seconds() - project.used_at_seconds
             due_seconds = _seconds_until_due(project, unused_seconds)
             store_history(project)
-            self.registry.drop(project)
-            project.end(moved=True)
-            if not lease.is_lost and lease.token > 0:
+            self._drop(project)
+            if not lease.is_lost:
                 self._database.release(lease, due_seconds, unused_seconds)
-            with self._changed:
-                self._leaving.discard(project_id)
-                self._used_at_seconds.pop(project_id, None)
-        return True
 
     def drain(self, within_seconds: float) -> None:
         """Give all projects back, then leave; requests that come meanwhile are passed on."""
@@ -403,16 +398,6 @@ def _lease(project: Project) -> Lease:
     store = project.epoch.store
     assert isinstance(store, PostgresStore), "all projects here are stored there"
     return store.lease
-
-
-_said: set[str] = set()
-
-
-def say_once(problem: str) -> None:
-    """Log what comes again until somebody mends it."""
-    if problem not in _said:
-        _said.add(problem)
-        log.warning("%s", problem)
 
 
 def joined(address: str, services: Services) -> Database:

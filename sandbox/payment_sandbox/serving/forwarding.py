@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from hmac import compare_digest
-from typing import Any, Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
 from httptools import HttpResponseParser
 
 from payment_sandbox.serving.connection import Response
-from payment_sandbox.serving.wsgi import Answer, Head, Peers, Request
+from payment_sandbox.serving.wsgi import Answer, Head, Headers, Peers, Request
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 
 FORWARDED: Final = b"sandbox-forwarded"
@@ -33,17 +33,9 @@ NOT_PASSED: Final = ("connection", "transfer-encoding", "date", "server", CUT)
 OF_CONNECTION: Final = (b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"expect")
 
 
-class Passed(NamedTuple):
-    """Who a forwarded request is from, and how often it was passed on."""
-
-    scheme: str
-    client_host: str
-    client_port: int
-    hops: int
-
-    def value(self, secret: str) -> bytes:
-        """The header."""
-        return f"{secret};{self.hops};{self.scheme};{self.client_port};{self.client_host}".encode()
+def passed_on(peers: Peers, hops: int, secret: str) -> bytes:
+    """The header of a request from this client that was passed on so often."""
+    return f"{secret};{hops};{peers.scheme};{peers.client_port};{peers.client_host}".encode()
 
 
 def taken_from(request: Request, peers: Peers, secret: str) -> tuple[Request, Peers, int]:
@@ -106,8 +98,7 @@ class _Incoming:
 class Forwarder:
     """Connections to the other servers."""
 
-    def __init__(self, loop: AbstractEventLoop, secret: str) -> None:
-        self.secret = secret
+    def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
         self._idle: dict[str, deque[tuple[StreamReader, StreamWriter]]] = {}
 
@@ -120,15 +111,17 @@ class Forwarder:
         await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
 
     async def forward(
-        self, request: Request, passed: Passed, url: str, response: Response, is_alive: Callable[[], bool]
+        self, request: Request, header: bytes, url: str, response: Response, is_alive: Callable[[], bool]
     ) -> None:
         """Have the server at ``url`` answer; ``is_alive`` says whether it still can.
+
+        ``header`` says for whom.
 
         Raises:
             Unsent: nothing has reached it.
             BrokenOff: it has not answered; nothing was sent to the client.
         """
-        sent = request_bytes(request, passed.value(self.secret))
+        sent = request_bytes(request, header)
         reader, writer, incoming = await self._asked(url, sent, is_alive)
         is_reusable = False
         try:
@@ -235,24 +228,27 @@ class Forwarder:
 
 def _send_whole(response: Response, head: Head, body: bytes, cut: str | None) -> None:
     if cut is None:
-        response.send(Answer(head, body, is_cut=False, close=_nothing))
+        response.send(Answer(head, body, is_cut=False))
         return
-    headers = [pair for pair in head.headers if pair[0].lower() != "content-length"]
-    headers += [("Content-Length", cut)] if cut else []
+    headers = [*_without_length(head), *([("Content-Length", cut)] if cut else [])]
     whole = Head(head.status, headers) if body or cut else None
-    response.send(Answer(whole, body, is_cut=True, close=_nothing))
+    response.send(Answer(whole, body, is_cut=True))
 
 
 def cut_answer(answer: Answer) -> Answer:
     """An answer that is cut, as one that can be passed back to the server that has the client."""
     head = answer.head or Head(502, [])
     length = next((value for name, value in head.headers if name.lower() == "content-length"), "")
-    headers = [pair for pair in head.headers if pair[0].lower() != "content-length"]
-    headers += [("Content-Length", str(len(answer.body))), (CUT, length if answer.body else "")]
+    headers = [*_without_length(head), ("Content-Length", str(len(answer.body)))]
+    headers += [(CUT, length if answer.body else "")]
     return Answer(Head(head.status, headers), answer.body, is_cut=False, close=answer.close)
 
 
-def request_bytes(request: Request, passed: bytes) -> bytes:
+def _without_length(head: Head) -> Headers:
+    return [header for header in head.headers if header[0].lower() != "content-length"]
+
+
+def request_bytes(request: Request, header: bytes) -> bytes:
     """A request as it goes over the wire again."""
     lines = [b"%s %s HTTP/1.1" % (request.method.encode(), request.target)]
     lines += [b"%s: %s" % header for header in request.headers if header[0] not in OF_CONNECTION]
@@ -260,11 +256,7 @@ def request_bytes(request: Request, passed: bytes) -> bytes:
     body = request.body + b" " * missing if missing > 0 else request.body
     if body or request.method in ("POST", "PUT", "PATCH"):
         lines.append(b"content-length: %d" % len(body))
-    lines.append(b"%s: %s" % (FORWARDED, passed))
+    lines.append(b"%s: %s" % (FORWARDED, header))
     if not any(name == b"host" for name, _ in request.headers):
         lines.append(b"host: sandbox")
     return b"\r\n".join([*lines, b"", body])
-
-
-def _nothing(*given: Any) -> None:
-    pass

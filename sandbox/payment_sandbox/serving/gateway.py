@@ -1,17 +1,16 @@
 """Calls the application for each request: on the event loop if it cannot wait, else on a thread."""
 
 import logging
-from asyncio import AbstractEventLoop, CancelledError, Event, Future, Task, timeout
+from asyncio import AbstractEventLoop, CancelledError, Event, Task, timeout
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from payment_sandbox.projects.events import Events
 from payment_sandbox.serving.connection import Connection, Limits, Response
-from payment_sandbox.serving.threads import Threads, settle
+from payment_sandbox.serving.threads import Threads, on_thread
 from payment_sandbox.serving.wsgi import CutOff, Request, Run, Site, environment, error
 from payment_sandbox.web.addresses import takes_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
@@ -282,12 +281,13 @@ class Gateway:
         loop: AbstractEventLoop,
         lost: Callable[[], None],
         limits: Limits,
-        cluster: "Cluster | None" = None,
+        statistics: Statistics,
+        cluster: "Cluster | None",
     ) -> None:
         """``lost`` is called when a connection has ended; ``cluster`` knows where projects are."""
         self.connections: set[Connection] = set()
         self.others_wait = False
-        self.statistics = Statistics()
+        self.statistics = statistics
         self.limits = limits
         self.lost = lost
         self.site = site
@@ -427,18 +427,12 @@ class Gateway:
 
     async def _next_piece(self, pieces: Any, share: str) -> bytes | None:
         """The next piece of a response, made on a thread; None at its end."""
-        made: Future[bytes | None] = self._loop.create_future()
-
-        def job(turn: Turn) -> None:
-            try:
-                piece = next(pieces, None)
-            except BaseException as failed:
-                self._on_loop(partial(settle, made, None, failed))
-            else:
-                self._on_loop(partial(settle, made, piece))
-
-        self._working.run(share, job)
-        return await made
+        piece: bytes | None = await on_thread(
+            self._loop,
+            lambda job: self._working.run(share, lambda turn: job()),
+            lambda: next(pieces, None),
+        )
+        return piece
 
     def start(self, work: Any) -> None:
         """Run a coroutine on the event loop."""

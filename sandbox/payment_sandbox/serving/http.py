@@ -61,8 +61,9 @@ class HttpServer:
     def start(self, site: "Site") -> None:
         """Serve on a background thread."""
         loop = self._loop = RealTimeLoop()
-        acceptor = _Acceptor(self._socket, site, loop, self._limits, self._tls, self._cluster)
-        acceptor.gateway.statistics = self._statistics
+        acceptor = _Acceptor(
+            self._socket, site, loop, self._limits, self._tls, self._statistics, self._cluster
+        )
         self._gateway, self._acceptor = acceptor.gateway, acceptor
         self._thread = Thread(target=_run, args=(loop, acceptor), name="server", daemon=True)
         start(self._thread)
@@ -101,6 +102,7 @@ class _Acceptor:
         loop: AbstractEventLoop,
         limits: Limits,
         tls: "SSLContext | None",
+        statistics: Statistics,
         cluster: "Cluster | None",
     ) -> None:
         self._tls = tls
@@ -112,7 +114,7 @@ class _Acceptor:
             waiting=min(limits.waiting, most // 2),
             watching=min(limits.watching, most * 3 // 4),
         )
-        self.gateway = Gateway(site, loop, self._resume, limits, cluster)
+        self.gateway = Gateway(site, loop, self._resume, limits, statistics, cluster)
         self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # while there is no room
 

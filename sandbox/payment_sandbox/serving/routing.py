@@ -2,24 +2,23 @@
 
 import asyncio
 import logging
-from asyncio import AbstractEventLoop, Future
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.serving.cluster import Cluster, Elsewhere, Here
+from payment_sandbox.serving.cluster import Cluster, Elsewhere
 from payment_sandbox.serving.connection import Response
 from payment_sandbox.serving.forwarding import (
     HOPS_MAX,
     BrokenOff,
     Forwarder,
-    Passed,
     Unsent,
     cut_answer,
+    passed_on,
     taken_from,
 )
-from payment_sandbox.serving.threads import Threads, settle
-from payment_sandbox.serving.wsgi import Request, Site, environment, error
+from payment_sandbox.serving.threads import Threads, on_thread
+from payment_sandbox.serving.wsgi import Peers, Request, Site, environment, error
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.connections import Unavailable
 from payment_sandbox.web.carried import ON_MOVED
@@ -48,13 +47,13 @@ class Runner(Protocol):
 
 
 class Routed(NamedTuple):
-    """A request on its way to its project."""
+    """A request on its way to its project, and how often it was passed on."""
 
     request: Request
-    environ: dict[str, Any]
+    peers: Peers
     response: Response
     subject: str
-    passed: Passed
+    hops: int
 
 
 class Router:
@@ -65,7 +64,7 @@ class Router:
         self._cluster = cluster
         self._loop = loop
         self._threads = threads
-        self._forwarder = Forwarder(loop, cluster.secret)
+        self._forwarder = Forwarder(loop)
 
     def serve(self, request: Request, response: Response) -> None:
         """Answer a request, now or later."""
@@ -78,36 +77,33 @@ class Router:
         if subject is None:
             self._here.run(request, environ, response)
             return
-        passed = Passed(peers.scheme, peers.client_host, peers.client_port, hops + 1)
-        routed = Routed(request, environ, response, subject, passed)
-        if not self._run_here(routed):
+        routed = Routed(request, peers, response, subject, hops)
+        if not self._run_here(routed, environ):
             self._here.start(self._bring(routed))
 
     async def close(self) -> None:
         """Close the connections to other servers."""
         await self._forwarder.close()
 
-    def _run_here(self, routed: Routed) -> bool:
+    def _run_here(self, routed: Routed, environ: dict[str, Any]) -> bool:
         """Run it, if the project is here."""
         end = self._cluster.hold(routed.subject)
         if end is None:
             return False
         before = self._cluster.sequence(routed.subject)
         routed.response.on_end = end
-        routed.environ[ON_MOVED] = lambda: self._run_again(routed, before, end)
-        self._here.run(routed.request, routed.environ, routed.response)
+        environ[ON_MOVED] = lambda: self._run_again(routed, before, end)
+        self._here.run(routed.request, environ, routed.response)
         return True
 
     def _run_again(self, routed: Routed, before: int, end: Callable[[], None]) -> bool:
         """Bring a request to the new owner of its project, if it has done nothing here yet."""
         is_untouched = self._cluster.sequence(routed.subject) in (before, -1)
-        if not is_untouched or routed.passed.hops > HOPS_MAX:
+        if not is_untouched or routed.hops >= HOPS_MAX:
             return False
         routed.response.on_end = None
         end()
-        passed = routed.passed._replace(hops=routed.passed.hops + 1)
-        again = routed._replace(environ=environment(routed.request, routed.response.peers), passed=passed)
-        self._here.start(self._bring(again))
+        self._here.start(self._bring(routed._replace(hops=routed.hops + 1)))
         return True
 
     async def _bring(self, routed: Routed) -> None:
@@ -132,25 +128,27 @@ class Router:
             Unavailable: the database does not answer.
             NotStored: the project changes servers just now.
         """
-        place = self._cluster.known(routed.subject) or await self._on_thread(
-            lambda: self._cluster.locate(routed.subject)
+        place = self._cluster.known(routed.subject) or await on_thread(
+            self._loop, self._threads.run, lambda: self._cluster.locate(routed.subject)
         )
+        if isinstance(place, Elsewhere):
+            return await self._forwarded(routed, place)
+        environ = environment(routed.request, routed.peers)
         if place is None:
-            self._here.run(routed.request, routed.environ, routed.response)
+            self._here.run(routed.request, environ, routed.response)
             return True
-        if isinstance(place, Here):
-            return self._run_here(routed)
-        return await self._forwarded(routed, place)
+        return self._run_here(routed, environ)
 
     async def _forwarded(self, routed: Routed, place: Elsewhere) -> bool:
         """Have another server answer; False if it has seen nothing of the request, or may see it again."""
         request, response, cluster = routed.request, routed.response, self._cluster
-        if routed.passed.hops > HOPS_MAX:
+        if routed.hops >= HOPS_MAX:
             response.send(error(503, NO_OWNER, retry=True))
             return True
+        header = passed_on(routed.peers, routed.hops + 1, cluster.secret)
         try:
             await self._forwarder.forward(
-                request, routed.passed, place.url, response, lambda: cluster.is_alive(place.server_id)
+                request, header, place.url, response, lambda: cluster.is_alive(place.server_id)
             )
         except Unsent:
             cluster.suspect(routed.subject)
@@ -164,18 +162,3 @@ class Router:
             log.exception("a request could not be passed on")
             response.cut() if response.has_begun else response.send(error(502, BROKE_OFF, retry=True))
         return True
-
-    async def _on_thread(self, work: Callable[[], Any]) -> Any:
-        """What ``work`` returns or raises, on a thread."""
-        done: Future[Any] = self._loop.create_future()
-
-        def run() -> None:
-            try:
-                made = work()
-            except BaseException as failed:
-                self._loop.call_soon_threadsafe(partial(settle, done, None, failed))
-            else:
-                self._loop.call_soon_threadsafe(partial(settle, done, made))
-
-        self._threads.run(run)
-        return await done

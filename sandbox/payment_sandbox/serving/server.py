@@ -111,7 +111,7 @@ class Server:
         self, hosts: Sequence[str], control_token: str | None, observer: Observer | None, start: Start
     ) -> "SandboxFlask":
         on_refused = observer.refused if observer is not None else None
-        speaks_tls, counted = self.security.tls is not None, self.services.statistics
+        speaks_tls, counted = self.security.tls is not None, self.services.courier.statistics
         around = Around(on_refused, speaks_tls, self.cluster, counted, start.get("quotas", Quotas()))
         return make_app(
             self.registry,
@@ -132,10 +132,10 @@ class Server:
             own = bind(LOOPBACK, 0) if is_worker else None  # where the other workers reach this one
             own_port = (own or bound).getsockname()[1]
             url = reachable_url(LOOPBACK if own else host, own_port)
-            self.cluster = cluster_of(self.registry, url, self.services.statistics)
+            self.cluster = cluster_of(self.registry, url, self.services.courier.statistics)
             if own is not None:
                 self._for_workers = HttpServer(own, None, limits, self.cluster)
-        return HttpServer(bound, self.security.tls, limits, self.cluster, self.services.statistics)
+        return HttpServer(bound, self.security.tls, limits, self.cluster, self.services.courier.statistics)
 
     def start(self) -> None:
         """Serve on background threads.

@@ -175,7 +175,6 @@ class ServerServices:
         self.courier = courier or Courier()
         self.pacer = pacer or Pacer()
         self._orders = count(1)
-        self.statistics = self.courier.statistics
         self._freeze_memory = freeze_memory
 
     def carry(self, project: Project, epoch: Epoch) -> None:

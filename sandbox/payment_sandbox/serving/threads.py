@@ -4,7 +4,7 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from threading import Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from payment_sandbox.projects.locks import THREADS, ranked_lock
 
 if TYPE_CHECKING:
-    from asyncio import Future
+    from asyncio import AbstractEventLoop, Future
 
 IDLE_THREADS_MAX: Final = 16
 
@@ -102,7 +102,25 @@ class Threads:
             return True
 
 
-def settle(made: "Future[Any]", result: Any, failed: BaseException | None = None) -> None:
+def on_thread(
+    loop: "AbstractEventLoop", run: Callable[[Job], object], work: Callable[[], Any]
+) -> "Future[Any]":
+    """What ``work`` returns or raises, as a future of the event loop; ``run`` has it run on a thread."""
+    made: Future[Any] = loop.create_future()
+
+    def job() -> None:
+        try:
+            result, failed = work(), None
+        except BaseException as error:
+            result, failed = None, error
+        with suppress(RuntimeError):  # the loop has stopped
+            loop.call_soon_threadsafe(_settle, made, result, failed)
+
+    run(job)
+    return made
+
+
+def _settle(made: "Future[Any]", result: Any, failed: BaseException | None) -> None:
     """Set the result of a future, or what failed, unless nobody waits for it any more."""
     if made.done():
         return

@@ -80,13 +80,17 @@ class Head(NamedTuple):
         return self.status in (204, 304) or any(name.lower() == "content-length" for name, _ in self.headers)
 
 
+def _nothing() -> None:
+    pass
+
+
 class Answer(NamedTuple):
     """A response that is complete, or cut where the application cut it."""
 
     head: Head | None
     body: bytes
     is_cut: bool
-    close: Callable[[], None]
+    close: Callable[[], None] = _nothing
 
 
 class Run:
@@ -193,7 +197,7 @@ def error(status: int, value: str, *, retry: bool = False) -> Answer:
     body = error_bytes(status, value)
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     headers += [("Retry-After", "1")] if retry else []
-    return Answer(Head(HTTPStatus(status), headers), body, is_cut=False, close=_nothing)
+    return Answer(Head(HTTPStatus(status), headers), body, is_cut=False)
 
 
 def _cut_off() -> None:
@@ -202,7 +206,3 @@ def _cut_off() -> None:
 
 def _no_write(data: bytes) -> None:
     raise NotImplementedError("the application must return its response")
-
-
-def _nothing() -> None:
-    pass

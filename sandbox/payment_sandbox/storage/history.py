@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.projects.journal import ENTRIES_MAX, RECORDS, JournalEntry, Record
+from payment_sandbox.projects.journal import ENTRIES_MAX, RECORDS, JournalEntry, Record, number_of
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.scenarios.effects import Fault
@@ -54,7 +54,7 @@ def _row(record: Record) -> HistoryRow:
             "fault": record.fault and record.fault.document,
         }
     body = json.dumps({name: encode(value) for name, value in fields.items()})
-    return HistoryRow(kind, int(record.id.rpartition("-")[2]), body)
+    return HistoryRow(kind, number_of(record), body)
 
 
 def _record(row: HistoryRow) -> Record:

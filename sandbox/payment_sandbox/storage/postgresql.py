@@ -9,7 +9,7 @@ pooler in transaction mode may stand in between.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -21,14 +21,14 @@ from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import ProjectMoved
-from payment_sandbox.projects.store import ChangeSet, Counters, HistoryRow
+from payment_sandbox.projects.store import ChangeSet, HistoryRow
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.connections import STATEMENT_SECONDS, Connections, Unavailable, reason
 from payment_sandbox.storage.history import KEPT_MAX
-from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.rows import (
     DELIVERY,
     DUE,
+    DurableStore,
     Row,
     StoredProject,
     chosen_body,
@@ -45,7 +45,6 @@ LEASE_SECONDS: Final = 8.0
 """How long after its last heartbeat a server still owns its projects, on the database's clock."""
 
 TRIES: Final = 3  # where a connection was broken and nothing has happened
-DIGITS_MAX: Final = 6  # of seconds, in the text of an interval
 
 
 class Owner(NamedTuple):
@@ -63,7 +62,6 @@ class PeerServer(NamedTuple):
     url: str
     version: str
     is_draining: bool
-    seconds_since_heartbeat: float
     projects: int
 
 
@@ -183,9 +181,16 @@ class Database(Connections):
         return row is not None and not row[0]
 
     def replace(self, url: str) -> None:
-        """Give up whoever was reached at this address before: only one process can be."""
+        """Give up whoever was reached at this address before: only one process can be.
+
+        Servers that ended long ago without saying so are deleted, too.
+        """
+        query = """
+            DELETE FROM sandbox_server
+            WHERE url = %s AND id <> %s OR heartbeat_at < now() - interval '1 hour'
+        """
         with self.asking() as run:
-            run.execute("DELETE FROM sandbox_server WHERE url = %s AND id <> %s", (url, self.server_id))
+            run.execute(query, (url, self.server_id))
 
     def leave(self) -> None:
         """Remove this server; what it still owns can be taken at once."""
@@ -196,17 +201,11 @@ class Database(Connections):
         """All servers that are alive, oldest first."""
         query = f"""
             SELECT s.id, s.url, s.version, s.is_draining,
-                extract(epoch FROM now() - s.heartbeat_at)::float8,
                 (SELECT count(*) FROM sandbox_project p WHERE p.owner = s.id)
             FROM sandbox_server s WHERE {ALIVE} ORDER BY s.started_at, s.id
         """
         with self.asking() as run:
             return [PeerServer(*row) for row in run.execute(query)]
-
-    def forget_dead_servers(self) -> None:
-        """Delete servers that ended long ago without saying so."""
-        with self.asking() as run:
-            run.execute("DELETE FROM sandbox_server WHERE heartbeat_at < now() - interval '1 hour'")
 
     # Who owns which project
 
@@ -235,14 +234,14 @@ class Database(Connections):
 
         It was last used ``unused_seconds`` ago.
         """
-        due = None if due_in_seconds is None else f"{due_in_seconds:.{DIGITS_MAX}f} seconds"
         query = """
             UPDATE sandbox_project
-            SET owner = NULL, due_at = now() + %s::interval, used_at = now() - %s * interval '1 second'
+            SET owner = NULL, due_at = now() + %s::float8 * interval '1 second',
+                used_at = now() - %s * interval '1 second'
             WHERE id = %s AND token = %s
         """
         with self.asking() as run:
-            run.execute(query, (due, unused_seconds, lease.project_id, lease.token))
+            run.execute(query, (due_in_seconds, unused_seconds, lease.project_id, lease.token))
 
     def unattended(self, most: int) -> list[str]:
         """Projects that something is due in, or whose owner is gone, while nobody else looks after them."""
@@ -441,51 +440,33 @@ class PostgresStorage:
     """Creates the stores of one project, one per epoch; all of them write under one lease."""
 
     def __init__(self, database: Database, identity: Identity, lease: Lease) -> None:
-        self.lease = lease
         self._database = database
         self._identity = identity
+        self._lease = lease
 
     def store(self) -> "PostgresStore":
         """An empty store; its first commit deletes what an earlier epoch left."""
-        return PostgresStore(self._database, self._identity, self.lease)
+        return PostgresStore(self._database, self._identity, self._lease)
 
 
-class PostgresStore(MemoryStore):
-    """Reads from memory; commits go to the database first, then to memory."""
-
-    is_durable = True
+class PostgresStore(DurableStore):
+    """Writes to the database, under the lease of its project."""
 
     def __init__(self, database: Database, identity: Identity, lease: Lease) -> None:
         super().__init__()
         self._database = database
         self._identity = identity
         self.lease = lease
-        self.is_new = True
 
-    def commit(self, change: ChangeSet) -> None:
-        """Write it, then swap in the new versions."""
-        surplus = self.surplus(change)
-        if change.counters is not None:
-            change = change._replace(counters=self._counted(change.counters, surplus))
-        self._database.write(self.lease, self._written(change, surplus))
-        self.is_new = False
-        self.swap_in(change, surplus)
-
-    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
-        """Write records of the journal."""
-        self._database.write_history(self.lease, rows)
-
-    def load(self, change: ChangeSet) -> None:
-        """Load into memory what is already in the database."""
-        self.is_new = False
-        self.swap_in(change, [])
-
-    def _counted(self, counters: Counters, surplus: Sequence[str]) -> Counters:
-        return counters._replace(deliveries_dropped=self.deliveries_dropped + len(surplus))
-
-    def _written(self, change: ChangeSet, surplus: Iterable[str]) -> Written:
+    def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+        """Write it in one transaction."""
         finished = {str(sequence) for sequence in change.finished}
         rows = [row for row in rows_of(change) if row.kind != DUE or row.id not in finished]
         gone = [(DUE, item_id) for item_id in finished] + [(DELIVERY, item_id) for item_id in surplus]
         counters = counters_body(change, self._database.real.wall_now())
-        return Written(rows, gone, chosen_body(change), counters, self.is_new, self._identity)
+        written = Written(rows, gone, chosen_body(change), counters, self.is_new, self._identity)
+        self._database.write(self.lease, written)
+
+    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Write records of the journal."""
+        self._database.write_history(self.lease, rows)

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -15,6 +16,7 @@ from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
 from payment_sandbox.storage.codec import FORMAT, decode, encode
 from payment_sandbox.storage.history import load_history
+from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.snapshot import resume
 
 ORDER: Final = "orders"
@@ -64,6 +66,38 @@ class StoredProject(NamedTuple):
         state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
         kept = [HistoryRow(*row) for row in history]
         return cls(json.loads(identity), state, state.pop("real_at", None), kept)
+
+
+class DurableStore(MemoryStore, ABC):
+    """Reads from memory; a commit is written first, and then swapped into memory."""
+
+    is_durable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_new = True
+
+    @abstractmethod
+    def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+        """Write a change set and delete the surplus webhooks, or nothing of it.
+
+        The first one of a store deletes what an earlier epoch left.
+        """
+
+    def commit(self, change: ChangeSet) -> None:
+        """Write it, then swap in the new versions."""
+        surplus = self.surplus(change)
+        if change.counters is not None:
+            dropped = self.deliveries_dropped + len(surplus)
+            change = change._replace(counters=change.counters._replace(deliveries_dropped=dropped))
+        self.write(change, surplus)
+        self.is_new = False
+        self.swap_in(change, surplus)
+
+    def load(self, change: ChangeSet) -> None:
+        """Load into memory what is already written."""
+        self.is_new = False
+        self.swap_in(change, [])
 
 
 def identity_body(identity: Identity) -> str:

@@ -23,10 +23,10 @@ from payment_sandbox.projects.store import ChangeSet, HistoryRow
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, in_one_line
 from payment_sandbox.storage.history import KEPT_MAX
-from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.rows import (
     DELIVERY,
     DUE,
+    DurableStore,
     StoredProject,
     chosen_body,
     counters_body,
@@ -43,6 +43,7 @@ HEADER_BYTES: Final = 100
 VERSION_AT: Final = slice(60, 64)
 APPLICATION_ID_AT: Final = slice(68, 72)
 OLDEST: Final = 2
+DELETED: Final = "deleted"  # the keys of deleted projects, among what is stored for the server as a whole
 HISTORY: Final = """
     CREATE TABLE history (
         project INTEGER NOT NULL,
@@ -268,7 +269,6 @@ class StateFile:
         self.path = path
         self._lock = ranked_lock(FILE)
         self._numbers: dict[str, int] = {}  # of the projects in the file
-        self._deleted_keys: set[str] = set()  # digests of keys that are not given out again
         try:
             self.path = path = path.resolve()
             if path.exists() and not path.is_file():
@@ -295,16 +295,6 @@ class StateFile:
             self._database.close()
             self._held.release()
 
-    def rows(self) -> ServerRows:
-        """What it holds for the server as a whole.
-
-        Raises:
-            Invalid: it is damaged.
-        """
-        rows: ServerRows = decode(ServerRows, self.server, "server")
-        self._deleted_keys = set(rows.deleted)
-        return rows
-
     def storage(self, identity: Identity, real: RealTime) -> "SqliteStorage":
         """The storage of one project."""
         return SqliteStorage(self, identity, real)
@@ -324,15 +314,21 @@ class StateFile:
             run.execute("DELETE FROM record WHERE project = ?", (number,))
             run.execute("DELETE FROM history WHERE project = ?", (number,))
             run.execute("DELETE FROM project WHERE number = ?", (number,))
-            deleted = self._deleted_keys | ({fixed_key} if fixed_key is not None else set())
+            deleted = sorted({*self._deleted_keys, *filter(None, [fixed_key])})
             if deleted != self._deleted_keys:
-                self._put(run, "deleted", sorted(deleted))
-        self._deleted_keys = deleted
+                self._put(run, DELETED, deleted)
+        self.server[DELETED] = deleted
         self._numbers.pop(project_id, None)
 
     def was_deleted(self, key_digest: str) -> bool:
         """Whether a deleted project had this key."""
         return key_digest in self._deleted_keys
+
+    @property
+    def _deleted_keys(self) -> list[str]:
+        """Digests of keys that are not given out again."""
+        deleted: list[str] = self.server.get(DELETED, [])
+        return deleted
 
     def _put(self, run: sqlite3.Connection, name: str, body: Any) -> None:
         run.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (name, json.dumps(body)))
@@ -404,36 +400,22 @@ class SqliteStorage:
         return SqliteStore(self._file, self._identity, self._real)
 
 
-class SqliteStore(MemoryStore):
-    """Reads from memory; commits go to the file first, then to memory."""
-
-    is_durable = True
+class SqliteStore(DurableStore):
+    """Writes to the file."""
 
     def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
         super().__init__()
         self._file = file
         self.identity = identity
         self.real = real
-        self.is_new = True
 
-    def commit(self, change: ChangeSet) -> None:
-        """Write it, then swap in the new versions."""
-        surplus = self.surplus(change)
-        if change.counters is not None:
-            dropped = self.deliveries_dropped + len(surplus)
-            change = change._replace(counters=change.counters._replace(deliveries_dropped=dropped))
+    def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+        """Write it in one transaction."""
         self._file.write(self, change, surplus)
-        self.is_new = False
-        self.swap_in(change, surplus)
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Write records of the journal."""
         self._file.write_history(self.identity.project_id, rows)
-
-    def load(self, change: ChangeSet) -> None:
-        """Load into memory what is already in the file."""
-        self.is_new = False
-        self.swap_in(change, [])
 
 
 def _unusable(path: Path, error: Exception) -> StateRefused:
@@ -455,7 +437,7 @@ def resumed_registry(
         StateRefused: the content of the file is inconsistent.
     """
     try:
-        rows = file.rows()
+        rows: ServerRows = decode(ServerRows, file.server, "server")
         registry = Registry(
             services,
             file,

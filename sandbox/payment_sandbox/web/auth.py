@@ -71,30 +71,6 @@ def require_project() -> Project:
     return project
 
 
-def refuse_another_project() -> None:
-    """Refuse a project beyond the server's quota.
-
-    Raises:
-        RequestRefused: 429.
-    """
-    most = application().around.quotas.projects
-    if most is not None and registry().count() >= most:
-        value = f"this server takes {most} projects (--max-projects), and has them; delete one first"
-        raise RequestRefused(429, value)
-
-
-def refuse_another_order() -> None:
-    """Refuse an order beyond the project's quota.
-
-    Raises:
-        RequestRefused: 507.
-    """
-    most = application().around.quotas.orders
-    if most is not None and project().epoch.orders_created >= most:
-        value = f"a project may have {most} orders here (--max-orders); reset it, or make another one"
-        raise RequestRefused(507, value)
-
-
 def select_project() -> None:
     """Run ``require_project`` before each request of a blueprint."""
     require_project()

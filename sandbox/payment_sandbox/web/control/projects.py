@@ -23,7 +23,7 @@ from payment_sandbox.web.answers.control import (
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.answers.shapes import listed
-from payment_sandbox.web.auth import project, refuse_another_project, refuse_strangers, registry
+from payment_sandbox.web.auth import project, refuse_strangers, registry
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.carried import OK, application
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown
@@ -75,6 +75,18 @@ def require_control_token() -> None:
 projects.before_request(refuse_unknown)
 
 
+def refuse_beyond_quota() -> None:
+    """Refuse a project beyond the server's quota.
+
+    Raises:
+        RequestRefused: 429.
+    """
+    most = application().around.quotas.projects
+    if most is not None and registry().count() >= most:
+        value = f"this server takes {most} projects (--max-projects), and has them; delete one first"
+        raise RequestRefused(429, value)
+
+
 @route(
     projects,
     "POST",
@@ -89,7 +101,7 @@ projects.before_request(refuse_unknown)
 )
 def post_project() -> Response:
     """Create a project; only this response contains its API key (CTL-06)."""
-    refuse_another_project()
+    refuse_beyond_quota()
     all_projects: Registry = registry()
     settings: Any = json_body(empty_is={})
     made, api_key = all_projects.create(settings)
