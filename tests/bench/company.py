@@ -1,6 +1,7 @@
 """Several servers on a PostgreSQL database, against one server without: what a company pays for it."""
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -30,17 +31,18 @@ def main() -> None:
         return
     with TemporaryDirectory() as folder, postgres.running("fsync=on") as database, ExitStack() as ends:
         state = database.new_database()
-        one, two = (ends.enter_context(served(state)) for _ in range(2))
-        memory = ends.enter_context(served())
-        file = ends.enter_context(served(str(Path(folder) / "state.db")))
+        connections = [ends.enter_context(served(state)) for _ in range(2)]
+        one = _address(connections[0])
+        memory = _address(ends.enter_context(served()))
+        file = _address(ends.enter_context(served(str(Path(folder) / "state.db"))))
         for name, other in (("memory", memory), ("SQLite", file)):
-            work, reference = (partial(_at_once, _address(server)) for server in (one, other))
+            work, reference = (partial(_at_once, address, _projects(address)) for address in (one, other))
             aim = ">= 0.50" if other is memory else "none"
             what = f"creations per second of {CLIENTS} clients, PostgreSQL / {name}"
             report(what, paired(work, reference, ROUNDS), aim)
-        order = json.loads(send(one, "POST", "/v1/orders/", BODY))
+        order = json.loads(send(connections[0], "POST", "/v1/orders/", BODY))
         passed_on, direct = (
-            partial(many, server, "GET", f"/v1/orders/{order['id']}/") for server in (two, one)
+            partial(many, connection, "GET", f"/v1/orders/{order['id']}/") for connection in connections[::-1]
         )
         ratios = [1 / ratio for ratio in paired(passed_on, direct, ROUNDS)]
         report("a read that is passed on / one that is not", ratios, "<= 1.50")
@@ -50,8 +52,7 @@ def main() -> None:
 
 def _workers(database: postgres.Postgres) -> None:
     with _serving(database.new_database(), "1") as one, _serving(database.new_database(), "2") as two:
-        keys = [[_project(address) for _ in range(CLIENTS)] for address in (one, two)]
-        work, reference = partial(_at_once, two, keys[1]), partial(_at_once, one, keys[0])
+        work, reference = (partial(_at_once, address, _projects(address)) for address in (two, one))
         report(
             "creations per second, two workers / one (2 processors)",
             paired(work, reference, ROUNDS),
@@ -79,19 +80,22 @@ def _address(connection: HTTPConnection) -> str:
     return f"{connection.host}:{connection.port}"
 
 
-def _project(address: str) -> str:
-    """The authorization of a project of its own."""
-    from base64 import b64encode
+def _projects(address: str) -> list[str]:
+    """The authorizations of as many projects as there are clients."""
+    return [_project(address) for _ in range(CLIENTS)]
 
+
+def _project(address: str) -> str:
+    """The authorization of a new project."""
     key = json.loads(send(HTTPConnection(address), "POST", "/control/projects/", b"{}"))["api_key"]
     return f"Basic {b64encode(f'{key}:'.encode()).decode()}"
 
 
-def _at_once(address: str, keys: Sequence[str] = ()) -> None:
-    """Orders of many clients at the same time, each on a connection of its own."""
+def _at_once(address: str, keys: Sequence[str]) -> None:
+    """Orders of many clients at the same time, each on a connection and in a project of its own."""
 
     def create(number: int) -> None:
-        headers = {**HEADERS, **({"Authorization": keys[number]} if keys else {})}
+        headers = {**HEADERS, "Authorization": keys[number]}
         connection = HTTPConnection(address)
         for _ in range(REQUESTS):
             connection.request("POST", "/v1/orders/", BODY, headers)

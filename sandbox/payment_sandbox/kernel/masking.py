@@ -82,7 +82,7 @@ class Masking:
 
 def _masked(text: str, api_key: str | None) -> str:
     lower = text.lower()
-    if any(hint in lower for hint in _HINTS):
+    if any(map(lower.__contains__, _HINTS)):
         text = _without_parts(text)
         text = _CODE_TAG.sub(rf"\1{MASK}", text)
         text = _CODE.sub(_mask_code, text)

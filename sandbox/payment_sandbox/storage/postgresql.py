@@ -22,6 +22,7 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import ProjectMoved
 from payment_sandbox.projects.store import ChangeSet, HistoryRow
+from payment_sandbox.storage.batches import Batches
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.connections import STATEMENT_SECONDS, Connections, Unavailable, reason
 from payment_sandbox.storage.history import KEPT_MAX
@@ -44,7 +45,8 @@ UNKNOWN: Final = "the database broke off: whether this has happened is unknown"
 LEASE_SECONDS: Final = 8.0
 """How long after its last heartbeat a server still owns its projects, on the database's clock."""
 
-TRIES: Final = 3  # where a connection was broken and nothing has happened
+TRIES: Final = 3  # where a connection was broken
+TOGETHER_MAX: Final = 50  # records of a change set that is written with others
 
 
 class Owner(NamedTuple):
@@ -122,22 +124,31 @@ ADD: Final = """
 """
 PUT: Final = """
     INSERT INTO sandbox_record (project, kind, id, body)
-    SELECT %(id)s, new.kind, new.id, new.body
-    FROM unnest(%(kinds)s::text[], %(ids)s::text[], %(bodies)s::text[]) WITH ORDINALITY
-        AS new (kind, id, body, place)
+    SELECT new.project, new.kind, new.id, new.body
+    FROM unnest(%(projects)b::text[], %(kinds)b::text[], %(ids)b::text[], %(bodies)b::text[]) WITH ORDINALITY
+        AS new (project, kind, id, body, place)
     {condition}
     ORDER BY new.place
     ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body
 """
-DROP: Final = """
-    DELETE FROM sandbox_record r USING unnest(%(gone_kinds)s::text[], %(gone_ids)s::text[]) AS gone (kind, id)
-    WHERE r.project = %(id)s AND r.kind = gone.kind AND r.id = gone.id {condition}
+COMMIT: Final = f"""
+    WITH fence AS (
+        UPDATE sandbox_project p SET sequence = p.sequence + 1,
+            chosen = coalesce(new.chosen, p.chosen), counters = coalesce(new.counters, p.counters)
+        FROM unnest(%(fenced)b::text[], %(tokens)b::bigint[], %(chosen)b::text[], %(counters)b::text[])
+            AS new (id, token, chosen, counters)
+        WHERE p.id = new.id AND p.token = new.token RETURNING p.id, p.sequence
+    ), put AS ({PUT.format(condition="WHERE new.project IN (SELECT id FROM fence)")}
+    ), gone AS (
+        DELETE FROM sandbox_record r
+        USING unnest(%(gone_projects)b::text[], %(gone_kinds)b::text[], %(gone_ids)b::text[])
+            AS gone (project, kind, id)
+        WHERE r.project = gone.project AND r.kind = gone.kind AND r.id = gone.id
+            AND gone.project IN (SELECT id FROM fence)
+    )
+    SELECT id, sequence FROM fence
 """
-COMMIT: Final = (
-    f"WITH fence AS ({FENCE}), put AS ({PUT.format(condition='WHERE EXISTS (SELECT FROM fence)')}),"
-    f" gone AS ({DROP.format(condition='AND EXISTS (SELECT FROM fence)')}) SELECT sequence FROM fence"
-)
-"""A whole change set in one statement: nothing of it is written if the fence does not hold."""
+"""The change sets of several projects: nothing is written of one whose fence does not hold."""
 
 PUT_HISTORY: Final = """
     WITH own AS (SELECT id FROM sandbox_project WHERE id = %(id)s AND token = %(token)s FOR SHARE),
@@ -146,7 +157,7 @@ PUT_HISTORY: Final = """
     )
     INSERT INTO sandbox_history (project, kind, number, body)
     SELECT own.id, new.kind, new.number, new.body
-    FROM own, unnest(%(kinds)s::text[], %(numbers)s::bigint[], %(bodies)s::text[]) AS new (kind, number, body)
+    FROM own, unnest(%(kinds)b::text[], %(numbers)b::bigint[], %(bodies)b::text[]) AS new (kind, number, body)
     ON CONFLICT (project, number) DO UPDATE SET kind = excluded.kind, body = excluded.body
 """
 DUE_ELSEWHERE: Final = f"""
@@ -170,6 +181,7 @@ class Database(Connections):
         self.server_id = server_id
         self.commits = 0
         self.real = real
+        self._batches = Batches(self._write)
 
     # Servers
 
@@ -329,20 +341,14 @@ class Database(Connections):
             ProjectMoved: another server owns the project, or has added one with this id or key; or the
                 database broke off, and does not say what happened.
         """
-        for _ in range(TRIES):
+        for write in (self._write_with_others, self._write_alone, self._write_alone):
             try:
-                sequence = self._written(lease, change)
-            except PoolTimeout as error:
-                raise Unavailable(self.place, reason(error), is_full=False) from error
-            except (errors.OperationalError, errors.InternalError) as error:
-                if not _is_unknown(error):
-                    raise self._refused(error) from error
-                problem = error
-                if self._happened(lease):
-                    return
-                continue  # the connection was broken before
+                sequence = write(lease, change)
             except psycopg.Error as error:
-                raise self._refused(error) from error
+                if self._happened(lease, error, is_alone=write == self._write_alone):
+                    return
+                problem = error
+                continue  # the connection was broken before, or another project's change set was refused
             if sequence is None:
                 raise lease.lost(MOVED)
             lease.token, lease.sequence = lease.token or 1, sequence
@@ -350,20 +356,38 @@ class Database(Connections):
             return
         raise Unavailable(self.place, reason(problem), is_full=False) from problem
 
-    def _written(self, lease: Lease, change: "Written") -> int | None:
-        values = {"id": lease.project_id, "token": lease.token, **change.values()}
+    def _write_with_others(self, lease: Lease, change: "Written") -> int | None:
+        """The project's new sequence number; None if its token is not the newest."""
+        if change.replaces_all or len(change.rows) > TOGETHER_MAX:
+            return self._write_alone(lease, change)
+        return self._batches.call((lease, change))
+
+    def _write_alone(self, lease: Lease, change: "Written") -> int | None:
+        return self._replace(lease, change) if change.replaces_all else self._write([(lease, change)])[0]
+
+    def _write(self, commits: "Sequence[tuple[Lease, Written]]") -> Sequence[int | None]:
         with self.connected() as run:
-            if not change.replaces_all:
-                row = run.execute(COMMIT, values).fetchone()
-                return row[0] if row is not None else None
-            with run.transaction():
-                row = run.execute(FENCE if lease.token else ADD, {**values, "me": self.server_id}).fetchone()
-                if row is None:
-                    return None
-                run.execute("DELETE FROM sandbox_record WHERE project = %(id)s", values)
-                run.execute("DELETE FROM sandbox_history WHERE project = %(id)s", values)
-                run.execute(PUT.format(condition=""), values)
-                return int(row[0])
+            sequences = dict(run.execute(COMMIT, _parameters(commits)).fetchall())
+        return [sequences.get(lease.project_id) for lease, _ in commits]
+
+    def _replace(self, lease: Lease, change: "Written") -> int | None:
+        own = {
+            "id": lease.project_id,
+            "token": lease.token,
+            "identity": identity_body(change.identity),
+            "key_digest": change.identity.key_digest,
+            "me": self.server_id,
+            "chosen": change.chosen,
+            "counters": change.counters,
+        }
+        with self.connected() as run, run.transaction():
+            row = run.execute(FENCE if lease.token else ADD, own).fetchone()
+            if row is None:
+                return None
+            run.execute("DELETE FROM sandbox_record WHERE project = %(id)s", own)
+            run.execute("DELETE FROM sandbox_history WHERE project = %(id)s", own)
+            run.execute(PUT.format(condition=""), _parameters([(lease, change)]))
+            return int(row[0])
 
     def write_history(self, lease: Lease, rows: Sequence[HistoryRow]) -> None:
         """Write records of a journal, unless another server owns the project; delete the oldest."""
@@ -381,8 +405,23 @@ class Database(Connections):
     def _refused(self, error: psycopg.Error) -> NotStored:
         return NotStored(self.place, reason(error), is_full=isinstance(error, errors.DiskFull))
 
-    def _happened(self, lease: Lease) -> bool:
-        """Whether a commit happened during which the connection broke: a new token stops it, or comes after.
+    def _happened(self, lease: Lease, error: psycopg.Error, *, is_alone: bool) -> bool:
+        """Whether a commit that failed so has happened all the same; if not, it can be tried again.
+
+        Raises:
+            NotStored: it cannot.
+            ProjectMoved: another server has taken the project over, or the database does not answer.
+        """
+        if isinstance(error, PoolTimeout):
+            raise Unavailable(self.place, reason(error), is_full=False) from error
+        if _is_unknown(error):
+            return self._has_moved_on(lease)
+        if is_alone:
+            raise self._refused(error) from error
+        return False
+
+    def _has_moved_on(self, lease: Lease) -> bool:
+        """Whether there is a newer commit; a new token stops the one under way, or comes after it.
 
         Raises:
             ProjectMoved: another server has taken the project over, or the database does not answer.
@@ -407,8 +446,8 @@ class Database(Connections):
 
 def _is_unknown(error: psycopg.Error) -> bool:
     """Whether the connection broke: a commit may have happened all the same."""
-    state = error.sqlstate
-    return state is None or state.startswith(("08", "57P"))
+    is_broken = isinstance(error, errors.OperationalError | errors.InternalError)
+    return is_broken and (error.sqlstate is None or error.sqlstate.startswith(("08", "57P")))
 
 
 class Written(NamedTuple):
@@ -421,19 +460,21 @@ class Written(NamedTuple):
     replaces_all: bool
     identity: Identity
 
-    def values(self) -> dict[str, Any]:
-        """The parameters of the statements."""
-        added = {"identity": identity_body(self.identity), "key_digest": self.identity.key_digest}
-        return {
-            **(added if self.replaces_all else {}),
-            "chosen": self.chosen,
-            "counters": self.counters,
-            "kinds": [row.kind for row in self.rows],
-            "ids": [row.id for row in self.rows],
-            "bodies": [row.body for row in self.rows],
-            "gone_kinds": [kind for kind, _ in self.gone],
-            "gone_ids": [item_id for _, item_id in self.gone],
-        }
+
+def _parameters(commits: Sequence[tuple[Lease, Written]]) -> dict[str, list[Any]]:
+    """The parameters of a statement that writes these change sets."""
+    fences = [(lease.project_id, lease.token, change.chosen, change.counters) for lease, change in commits]
+    put = [(lease.project_id, *row) for lease, change in commits for row in change.rows]
+    gone = [(lease.project_id, *item) for lease, change in commits for item in change.gone]
+    return {
+        **_columns(fences, "fenced", "tokens", "chosen", "counters"),
+        **_columns(put, "projects", "kinds", "ids", "bodies"),
+        **_columns(gone, "gone_projects", "gone_kinds", "gone_ids"),
+    }
+
+
+def _columns(rows: Sequence[tuple[Any, ...]], *names: str) -> dict[str, list[Any]]:
+    return {name: [row[number] for row in rows] for number, name in enumerate(names)}
 
 
 class PostgresStorage:
