@@ -112,6 +112,22 @@ def test_all_that_happens_can_be_watched(watched: Sandbox) -> None:
     assert any(line.startswith("webhook") and "answered 200" in line for line in lines)
 
 
+def test_projects_that_nobody_uses(run: Run, sandbox: Sandbox) -> None:
+    """They are deleted, except the first one, which everybody knows; a period has to be one."""
+    other = Sandbox(sandbox.server)
+    before = run("projects", "prune", "--unused-for", "PT1H")
+    assert (before.returncode, before.stdout) == (0, "no project was unused so long\n")
+    project = sandbox.server.registry.find(other.key)
+    assert project is not None
+    project.used_at_seconds -= 3601
+    assert run("projects", "prune", "--unused-for", "PT1H").stdout == f"{project.project_id}\n"
+    assert other.get("/control/project/").status_code == 401
+    assert sandbox.get("/control/project/").status_code == 200
+    refused = run("projects", "prune", "--unused-for", "soon")
+    assert refused.returncode == 2
+    assert "unused_for" in refused.stderr
+
+
 def test_all_mistakes_of_a_scenario_file_are_listed(run: Run, tmp_path: Path) -> None:
     """By line and column, as check lists them."""
     file = tmp_path / "x.yaml"

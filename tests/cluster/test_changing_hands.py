@@ -4,9 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Event
 
+import pytest
 import requests
 
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.serving.cluster import Cluster
+from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.postgresql import Database
 from tests.cluster.conftest import Company
@@ -104,6 +107,28 @@ def test_a_webhook_of_a_killed_server_is_sent_by_another(company: Company) -> No
         assert set(statuses) == {"delivered"}
 
 
+def test_a_webhook_is_sent_only_while_nobody_else_can(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An attempt begins only if the lease outlasts its time limit: it waits for the next heartbeat."""
+    with closing(Shop()) as shop:
+        sandbox = Sandbox(company.servers[0], webhook_url=shop.url, clock="running")
+        owner = company.servers[0].cluster
+        assert owner is not None
+        with monkeypatch.context() as without_heartbeat:
+            without_heartbeat.setattr(owner, "_beat", lambda: None)
+            owner._valid_until_seconds = monotonic_seconds() + TIMEOUT_SECONDS - 1.0
+            order = sandbox.place(card())
+            sandbox.acted(order, "customer pay")
+            Event().wait(0.5)
+            assert shop.received == []
+        project = sandbox.server.registry.local(sandbox.project["project_id"])
+        assert project is not None
+        assert project.settle(15)
+        webhooks = sandbox.get("/control/webhooks/").json()["items"]
+        assert [webhook["state"] for webhook in webhooks] == ["delivered"] * len(shop.received)
+
+
 def test_a_server_that_comes_back_too_late_writes_nothing(
     company: Company, first: Sandbox, second: Sandbox
 ) -> None:
@@ -155,6 +180,23 @@ def test_what_nobody_uses_is_given_back(company: Company, first: Sandbox, second
     assert second.get("/control/state/").json() == before
     assert company.owner_of(first) is company.servers[1]
     assert first.read(order)["id"] == order["id"]
+
+
+def test_what_nobody_uses_can_be_deleted(company: Company, first: Sandbox, second: Sandbox) -> None:
+    """Also what no server has in memory; neither the first project nor one that is used."""
+    owner = company.servers[0].cluster
+    assert isinstance(owner, Cluster)
+    project, key = owner.registry.create({}, "chosen-by-a-team")
+    project.used_at_seconds -= 7200
+    owner._give_back(project, 1.0)
+    assert second.post("/control/projects/prune/", {"unused_for": "P1D"}).json() == {"deleted": []}
+    assert second.post("/control/projects/prune/", {"unused_for": "PT1H"}).json() == {
+        "deleted": [project.project_id]
+    }
+    assert owner.registry.find(key) is None
+    assert owner.registry.is_known(key)  # and not made again when a server starts
+    assert first.get("/control/project/").status_code == 200
+    assert second.post("/control/projects/prune/", {"unused_for": "P999999Y"}).json() == {"deleted": []}
 
 
 def test_a_project_that_was_given_back_expires(company: Company) -> None:

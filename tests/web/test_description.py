@@ -197,6 +197,7 @@ def test_a_clock_that_is_misspelled_is_named(server: Server) -> None:
 NEVER_PLAYED = {  # what needs two clients at once, a control token, or a series of payments over a year
     "GET /control/events/ 400", "GET /control/events/ 401", "GET /control/projects/ 401", "GET /control/servers/ 401",
     "PATCH /control/clock/ 409", "POST /control/clock/advance/ 409", "POST /control/projects/ 401",
+    "POST /control/projects/prune/ 401",
     "POST /v1/orders/ 409", "PUT /control/state/ 409",
 }  # fmt: skip
 

@@ -176,6 +176,16 @@ class SandboxClient(Calls):
         """List the server's projects without their keys; needs the control token if the server has one."""
         return self._items("/control/projects/")
 
+    def prune_projects(self, unused_for: str) -> list[str]:
+        """Delete the projects that nobody has called for so long in real time, such as P7D; return their ids.
+
+        Needs the control token if the server has one.
+        """
+        pruned: list[str] = self.call("POST", "/control/projects/prune/", {"unused_for": unused_for})[
+            "deleted"
+        ]
+        return pruned
+
     def servers(self) -> list[answers.Server]:
         """List the servers that are one sandbox; needs the control token if the server has one."""
         return self._items("/control/servers/")

@@ -182,7 +182,11 @@ class Project:
     def is_over(self) -> bool:
         """Whether it was not used for as long as its settings let it live."""
         most = self.settings.idle_seconds_max
-        return most is not None and self.services.real.monotonic_seconds() - self.used_at_seconds > most
+        return most is not None and self.unused_seconds() > most
+
+    def unused_seconds(self) -> float:
+        """Real seconds since its last call."""
+        return self.services.real.monotonic_seconds() - self.used_at_seconds
 
     def end_waiting(self) -> None:
         """End all calls that wait for something in this project."""

@@ -162,6 +162,20 @@ class Registry:
             self._drop(project)
         project.end()
 
+    def prune(self, unused_seconds: float) -> list[str]:
+        """Delete the projects that nobody has called for so many real seconds; returns their ids.
+
+        The first project stays, because everybody knows its key.
+        """
+        unused = [
+            project
+            for project in self.loaded()
+            if project.unused_seconds() > unused_seconds and project.project_id != FIRST_PROJECT_ID
+        ]
+        for project in unused:
+            self.delete(project)
+        return [project.project_id for project in unused]
+
     def _drop(self, project: Project) -> None:
         self._by_digest.pop(project.identity.key_digest, None)
         self._by_id.pop(project.project_id, None)

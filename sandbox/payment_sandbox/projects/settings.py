@@ -1,7 +1,6 @@
 """The settings of a project, and the form that reads them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -145,6 +144,18 @@ class NewProjectForm(SettingsForm):
     clock = Text(about="running, frozen, or frozen@ with a time; by default as the server was started.")
 
 
+EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # any time: a month has its length there
+SECONDS_MAX: Final = 300 * 366 * 86_400.0
+
+
+def real_seconds(period: str) -> float:
+    """How long a period of real time takes; at most 300 years."""
+    try:
+        return min((Period.parse(period).after(EPOCH) - EPOCH).total_seconds(), SECONDS_MAX)
+    except OverflowError:  # the end of all times
+        return SECONDS_MAX
+
+
 @dataclass(frozen=True)
 class Settings:
     """What a merchant may do, and how responses look."""
@@ -178,10 +189,7 @@ class Settings:
     @cached_property
     def idle_seconds_max(self) -> float | None:
         """After how many real seconds without a call the project is deleted; None means never."""
-        if self.expires_after is not None:
-            with suppress(OverflowError):  # the end of all times
-                return (Period.parse(self.expires_after).after(EPOCH) - EPOCH).total_seconds()
-        return None
+        return None if self.expires_after is None else real_seconds(self.expires_after)
 
     @cached_property
     def features(self) -> frozenset[str]:
@@ -219,7 +227,6 @@ class Settings:
         }
 
 
-EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)  # any time: a month has its length there
 FORM: Final = SettingsForm()
 
 

@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.projects.clock import RUNNING
 from payment_sandbox.projects.project import Project, Services
-from payment_sandbox.projects.registry import Registry, digest
+from payment_sandbox.projects.registry import FIRST_PROJECT_ID, Registry, digest
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.connection import say_once
 from payment_sandbox.serving.realtime import monotonic_seconds
@@ -37,7 +38,8 @@ from payment_sandbox.storage.snapshot import send_owed
 from payment_sandbox.version import __version__
 from payment_sandbox.web.statistics import Statistics
 
-HEARTBEAT_SECONDS: Final = 2.0
+HEARTBEAT_SECONDS: Final = 1.0
+AWAITED_SECONDS: Final = 2.0  # for a heartbeat that is late
 MARGIN_SECONDS: Final = 1.5  # of the lease, for what is under way when it ends
 LOOK_SECONDS: Final = 0.5  # between looks for projects that nobody looks after
 TAKEN_AT_ONCE: Final = 20
@@ -87,6 +89,11 @@ class ClusterRegistry(Registry):
     def count(self) -> int:
         """How many projects there are, on whatever server."""
         return self.database.count()
+
+    def prune(self, unused_seconds: float) -> list[str]:
+        """Delete unused projects of this server, and those that no server has in memory."""
+        deleted = super().prune(unused_seconds)
+        return [*deleted, *self.database.prune(unused_seconds, FIRST_PROJECT_ID)]
 
     def _copy(self, name: str) -> Project | None:
         return next(map(self._opened, self.database.without_records(name)), None)
@@ -222,9 +229,26 @@ class Cluster:
     def _await_lease(self) -> None:
         with self._changed:
             if not self._changed.wait_for(
-                lambda: monotonic_seconds() < self._valid_until_seconds, HEARTBEAT_SECONDS
+                lambda: monotonic_seconds() < self._valid_until_seconds, AWAITED_SECONDS
             ):
                 raise Unavailable(self._database.place, self._problem, is_full=False)
+
+    def may_deliver(self, project: Project) -> bool:
+        """Wait until this server's lease outlasts an attempt to deliver a webhook of a project.
+
+        Otherwise another server could take the project over meanwhile, and send the webhook, too. Returns
+        False if that has happened.
+        """
+
+        def is_over() -> bool:
+            return self._is_stopped or project.is_deleted
+
+        def may_begin() -> bool:
+            return is_over() or monotonic_seconds() + TIMEOUT_SECONDS < self._valid_until_seconds
+
+        with self._changed:
+            self._changed.wait_for(may_begin)
+            return not is_over()
 
     def _end_use(self, project_id: str) -> None:
         with self._changed:
@@ -297,7 +321,7 @@ class Cluster:
             if self.is_draining:
                 project.settle(within_seconds)
             lease = _lease(project)
-            unused_seconds = monotonic_seconds() - project.used_at_seconds
+            unused_seconds = project.unused_seconds()
             due_seconds = _seconds_until_due(project, unused_seconds)
             store_history(project)
             self._drop(project)
@@ -322,7 +346,7 @@ class Cluster:
             self._is_stopped = True
             self._changed.notify_all()
         if self._thread.is_alive():
-            self._thread.join(HEARTBEAT_SECONDS)
+            self._thread.join(AWAITED_SECONDS)
         with suppress(NotStored):
             self._database.leave()
 

@@ -96,6 +96,8 @@ class Courier:
         addresses of this machine get webhooks, and hosts that a project allows.
         """
         self.statistics = Statistics()
+        self.may_begin: Callable[[Project], bool] = lambda project: True
+        """Waits until an attempt for a project may begin; False if the project has gone meanwhile."""
         self._stays_here = stays_here
         self._allowed: dict[str, frozenset[str]] = {}  # other hosts, by project
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
@@ -185,6 +187,8 @@ class Courier:
                 return
             if prepared.label is not None:
                 forward(project, epoch, prepared, prepared.label)
+                return
+            if not self.may_begin(project):
                 return
             replies = self._replies(project.project_id, prepared)
             for copy, reply in enumerate(replies):

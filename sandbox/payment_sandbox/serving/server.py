@@ -133,6 +133,7 @@ class Server:
             own_port = (own or bound).getsockname()[1]
             url = reachable_url(LOOPBACK if own else host, own_port)
             self.cluster = cluster_of(self.registry, url, self.services.courier.statistics)
+            self.services.courier.may_begin = self.cluster.may_deliver
             if own is not None:
                 self._for_workers = HttpServer(own, None, limits, self.cluster)
         return HttpServer(bound, self.security.tls, limits, self.cluster, self.services.courier.statistics)

@@ -35,6 +35,7 @@ from payment_sandbox.storage.rows import (
     chosen_body,
     counters_body,
     identity_body,
+    read_identity,
     rows_of,
 )
 from payment_sandbox.storage.schema import migrate
@@ -160,6 +161,7 @@ PUT_HISTORY: Final = """
     FROM own, unnest(%(kinds)b::text[], %(numbers)b::bigint[], %(bodies)b::text[]) AS new (kind, number, body)
     ON CONFLICT (project, number) DO UPDATE SET kind = excluded.kind, body = excluded.body
 """
+ADD_DELETED_KEY: Final = "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLICT DO NOTHING"
 DUE_ELSEWHERE: Final = f"""
     SELECT p.id FROM sandbox_project p
     WHERE p.due_at <= now() AND p.owner IS NULL
@@ -323,9 +325,21 @@ class Database(Connections):
             if run.execute(query, (project_id, self.server_id)).fetchone() is None:
                 raise ProjectMoved(MOVED)
             if fixed_key is not None:
-                run.execute(
-                    "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLICT DO NOTHING", (fixed_key,)
-                )
+                run.execute(ADD_DELETED_KEY, (fixed_key,))
+
+    def prune(self, unused_seconds: float, spared: str) -> list[str]:
+        """Delete the projects that no server owns and nobody has called for so long; returns their ids."""
+        query = """
+            DELETE FROM sandbox_project
+            WHERE owner IS NULL AND id <> %s AND used_at < now() - %s * interval '1 second'
+            RETURNING id, key_digest, identity
+        """
+        with self.asking() as run, run.transaction():
+            deleted = run.execute(query, (spared, unused_seconds)).fetchall()
+            for _, key_digest, identity in deleted:
+                if read_identity(json.loads(identity)).has_fixed_key:
+                    run.execute(ADD_DELETED_KEY, (key_digest,))
+        return [project_id for project_id, _, _ in deleted]
 
     def storage(self, identity: Identity, real: RealTime) -> "PostgresStorage":
         """The storage of a project that is new, or only read."""

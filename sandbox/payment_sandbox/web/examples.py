@@ -256,6 +256,7 @@ def _control(shop: Shop) -> None:
     shop.call("PATCH", "/control/project/", {"mode": "live"})
     shop.call("POST", "/control/reset/")
     shop.call("POST", "/control/projects/", {"mode": "live", "seed": 7})
+    shop.call("POST", "/control/projects/prune/", {"unused_for": "P7D"})
     shop.call("GET", "/control/servers/")
     shop.call("GET", "/health/")
 

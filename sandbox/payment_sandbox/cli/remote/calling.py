@@ -35,7 +35,7 @@ ADVICE: Final = {
 }
 FAULT_STATUSES: Final = (429, 500, 502, 503, 504)
 OPTIONS: Final = ("url", "key", "token", "ca")
-WITH_TOKEN: Final = ("projects", "create", "replay", "servers")
+WITH_TOKEN: Final = ("projects", "create", "prune", "replay", "servers")
 UNAUTHORIZED: Final = 401
 
 Found = TypeVar("Found")

@@ -160,6 +160,18 @@ def delete(call: Call, yes: bool) -> None:
     call.show({"deleted": project["project_id"]}, lambda answer: f"project {answer['deleted']} is deleted")
 
 
+@remote("prune", example="projects prune --unused-for P7D", parent=projects)
+@click.option(
+    "--unused-for", required=True, metavar="PERIOD", help="Real time since the last call, such as P7D."
+)
+def prune(call: Call, unused_for: str) -> None:
+    """Delete the projects of the server that nobody has called for some time, except the first one."""
+    deleted = call.sandbox.prune_projects(unused_for)
+    call.show(
+        {"deleted": deleted}, lambda answer: "\n".join(answer["deleted"]) or "no project was unused so long"
+    )
+
+
 @remote("reset", example="reset")
 def reset(call: Call) -> None:
     """Reset the project to its initial state."""

@@ -33,6 +33,12 @@ class Health(TypedDict):
     version: str
 
 
+class Pruned(TypedDict):
+    """The projects that were deleted."""
+
+    deleted: Annotated[list[str], "Their ids."]
+
+
 class Server(TypedDict):
     """One of the servers of a sandbox."""
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, validate
 
-from payment_sandbox.forms import Cents, Choice, Form, Moment, Problem, Text, checks
+from payment_sandbox.forms import Cents, Choice, Form, Moment, PeriodText, Problem, Text, checks
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
@@ -17,6 +17,12 @@ class ScanForm(Form):
 
     amount = Cents(about="The amount that the payer enters, in cents, if they may change it.")
     issuer_id = Text(about="The bank that the payer chooses.")
+
+
+class PruneForm(Form):
+    """Which projects to delete."""
+
+    unused_for = PeriodText(required=True, about="Those without a call for so long, in real time, as P7D.")
 
 
 class ClockForm(Form):

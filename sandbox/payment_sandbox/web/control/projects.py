@@ -10,7 +10,7 @@ from payment_sandbox.operations import clock as clocks
 from payment_sandbox.operations.advance import AdvanceLimits
 from payment_sandbox.operations.agenda import agenda
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import NewProjectForm, SettingsForm
+from payment_sandbox.projects.settings import NewProjectForm, SettingsForm, real_seconds
 from payment_sandbox.storage import snapshot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers import records
@@ -27,7 +27,7 @@ from payment_sandbox.web.auth import project, refuse_strangers, registry
 from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.carried import OK, application
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown
-from payment_sandbox.web.control.forms import ClockForm, StateForm
+from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
@@ -112,6 +112,22 @@ def post_project() -> Response:
 def get_projects() -> Response:
     """List the projects, without their API keys."""
     return list_answer([project_record(each) for each in registry().all()])
+
+
+@route(
+    projects,
+    "POST",
+    "/projects/prune/",
+    reads=PruneForm,
+    answers=records.Pruned,
+    errors=(400, 401, 413, 415),
+    example={"unused_for": "P7D"},
+    slow=True,
+)
+def post_prune() -> Response:
+    """Delete the projects that nobody has called for some time, except the first one."""
+    data = read(PruneForm(), json_body())
+    return json_answer({"deleted": registry().prune(real_seconds(data["unused_for"]))})
 
 
 @route(projects, "GET", "/servers/", answers=listed(records.Server, "Servers"), slow=True)
