@@ -145,7 +145,7 @@ def test_a_project_is_deleted_everywhere(first: Sandbox, second: Sandbox) -> Non
 def test_nobody_from_outside_is_taken_for_a_server(company: Company, first: Sandbox) -> None:
     """The header of a forwarded request means nothing without the secret that servers share."""
     project_id = first.project["project_id"]
-    for forged, shown in (("guessed;9;https;1;10.0.0.1", 200), (f"{secret_of(company)};9;https;1;x", 503)):
+    for forged, shown in (("guessed;9;https;1;10.0.0.1", 200), (f"{secret_of(company)};99;https;1;x", 503)):
         url = f"{company.servers[1].local_url}/dashboard/{project_id}/settings/"
         assert requests.get(url, headers={"Sandbox-Forwarded": forged}, timeout=9).status_code == shown
 

@@ -12,16 +12,25 @@ from pathlib import Path
 
 import pytest
 import requests
+from ruamel.yaml import YAML
 
 from payment_sandbox.web.docs.library import written
 from tests.cluster.conftest import Company
 from tests.support.blocks import blocks
+from tests.support.documentation import ROOT
 from tests.support.ports import free_port
-from tests.support.postgres import Postgres, needs_postgres
+from tests.support.postgres import Postgres, needs_postgres, running
 
 pytestmark = [needs_postgres, pytest.mark.prove]
 KEY = ("sandbox-key", "")
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
+
+
+@pytest.fixture
+def own_postgresql() -> Iterator[Postgres]:
+    """A PostgreSQL in which a test may name roles and databases as it likes."""
+    with running() as server:
+        yield server
 
 
 @contextmanager
@@ -126,12 +135,50 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
     (tmp_path / "haproxy.cfg").write_text(balancer.replace("bind :8080", f"bind 127.0.0.1:{front}"))
     url = f"http://127.0.0.1:{front}"
     values = {"DATABASE": database, "ADDRESS": "127.0.0.1", "PUBLIC_URL": url, "TOKEN": "t"}
+    expect_a_company(
+        url,
+        ports,
+        [(["sh", "-c", f"exec {start}"], {**values, "PORT": str(port)}) for port in ports],
+        tmp_path,
+    )
+
+
+def test_the_compose_file_starts_a_company(own_postgresql: Postgres, tmp_path: Path) -> None:
+    """Its two servers and its load balancer with their environment, on a database with its names."""
+    if shutil.which("haproxy") is None:
+        pytest.skip("HAProxy is not installed; .ci/run installs it")
+    shown = YAML(typ="safe", pure=True).load(ROOT / "compose.yaml")
+    services, front, ports = shown["services"], free_port(), [free_port(), free_port()]
+    names = services["database"]["environment"]
+    role, database = names["POSTGRES_USER"], names["POSTGRES_DB"]
+    own_postgresql.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{names['POSTGRES_PASSWORD']}'")
+    own_postgresql.execute(f"CREATE DATABASE {database} OWNER {role}")
+    balancer = shown["configs"]["balancer"]["content"]
+    for name, port in zip(("one", "two"), ports, strict=True):
+        balancer = balancer.replace(f" {name}:8080", f" 127.0.0.1:{port}")
+    (outer,) = services["balancer"]["ports"]
+    assert outer.endswith(":8090:8090")
+    (tmp_path / "haproxy.cfg").write_text(balancer.replace("bind :8090", f"bind 127.0.0.1:{front}"))
+    started = []
+    for name, port in zip(("one", "two"), ports, strict=True):
+        given = {**services[name]["environment"], "SANDBOX_PORT": str(port)}
+        given["SANDBOX_CONTROL_TOKEN"] = "let-me-in"
+        state = given["SANDBOX_STATE"].replace("database:5432", f"127.0.0.1:{own_postgresql.port}")
+        url = given["SANDBOX_PUBLIC_URL"].replace("8090", str(front))
+        given |= {"SANDBOX_STATE": state, "SANDBOX_PUBLIC_URL": url}
+        started.append((["payment-sandbox", "serve"], given))
+    expect_a_company(f"http://localhost:{front}", ports, started, tmp_path)
+
+
+def expect_a_company(
+    url: str, ports: list[int], servers: list[tuple[list[str], dict[str, str]]], folder: Path
+) -> None:
+    """Two servers behind a load balancer are one sandbox, also while one of them is stopped."""
     with ExitStack() as ends:
-        commands = [(["sh", "-c", f"exec {start}"], {**values, "PORT": str(port)}) for port in ports]
-        commands += [(["haproxy", "-db", "-f", str(tmp_path / "haproxy.cfg")], {})]
-        running = [_run(ends, command, {**os.environ, **more}, tmp_path) for command, more in commands]
+        commands = [*servers, (["haproxy", "-db", "-f", str(folder / "haproxy.cfg")], {})]
+        running = [_run(ends, command, {**os.environ, **more}, folder) for command, more in commands]
         while not _is_ready(url) or not all(_is_ready(f"http://127.0.0.1:{port}") for port in ports):
-            assert all(each.poll() is None for each in running), (tmp_path / "log").read_text()
+            assert all(each.poll() is None for each in running), (folder / "log").read_text()
         while not all(_is_ready(url) for _ in range(10)):
             pass  # the load balancer has not seen both yet
         made = requests.post(f"{url}/v1/orders/", json=ORDER, auth=KEY, timeout=9)
@@ -141,7 +188,8 @@ def test_the_page_for_companies_works_as_written(postgresql: Postgres, tmp_path:
         stopped = requests.Session()
         subprocess.run(["kill", "-TERM", str(_listener(ports[0]))], check=True)
         for _ in range(100):
-            assert stopped.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20).status_code == 200
+            answer = stopped.get(f"{url}/v1/orders/{order['id']}/", auth=KEY, timeout=20)
+            assert answer.status_code == 200, answer.text
 
 
 def _run(

@@ -95,10 +95,11 @@ def test_a_customer_buys_in_the_shop_beside_the_sandbox(tmp_path: Path) -> None:
 
 def test_the_sandbox_may_write_nothing_but_its_state() -> None:
     """No root, no capabilities, a read-only file system; and it is only reachable from this machine."""
-    sandbox = SERVICES["sandbox"]
-    assert (sandbox["read_only"], sandbox["cap_drop"]) == (True, ["ALL"])
-    assert sandbox["volumes"] == ["sandbox-state:/state"]
-    assert all(port.startswith("127.0.0.1:") for service in SERVICES.values() for port in service["ports"])
+    for name in ("sandbox", "one", "two"):
+        assert (SERVICES[name]["read_only"], SERVICES[name]["cap_drop"]) == (True, ["ALL"])
+    assert SERVICES["sandbox"]["volumes"] == ["sandbox-state:/state"]
+    ports = [port for service in SERVICES.values() for port in service.get("ports", ())]
+    assert all(port.startswith("127.0.0.1:") for port in ports)
     assert "USER 10001:10001" in CONTAINERFILE
     assert "VOLUME /state" in CONTAINERFILE
 
@@ -108,5 +109,5 @@ def test_every_variable_is_that_of_an_option() -> None:
     from payment_sandbox.cli.serve import serve
 
     known = {variable for parameter in serve.params if (variable := parameter.envvar)}
-    given = {**image_environment(), **SERVICES["sandbox"]["environment"]}
+    given = {**image_environment(), **SERVICES["sandbox"]["environment"], **SERVICES["one"]["environment"]}
     assert {name for name in given if name.startswith("SANDBOX_")} <= known

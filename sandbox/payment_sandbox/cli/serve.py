@@ -224,6 +224,7 @@ def _on_uncaught(*failed: Any) -> None:
 
 
 SWITCH_SECONDS: Final = 0.001  # for how long a thread may keep the interpreter from the event loop
+NOTICED_SECONDS: Final = 1.2  # in which a load balancer that asks twice a second has noticed that it drains
 WARM_UP_AFTER_SECONDS: Final = 0.5  # first requests go first
 
 a_file = click.Path(path_type=Path, dir_okay=False)
@@ -318,7 +319,7 @@ def serve(
     others.begin()
     _run(activity, stopped)
     others.begin_to_end()
-    server.stop()
+    server.stop(NOTICED_SECONDS)
     others.end()
     if activity is not None:
         activity.stop()

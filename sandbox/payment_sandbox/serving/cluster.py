@@ -207,7 +207,8 @@ class Cluster:
             self._remember(subject, elsewhere)
             return elsewhere
         if self.is_draining:
-            return self._another()
+            with self._one_at_a_time(owner.project_id):  # until it is given back
+                return self._another()
         return self._take(owner.project_id)
 
     def _remember(self, subject: str, elsewhere: Elsewhere) -> None:
@@ -328,9 +329,13 @@ class Cluster:
             if not lease.is_lost:
                 self._database.release(lease, due_seconds, unused_seconds)
 
-    def drain(self, within_seconds: float) -> None:
-        """Give all projects back, then leave; requests that come meanwhile are passed on."""
-        until_seconds = monotonic_seconds() + within_seconds
+    def drain(self, within_seconds: float, noticed_seconds: float) -> None:
+        """Give all projects back; requests that come meanwhile are passed on.
+
+        This takes at least ``noticed_seconds``, after which a load balancer has asked how this server is.
+        """
+        begun = monotonic_seconds()
+        until_seconds = begun + within_seconds
         with self._changed:
             self.is_draining = True
         with suppress(NotStored):
@@ -338,7 +343,8 @@ class Cluster:
             for project in self.registry.loaded():
                 self._give_back(project, max(until_seconds - monotonic_seconds(), 0.0))
         with self._changed:  # until nobody believes any more that a project is here
-            self._changed.wait_for(lambda: self._is_stopped, RECENTLY_SECONDS)
+            left_seconds = begun + noticed_seconds - monotonic_seconds()
+            self._changed.wait_for(lambda: self._is_stopped, max(RECENTLY_SECONDS, left_seconds))
 
     def stop(self) -> None:
         """End the heartbeat, and leave the other servers."""

@@ -90,8 +90,12 @@ class Host(Interface):
 
     limits: Limits
     connections: "set[Connection]"
-    others_wait: bool  # for a connection, and there is no room
     statistics: Statistics
+
+    @property
+    def others_wait(self) -> bool:
+        """Whether connections end with their responses: clients wait for room, or should go elsewhere."""
+        ...
 
     def serve(self, request: Request, response: "Response") -> None:
         """Answer a request, now or later."""
@@ -360,7 +364,7 @@ class Connection(Protocol):
 
     @property
     def makes_room(self) -> bool:
-        """Whether to close after this response: other clients wait, and no request is on its way."""
+        """Whether to close after this response, because no other request is on its way."""
         return self._host.others_wait and not self._requests and not self._is_in_request
 
     def is_forgotten(self) -> bool:

@@ -24,7 +24,7 @@ FORWARDED: Final = b"sandbox-forwarded"
 CUT: Final = "sandbox-cut"
 """A header of a forwarded response that was cut; its value is the length of the whole, or nothing."""
 
-HOPS_MAX: Final = 3
+HOPS_MAX: Final = 20
 CONNECT_SECONDS: Final = 2.0
 IDLE_CONNECTIONS_MAX: Final = 32  # to each server
 PIECE_BYTES: Final = 1 << 16
@@ -66,7 +66,7 @@ class _Incoming:
         self.status = 0
         self.headers: list[tuple[str, str]] = []
         self.pieces: deque[bytes] = deque()
-        self.has_head = self.is_whole = False
+        self.has_head = self.is_whole = self.stays_open = False
         self._parser = HttpResponseParser(self)
 
     def feed(self, piece: bytes) -> None:
@@ -81,6 +81,7 @@ class _Incoming:
         """The end of the head."""
         self.has_head = True
         self.status = self._parser.get_status_code()
+        self.stays_open = self._parser.should_keep_alive()
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
@@ -125,7 +126,8 @@ class Forwarder:
         reader, writer, incoming = await self._asked(url, sent, is_alive)
         is_reusable = False
         try:
-            is_reusable = await self._pass_back(request, reader, incoming, response)
+            is_whole = await self._pass_back(request, reader, incoming, response)
+            is_reusable = is_whole and incoming.stays_open
         finally:
             if is_reusable and len(self._idle.setdefault(url, deque())) < IDLE_CONNECTIONS_MAX:
                 self._idle[url].append((reader, writer))
@@ -179,7 +181,7 @@ class Forwarder:
     async def _pass_back(
         self, request: Request, reader: StreamReader, incoming: _Incoming, response: Response
     ) -> bool:
-        """Send the response to the client; True if the connection can be used again."""
+        """Send the response to the client; True if nothing of it can come any more."""
         head = Head(incoming.status, [pair for pair in incoming.headers if pair[0].lower() not in NOT_PASSED])
         length, cut = incoming.header("content-length"), incoming.header(CUT)
         is_bodiless = request.method == "HEAD" or incoming.status in (204, 304)

@@ -286,7 +286,7 @@ class Gateway:
     ) -> None:
         """``lost`` is called when a connection has ended; ``cluster`` knows where projects are."""
         self.connections: set[Connection] = set()
-        self.others_wait = False
+        self.is_full = False
         self.statistics = statistics
         self.limits = limits
         self.lost = lost
@@ -302,7 +302,13 @@ class Gateway:
         self._watchers = Watchers(loop, limits.send_seconds)
         self._tasks: set[Task[None]] = set()
         self._snapshots_bytes = 0
+        self._cluster = cluster
         self._router = _router(self, cluster, loop, self._threads) if cluster is not None else None
+
+    @property
+    def others_wait(self) -> bool:
+        """Whether connections end with their responses: clients wait for room, or should go elsewhere."""
+        return self.is_full or (self._cluster is not None and self._cluster.is_draining)
 
     def stop(self) -> None:
         """Start no more threads; those that still run end with the process."""

@@ -127,7 +127,7 @@ class _Acceptor:
         self._accept()  # those that are waiting
         self._loop.remove_reader(self._listening)
         while self.gateway.connections or self._begun:
-            self.gateway.others_wait = True
+            self.gateway.is_full = True
             for connection in list(self.gateway.connections):
                 connection.close_if_unused()
             await asyncio.sleep(FINISHED_SECONDS)
@@ -171,7 +171,7 @@ class _Acceptor:
         self._loop.remove_reader(self._listening)
         self._close_forgotten()
         self._pause = self._loop.call_later(FULL_SECONDS, self._resume)
-        self.gateway.others_wait = True
+        self.gateway.is_full = True
 
     async def _connected(self, accepted: socket.socket) -> None:
         if self._tls is None or not await begins_with_tls(accepted, self._loop):
@@ -193,7 +193,7 @@ class _Acceptor:
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
-            self.gateway.others_wait = False
+            self.gateway.is_full = False
             self.open()
 
     def _connection(self) -> Connection:

@@ -25,6 +25,7 @@ from payment_sandbox.web.carried import ON_MOVED
 
 OWNER_SECONDS_MAX: Final = 15.0  # until the lease of a server that was killed is over, and some
 AGAIN_SECONDS: Final = 0.1
+HOPS_AT_ONCE: Final = 2
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 NO_OWNER: Final = "no server has this project yet: one has gone, and another is about to take it over"
 BROKE_OFF: Final = "the server that has this project broke off; whether it has done what you asked is unknown"
@@ -108,6 +109,8 @@ class Router:
 
     async def _bring(self, routed: Routed) -> None:
         """Bring a request to its project's server, as soon as it has one."""
+        if routed.hops >= HOPS_AT_ONCE:  # the project changes servers just now
+            await asyncio.sleep(AGAIN_SECONDS)
         until_seconds, problem = self._loop.time() + OWNER_SECONDS_MAX, NO_OWNER
         while self._loop.time() < until_seconds and not routed.response.is_closed:
             try:

@@ -163,10 +163,13 @@ class Server:
         move(self.app, self.url)
         listener.start(self.app)
 
-    def stop(self) -> None:
-        """Stop within two seconds; requests still running end with their threads."""
+    def stop(self, noticed_seconds: float = 0.0) -> None:
+        """Stop within two seconds; requests still running end with their threads.
+
+        A server of several says that it is draining for at least ``noticed_seconds``.
+        """
         if self.cluster is not None:
-            self.cluster.drain(DRAIN_SECONDS)
+            self.cluster.drain(DRAIN_SECONDS, noticed_seconds)
             self._http.finish(FINISH_SECONDS)
         if self._for_workers is not None:
             self._for_workers.stop()
