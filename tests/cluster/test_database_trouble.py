@@ -177,6 +177,31 @@ def test_a_restart_of_the_database(own_server: Postgres) -> None:
         assert orders == [(2,)]
 
 
+def test_a_standby_is_promoted() -> None:
+    """With the addresses of both, a server finds the one that takes writes; nothing acknowledged is lost."""
+    with postgres.running() as primary, postgres.running(following=primary) as standby:
+        name = primary.new_database().rpartition("/")[2]
+        primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        primary.execute("SELECT pg_reload_conf()")
+        hosts = f"postgres@127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
+        with Server(state=f"postgresql://{hosts}/{name}?target_session_attrs=read-write") as server:
+            sandbox = Sandbox(server)
+            orders = [sandbox.place(card()) for _ in range(3)]
+            primary.stop()
+            refused = sandbox.create(card())
+            assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+            standby.promote()
+            answer = sandbox.create(card())
+            for _ in range(300):
+                if answer.status_code == 201:
+                    break
+                Event().wait(0.1)
+                answer = sandbox.create(card())
+            assert answer.status_code == 201, answer.text
+            for order in [*orders, answer.json()]:
+                assert sandbox.read(order)["id"] == order["id"]
+
+
 def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> None:
     """As a standby is: 503 that says so, and nothing has changed."""
     name = company.state.rpartition("/")[2]

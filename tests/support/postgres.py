@@ -69,6 +69,14 @@ class Postgres:
         """Make its files."""
         self.run("initdb", "-D", str(self.data), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-sync")
 
+    def follow(self, primary: "Postgres") -> None:
+        """Make its files as a standby's of another server, which it follows once it is started."""
+        self.run("pg_basebackup", "-D", str(self.data), "-d", primary.address("postgres"), "-R", "--no-sync")
+
+    def promote(self) -> None:
+        """Let a standby take writes."""
+        self.run("pg_ctl", "-D", str(self.data), "-w", "promote")
+
     def start(self) -> None:
         """Start it, and wait until it answers."""
         options = " ".join(f"-c {setting}" for setting in (*QUICK, *self._settings))
@@ -107,12 +115,12 @@ class Postgres:
 
 
 @contextmanager
-def running(*settings: str) -> Iterator[Postgres]:
-    """A server for as long as this takes."""
+def running(*settings: str, following: Postgres | None = None) -> Iterator[Postgres]:
+    """A server for as long as this takes, perhaps a standby that is ``following`` another one."""
     folder = Path(mkdtemp(prefix="payment-sandbox-pg-"))
     server = Postgres(folder, *settings)
     try:
-        server.create()
+        server.create() if following is None else server.follow(following)
         server.start()
         yield server
     finally:
