@@ -75,7 +75,7 @@ def test_scenarios_can_be_listed_and_switched(run: Run, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["act", "nothing", "customer", "pay"], "no order begins with 'nothing'"),
-        (["clock", "--to", "2001-01-01T00:00:00Z"], "is before now"),
+        (["clock", "--to", "2001-01-01T00:00:00Z"], "is in the past"),
         (["scenario", "no-such"], "not a known scenario"),
         (["scenario", "no-such.yaml"], "cannot read no-such.yaml"),
         (["health", "http://127.0.0.1:9"], "no sandbox answers at http://127.0.0.1:9"),

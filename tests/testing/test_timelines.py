@@ -37,7 +37,7 @@ def test_a_failure_ends_with_the_project_s_timeline(tmp_path: Path) -> None:
         ", try 1: 200",
         ": 200",
         "/refunds/ -> 409, rule SET-49",
-        "RefundExceedsCaptured: 9999 cents requested, 1295 left to refund",
+        "RefundExceedsCaptured: 9999 cents is too much: 1295 cents are left to refund",
     ):
         assert words in report, words
 

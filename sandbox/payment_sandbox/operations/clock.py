@@ -73,7 +73,9 @@ def _stay(now: datetime) -> datetime:
 def _to(moment: datetime, path: str) -> Aim:
     def forward(now: datetime) -> datetime:
         if moment < now:
-            raise Invalid([Violation(path, f"is before now, {now.isoformat()}: time only moves forward")])
+            raise Invalid(
+                [Violation(path, f"is in the past: time only moves forward, and it is {now.isoformat()}")]
+            )
         return moment
 
     return forward

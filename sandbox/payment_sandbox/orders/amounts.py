@@ -10,14 +10,19 @@ CURRENCY: Final = "EUR"
 AMOUNT_CENTS_MAX: Final = 2**53 - 1  # every JSON parser represents it exactly (A08)
 
 _EUROS: Final = Pattern(r"([0-9]{1,14})(?:[.,]([0-9]{1,2}))?")
+_GROUPED: Final = Pattern(r"[0-9]{1,3}(?:(?:\.[0-9]{3}){1,3},|(?:,[0-9]{3}){1,3}\.)[0-9]{2}")
 
 
 def typed_euros(text: str) -> Cents:
     """The cents that somebody typed as euros, with a decimal point or comma: ``12,95`` is 1295.
 
+    Thousands may be apart if cents follow: ``1.234,50`` and ``1,234.50`` are 123450.
+
     Raises:
-        ValueError: not an amount; thousands separators are not accepted.
+        ValueError: not an amount.
     """
+    if _GROUPED.fullmatch(text) is not None:
+        text = f"{''.join(letter for letter in text[:-3] if letter.isdigit())}.{text[-2:]}"
     match = _EUROS.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an amount in euros")

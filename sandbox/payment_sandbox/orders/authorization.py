@@ -248,12 +248,19 @@ class Authorization(NamedTuple):
     ) -> "Authorization":
         remaining_cents = self.remaining_cents
         if amount_cents > remaining_cents or not remaining_cents:
-            raise _exceeds(taken)(
-                f"{amount_cents} cents cannot be {taken}: {remaining_cents} remain, "
-                f"{self.captured_cents} of {self.original_cents} are captured, {self.voided_cents} voided"
-            )
+            raise _exceeds(taken)(self._too_much(taken, amount_cents))
         entry = Entry(taken, style, amount_cents, quantities, now, description)
         return self._replace(entries=(*self.entries, entry))
+
+    def _too_much(self, taken: Taken, amount_cents: Cents) -> str:
+        verb = {Taken.CAPTURED: "capture", Taken.VOIDED: "void"}[taken]
+        so_far = (
+            f"of {self.original_cents} cents, {self.captured_cents} cents are captured "
+            f"and {self.voided_cents} cents voided"
+        )
+        if not self.remaining_cents:
+            return f"nothing is left to {verb}: {so_far}"
+        return f"{amount_cents} cents is too much: {self.remaining_cents} cents are left to {verb} ({so_far})"
 
 
 def _exceeds(taken: Taken) -> type[Refusal]:

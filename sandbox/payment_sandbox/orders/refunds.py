@@ -106,7 +106,13 @@ def _by_lines(order: Order, asked: Sequence[LineQuantity]) -> tuple[Quantities, 
     return quantities, total_cents
 
 
+def _too_much(amount_cents: Cents, left_cents: Cents) -> str:
+    if left_cents <= 0:
+        return "nothing is left to refund"
+    return f"{amount_cents} cents is too much: {left_cents} cents are left to refund"
+
+
 def _bounded(amount_cents: Cents, left_cents: Cents) -> Cents:
     if amount_cents > left_cents:
-        raise RefundExceedsCaptured(f"{amount_cents} cents requested, {left_cents} left to refund")
+        raise RefundExceedsCaptured(_too_much(amount_cents, left_cents))
     return amount_cents

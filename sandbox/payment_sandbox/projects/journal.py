@@ -288,6 +288,14 @@ class Journal:
             if wanted is None or wanted(entry):
                 yield self._masked(entry.readable() if with_bodies else entry.without_bodies())
 
+    def unmasked(self) -> list[JournalEntry]:
+        """All entries as they came, oldest first; what is shown of them has to pass ``masked``."""
+        return list(self._entries)
+
+    def masked(self, text: str) -> str:
+        """A text without secrets."""
+        return self._masking.text(text)
+
     def _masked(self, readable: JournalEntry) -> JournalEntry:
         return self._masking.record(readable).cut(readable)
 
@@ -298,6 +306,10 @@ class Journal:
             for taken in list(self._actions)
             if orders is None or taken.order_id in orders
         )
+
+    def returns(self) -> list[PerformedAction]:
+        """The visits of customers to shops after they paid, or gave up; they have no secrets."""
+        return [taken for taken in list(self._actions) if taken.action == RETURN]
 
     def add_actions(self, actions: list[PerformedAction]) -> None:
         """Add actions."""

@@ -1,5 +1,6 @@
 """The typed state of the application and of each request."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -119,6 +120,8 @@ class Application:
     make_app: Any  # builds another application, such as the one that plays the examples
     around: Around = ALONE
     forgery_secret: bytes = field(default_factory=lambda: token_bytes(32))
+    reviews: dict[str, Any] = field(default_factory=dict)  # of projects, for their dashboards
+    notices: OrderedDict[str, Any] = field(default_factory=OrderedDict)  # on dashboards, by a random name
     live_pages: dict[str, tuple[float, bytes]] = field(default_factory=dict)  # of busy dashboards
     docs: dict[str, str] = field(default_factory=dict)  # rendered documentation pages, by name
     openapi: str | None = None  # the OpenAPI description, once built

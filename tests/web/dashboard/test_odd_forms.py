@@ -53,7 +53,7 @@ def test_odd_ways_back_lead_to_the_orders(sandbox: Sandbox, back: str) -> None:
         timeout=10,
     )
     assert answer.status_code == 303
-    assert answer.headers["Location"].endswith("/orders/")
+    assert answer.headers["Location"].partition("?")[0].endswith("/orders/")
     page = dashboard.http.get(f"{sandbox.url}/dashboard/sign-in/", params={"next": back}, timeout=5)
     assert page.status_code == 200
 

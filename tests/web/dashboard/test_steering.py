@@ -16,24 +16,26 @@ def form_to(page: Page, path: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("button", "now"),
+    ("button", "now", "told"),
     [
-        ("PT1M", "2026-03-01 12:01:00"),
-        ("PT30M", "2026-03-01 12:30:00"),
-        ("P1D", "2026-03-02 12:00:00"),
-        ("P7D", "2026-03-08 12:00:00"),
-        ("next", "2026-03-01 12:30:00"),
-        ("idle", "2026-03-31 12:00:00"),
+        ("PT1M", "2026-03-01 12:01:00", "Moved to 12:01:00: nothing was due."),
+        ("PT30M", "2026-03-01 12:30:00", "Moved to 12:30:00: 1 expiry."),
+        ("P1D", "2026-03-02 12:00:00", "Moved to 2 Mar 12:00: 1 expiry."),
+        ("P7D", "2026-03-08 12:00:00", "Moved to 8 Mar 12:00: 1 expiry."),
+        ("next", "2026-03-01 12:30:00", "Moved to 12:30:00: 1 expiry."),
+        ("idle", "2026-03-31 12:00:00", "Moved to 31 Mar 12:00: 2 expiries."),
     ],
 )
-def test_the_clock_is_moved(sandbox: Sandbox, button: str, now: str) -> None:
-    """By each button; the page that was open is shown again."""
+def test_the_clock_is_moved(sandbox: Sandbox, button: str, now: str, told: str) -> None:
+    """By each button; the page that was open is shown again, and says what happened."""
     sandbox.place(card())
     sandbox.place(by("bank-transfer"))
     browser = Dashboard(sandbox)
     page = browser.press(browser.open("webhooks/"), button)
     assert page.ids["now"] == now
-    assert page.url.endswith("/webhooks/")
+    assert page.url.partition("?")[0].endswith("/webhooks/")
+    assert page.ids["notice"].startswith(told)
+    assert "notice" not in browser.open("webhooks/").ids
 
 
 def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
@@ -47,9 +49,10 @@ def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
     clock = page.forms[1] if page.forms[1].fields.get("to") else page.forms[form_to(page, "clock/") + 1]
     page = browser.send(clock, {"to": "2026-03-05T00:00:00"}, page)
     assert page.ids["now"] == "2026-03-05 00:00:00"
-    refused = browser.send(clock, {"to": "2026-03-04T00:00:00"}, page, 400)
-    assert "time only moves forward" in refused.text
-    browser.send(clock, {"to": "tomorrow"}, page, 400)
+    refused = browser.send(clock, {"to": "2026-03-04T00:00:00"}, page)
+    assert "time only moves forward" in refused.ids["notice"]
+    assert "notice" in browser.send(clock, {"to": "tomorrow"}, page).ids
+    assert page.ids["now"] == "2026-03-05 00:00:00"
 
 
 def test_the_clock_runs_and_freezes(sandbox: Sandbox) -> None:

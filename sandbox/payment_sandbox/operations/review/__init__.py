@@ -1,6 +1,8 @@
 """Finds mistakes of an integration in its requests and webhooks."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Final
 
 from payment_sandbox.kernel.patterns import printable
@@ -8,6 +10,7 @@ from payment_sandbox.operations.review.creations import (
     captured_late,
     created_twice,
     ignored,
+    is_creation,
     retried_blindly,
     warned,
 )
@@ -27,23 +30,22 @@ from payment_sandbox.operations.review.setup import (
     untold_changes,
 )
 from payment_sandbox.operations.review.webhooks import polled, trusted_return, unanswered, unread
+from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import RETURN
+from payment_sandbox.projects.journal import JournalEntry, PerformedAction
 
-__all__ = ["HINT", "KINDS", "Finding", "review"]
+__all__ = ["HINT", "KINDS", "Finding", "review", "review_order"]
+
+TEXT_MAX: Final = 2000
 
 
 def review(epoch: Epoch) -> list[Finding]:
     """Review a project's history; a correct integration gets no findings."""
-    requests = list(epoch.journal.entries())
-    orders = {entry.order_id for entry in requests if entry.order_id}
-    known = {order_id: epoch.store.order(order_id) for order_id in orders}
-    statuses: dict[str, str] = {
-        order_id: order.status for order_id, order in known.items() if order is not None
-    }
+    requests = epoch.journal.unmasked()
+    statuses = _statuses(epoch, requests)
     reviewed = Reviewed(
         requests,
-        [taken for taken in epoch.journal.actions() if taken.action == RETURN],
+        epoch.journal.returns(),
         epoch.store.deliveries(),
         statuses,
         untold_changes(epoch),
@@ -51,18 +53,72 @@ def review(epoch: Epoch) -> list[Finding]:
         epoch.state.scenario.name,
         lapsed_authorizations(epoch, statuses),
     )
-    return [_taught(finding) for check in CHECKS for finding in check(reviewed)]
+    return _found(epoch, CHECKS, reviewed)
 
 
-def _taught(finding: Finding) -> Finding:
-    """A finding with what it costs, and where to read about it; what the shop has sent ends no line."""
-    requests = tuple(map(printable, finding.requests))
-    finding = finding._replace(problem=printable(finding.problem), requests=requests)
+def review_order(epoch: Epoch, order: Order) -> list[Finding]:
+    """Review what concerns one order and its refunds."""
+    about = (order.id, *(refund.refund_id for refund in order.refunds))
+
+    def is_about(record: JournalEntry | PerformedAction) -> bool:
+        return record.order_id in about
+
+    requests = list(filter(is_about, epoch.journal.unmasked()))
+    statuses = _statuses(epoch, requests)
+    reviewed = Reviewed(
+        requests,
+        list(filter(is_about, epoch.journal.returns())),
+        list(chain.from_iterable(map(epoch.store.deliveries_of, about))),
+        statuses,
+        lapsed=lapsed_authorizations(epoch, statuses),
+    )
+    alike = _creations_alike(epoch, order, requests)
+    of_several = Reviewed(alike, (), (), _statuses(epoch, alike))
+    found = [*_found(epoch, OF_SEVERAL_ORDERS, of_several), *_found(epoch, CHECKS, reviewed)]
+    return [finding._replace(order_id=order.id) for finding in found]
+
+
+def _statuses(epoch: Epoch, requests: Iterable[JournalEntry]) -> dict[str, str]:
+    orders = map(epoch.store.order, {entry.order_id for entry in requests if entry.order_id})
+    return {order.id: order.status for order in orders if order is not None}
+
+
+def _creations_alike(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Sequence[JournalEntry]:
+    """All creations with the same number of the merchant's, or with the same body."""
+    number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
+    bodies = {entry.request for entry in requests if is_creation(entry)}
+
+    def is_alike(entry: JournalEntry) -> bool:
+        return entry.request in bodies or (number is not None and number in entry.request)
+
+    return [entry for entry in epoch.journal.unmasked() if is_creation(entry) and is_alike(entry)]
+
+
+def _found(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:
+    return [_taught(epoch, finding) for check in checks for finding in check(reviewed)]
+
+
+def _taught(epoch: Epoch, finding: Finding) -> Finding:
+    """A finding with what it costs, and where to read about it.
+
+    What the shop has sent ends no line, is without secrets, and is not too long.
+    """
+
+    def shown(text: str) -> str:
+        return printable(epoch.journal.masked(text))[:TEXT_MAX]
+
+    finding = finding._replace(
+        problem=shown(finding.problem),
+        advice=shown(finding.advice),
+        order_id=shown(finding.order_id) if finding.order_id is not None else None,
+        requests=tuple(map(shown, finding.requests)),
+    )
     lesson = lesson_of(finding.rule) if finding.kind != HINT else None
     return finding if lesson is None else finding._replace(risk=lesson.risk, page=lesson.page)
 
 
-CHECKS: Final[Sequence[Callable[[Reviewed], Iterable[Finding]]]] = (
+Check = Callable[[Reviewed], Iterable[Finding]]
+CHECKS: Final[Sequence[Check]] = (
     unread,
     trusted_return,
     unanswered,
@@ -79,3 +135,5 @@ CHECKS: Final[Sequence[Callable[[Reviewed], Iterable[Finding]]]] = (
     charged_after_decline,
     refused,
 )
+OF_SEVERAL_ORDERS: Final[Sequence[Check]] = (created_twice, retried_blindly)
+"""Those that compare orders."""

@@ -12,7 +12,8 @@ CREATION: Final = "/v1/orders"
 GIVEN_UP: Final = ("cancelled", "expired", "error")
 
 
-def _is_creation(entry: JournalEntry) -> bool:
+def is_creation(entry: JournalEntry) -> bool:
+    """Whether a request asked for an order."""
     return (entry.method, entry.path.rstrip("/")) == ("POST", CREATION)
 
 
@@ -20,7 +21,7 @@ def created_twice(reviewed: Reviewed) -> Iterator[Finding]:
     """One basket has two orders that can both be paid."""
     by_number: dict[str, list[JournalEntry]] = defaultdict(list)
     for entry in reviewed.requests:
-        if _is_creation(entry):
+        if is_creation(entry):
             number = as_object(entry.request).get("merchant_order_id")
             if isinstance(number, str):
                 by_number[number].append(entry)
@@ -51,8 +52,10 @@ def captured_late(reviewed: Reviewed) -> Iterator[Finding]:
 
 def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
     """The response to a creation was lost, and it was sent again although the order existed."""
+    if not any(map(_is_answer_lost, reviewed.requests)):
+        return
     last_lost: dict[str, JournalEntry] = {}  # by what was asked
-    for entry in filter(_is_creation, reviewed.requests):
+    for entry in filter(is_creation, reviewed.requests):
         asked = json.dumps(as_object(entry.request), sort_keys=True)
         first = last_lost.pop(asked, None) if _is_alive(reviewed, entry) else None
         if first is not None:

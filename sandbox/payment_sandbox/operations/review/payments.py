@@ -60,7 +60,7 @@ def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
 
 def _recurring_token(entry: JournalEntry) -> str | None:
     """The stored card that a creation charges for a series."""
-    if entry.method != "POST" or entry.status != CREATED:
+    if entry.method != "POST" or entry.status != CREATED or b"recurring" not in entry.request:
         return None
     transactions = as_object(entry.request).get("transactions") or [{}]
     attempt: Any = transactions[0] if isinstance(transactions, list) else {}

@@ -16,6 +16,7 @@ from payment_sandbox.operations.review.evidence import (
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.journal import JournalEntry
 
 ACCEPTED: Final = (200, 201)  # their addresses are valid
 PLAIN_ON_TLS: Final = "speaks plain http"
@@ -55,11 +56,8 @@ def untold(reviewed: Reviewed) -> Iterator[Finding]:
 
 def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop's addresses say http where it speaks https, or the other way round."""
-    for entry in reviewed.requests:
-        is_order = entry.method in ("POST", "PUT") and entry.status in ACCEPTED
-        order = as_object(entry.request) if is_order else {}
-        schemes = _schemes(order)
-        if len(schemes) > 1:
+    for entry in filter(_has_addresses, reviewed.requests):
+        if len(_schemes(as_object(entry.request))) > 1:
             yield Finding(
                 "HOOK-04",
                 "return_url and webhook_url of the same host mix http and https",
@@ -77,6 +75,11 @@ def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
                 webhook.order_id,
                 tuple(map(line_of_attempt, wrong)),
             )
+
+
+def _has_addresses(entry: JournalEntry) -> bool:
+    """Whether it made or changed an order with an address that is not secure."""
+    return entry.method in ("POST", "PUT") and entry.status in ACCEPTED and b"http:" in entry.request
 
 
 def _schemes(order: dict[str, Any]) -> set[str]:

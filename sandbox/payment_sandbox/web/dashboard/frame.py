@@ -21,6 +21,14 @@ from payment_sandbox.web.auth import refuse_strangers, registry
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
 from payment_sandbox.web.carried import application, exchange
+from payment_sandbox.web.dashboard.notices import (
+    NAME,
+    euros,
+    notice_for,
+    refusal,
+    with_notice,
+    without_notice,
+)
 from payment_sandbox.web.dashboard.signing_in import (
     COOKIE,
     form_token,
@@ -29,6 +37,7 @@ from payment_sandbox.web.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
+from payment_sandbox.web.dashboard.verdict import counts, left
 from payment_sandbox.web.errors import RequestRefused, answer_for
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
@@ -92,10 +101,7 @@ def secure(response: Response) -> Response:
     return response
 
 
-@dashboard.app_template_filter("euros")
-def euros(cents: int | None) -> str:
-    """An amount for people."""
-    return "" if cents is None else f"€{cents // 100:,}.{cents % 100:02}"
+dashboard.add_app_template_filter(euros, "euros")
 
 
 @dashboard.app_template_filter("clock")
@@ -103,6 +109,12 @@ def clock_text(at: datetime | str) -> str:
     """A time for people, to the second."""
     text = at if isinstance(at, str) else timestamp(at)
     return text[:19].replace("T", " ")
+
+
+@dashboard.app_template_filter("sentence")
+def sentence(text: str) -> str:
+    """A text that begins like a sentence; the names in it stay as they are."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 @dashboard.app_template_filter("short")
@@ -164,11 +176,24 @@ def show(template: str, project: Project, view: str, status: int = 200, **more: 
         now=project.now(),
         tomorrow=project.now() + timedelta(days=1),
         agenda=agenda_rows(project),
+        counts=counts(project),
+        ahead=_ahead(project),
+        faults_on=sum(map(len, project.epoch.state.faults.document.values())),
+        notice=notice_for(project, request.args.get(NAME)),
+        here=without_notice(request.full_path.rstrip("?")),
         refresh_ms=_refresh_ms(project),
         event=project.events.number,
         **more,
     )
     return Response(body, status=status, content_type=HTML)
+
+
+def _ahead(project: Project) -> str:
+    """How far sandbox time is from real time, in words; empty if they agree."""
+    apart = project.now() - project.services.real.wall_now()
+    if abs(apart) < timedelta(minutes=1):
+        return ""
+    return f"{left(abs(apart))} {'ahead of' if apart > timedelta() else 'behind'} your clock"
 
 
 def _refresh_ms(project: Project) -> int:
@@ -219,6 +244,9 @@ def refuse(error: Exception) -> Response:
     answer = answer_for(error)
     if not is_browser():
         return answer
+    beside = _beside_the_form(answer.get_json()["error"])
+    if beside is not None:
+        return beside
     body = render_template(
         "dashboard/refused.html",
         base=base_path(),
@@ -226,6 +254,14 @@ def refuse(error: Exception) -> Response:
         back=request.referrer or f"{base_path()}/dashboard/",
     )
     return Response(body, status=answer.status_code, content_type=HTML)
+
+
+def _beside_the_form(error: Mapping[str, Any]) -> Response | None:
+    """The page that a refused form was on, with what was typed and why it was refused."""
+    project, back = exchange().project, own_path(request.form.get("back", ""))
+    if request.method != "POST" or project is None or not back:
+        return None
+    return go(with_notice(back, refusal(project, error, request.form)))
 
 
 @route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))

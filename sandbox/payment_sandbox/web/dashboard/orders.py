@@ -13,6 +13,7 @@ from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant, create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.history import Happening, history
+from payment_sandbox.operations.in_words import folded, in_words
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
@@ -28,7 +29,8 @@ from payment_sandbox.web.answers.overview import dues_of, order_overview, order_
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
+from payment_sandbox.web.dashboard.verdict import verdict, with_mistakes
 from payment_sandbox.web.pictures import ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
@@ -126,7 +128,8 @@ def post_order_action(project_id: str, order_id: str) -> Response:
         data = read(ACT, {"actor": actor, "action": name, **given})
         act(project, order_id, Action(amount_cents=amount_cents, **data))
     order = project.find_order(order_id)
-    return go(url(project, f"orders/{order.refund_of_order_id or order.id}/"))
+    back = own_path(request.form.get("back", ""))
+    return go(back or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
 
 
 def typed_cents(field: str) -> int | None:
@@ -174,6 +177,7 @@ def _shown(project: Project, order: Order | None) -> Response:
         rows=[order_row(project, row) for row in rows[:ROWS_SHOWN]],
         has_more=len(rows) > ROWS_SHOWN,
         wanted=wanted,
+        marked=with_mistakes(project),
         statuses=[status.value for status in OrderStatus],
         methods=NAMES,
         requests=[journal_summary(entry) for entry in islice(newest, REQUESTS_SHOWN)],
@@ -183,16 +187,17 @@ def _shown(project: Project, order: Order | None) -> Response:
 
 
 def _one(project: Project, order: Order) -> dict[str, Any]:
-    happenings = history(project.epoch, order.id)
+    happenings = in_words(project.epoch, order.id, history(project.epoch, order.id))
     overview = order_overview(project, order)
     link = partial(link_of, project)
-    picture = sequence(happenings, due_of(project, order), link)
+    picture = sequence(folded(happenings), due_of(project, order), link)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
     can_pay = any(name in CUSTOMERS for name in possible)
     return {
         "order": overview["order"],
         "row": order_row(project, order),
+        "verdict": verdict(project, order),
         "overview": overview,
         "possible": possible,
         "labels": LABELS,

@@ -6,7 +6,6 @@ from flask import Response, request
 
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.deliver_webhook import redeliver
-from payment_sandbox.operations.review import review
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.web.addresses import qr_page_path
@@ -15,6 +14,7 @@ from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard.copies import pretty
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
+from payment_sandbox.web.dashboard.verdict import kinds, reviewed
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
@@ -92,7 +92,7 @@ def get_request_view(project_id: str, entry_id: str) -> Response:
 def get_review_view(project_id: str) -> Response:
     """Show mistakes of the integration."""
     project = enter(project_id)
-    return show("review", project, "review", findings=review(project.epoch))
+    return show("review", project, "review", kinds=kinds(reviewed(project).findings))
 
 
 @route(dashboard, "GET", f"{PROJECT}/coverage/", **VIEW)

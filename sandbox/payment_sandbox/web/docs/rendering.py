@@ -11,6 +11,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.anchors import anchors_plugin
 
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
+RULE: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
 FOCUSABLE: Final = 'tabindex="0"'  # scrollable elements must be reachable by keyboard
 FLOWS: Final = "flows/"  # pictures
 LISTED: Final = ("h2", "h3")
@@ -38,6 +39,7 @@ def render(text: str, docs_path: str) -> Rendered:
     markdown.add_render_rule("table_open", _table_open)
     markdown.add_render_rule("table_close", _table_close)
     tokens = markdown.parse(text)
+    _set_anchors_of_rules(tokens)
     for token in _all(tokens):
         link = PAGE_LINK.match(str(token.attrGet("href") or ""))
         if link is not None:
@@ -45,6 +47,16 @@ def render(text: str, docs_path: str) -> Rendered:
         if token.type == "image" and str(token.attrGet("src")).startswith(FLOWS):
             token.attrSet("src", f"{docs_path}{token.attrGet('src')}")
     return Rendered(markdown.renderer.render(tokens, markdown.options, {}), list(_headings(tokens)))
+
+
+def _set_anchors_of_rules(tokens: Sequence[Token]) -> None:
+    """Give each row of a table that begins with a rule or an assumption its anchor, such as ``set-47``."""
+    seen = set()
+    for row, cell, content in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        rule = RULE.fullmatch(content.content) if row.type == "tr_open" and cell.type == "td_open" else None
+        if rule is not None and rule[1] not in seen:
+            seen.add(rule[1])
+            row.attrSet("id", rule[1].lower())
 
 
 def _markdown() -> MarkdownIt:
@@ -59,10 +71,17 @@ def sections(text: str) -> Iterator[tuple[str, str, str]]:
     for before, token in pairwise([Token("", "", 0), *tokens]):
         if before.type == "heading_open" and before.tag in LISTED:
             yield anchor, heading, " ".join(words)
-            anchor, heading, words = str(before.attrGet("id")), token.content, []
+            anchor, heading, words = str(before.attrGet("id")), _plain(token), []
         elif token.type in ("inline", "fence", "code_block"):
-            words.append(token.content.replace("`", ""))
+            words.append(_plain(token))
     yield anchor, heading, " ".join(words)
+
+
+def _plain(token: Token) -> str:
+    """The text of a token without Markdown."""
+    if token.type != "inline":
+        return token.content
+    return "".join(" " if child.type.endswith("break") else child.content for child in token.children or ())
 
 
 def _headings(tokens: Sequence[Token]) -> Iterator[Heading]:

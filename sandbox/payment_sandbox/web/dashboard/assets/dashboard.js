@@ -7,6 +7,7 @@ let timer = 0;
 let isFetching = false;
 let isStale = false;
 let last = 0;
+const AGAIN_MS = 2000;
 
 function interval() {
   const told = document.querySelector("[data-refresh]");
@@ -27,6 +28,7 @@ async function refresh() {
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html", "Sandbox-Live": "1" } });
     if (answer.ok) replace(new DOMParser().parseFromString(await answer.text(), "text/html"));
+    else if (answer.status === 404) lose("This page is gone: the server was started again without it, or the project was reset.");
   } catch {
     // The server is unreachable; the stream says so, and comes back.
   }
@@ -38,20 +40,67 @@ async function refresh() {
 function replace(fresh) {
   for (const old of document.querySelectorAll("[data-live]")) {
     const now = fresh.getElementById(old.id);
-    if (!now || now.innerHTML === old.dataset.shown || isInUse(old)) continue;
-    const shown = now.innerHTML;
-    const open = [...old.querySelectorAll("details")].map((item) => item.open);
-    old.replaceChildren(...now.childNodes);
-    old.querySelectorAll("details").forEach((item, index) => { item.open = open[index] || false; });
-    old.dataset.shown = shown;
-    for (const name of ["refresh"]) if (now.dataset[name]) old.dataset[name] = now.dataset[name];
+    if (now) renew(old, now);
   }
   enhance();
 }
 
-function isInUse(part) {
-  const focused = document.activeElement;
-  return part.contains(focused) && /^(INPUT|SELECT|TEXTAREA)$/.test(focused.tagName);
+// Brings a part of the page up to date piece by piece: what stays the same is not touched, so that
+// nothing that a person has typed, opened, selected or scrolled changes under their hands.
+function renew(old, now) {
+  if (old.isEqualNode(now) || old === document.activeElement && /^(INPUT|SELECT|TEXTAREA)$/.test(old.tagName)) return;
+  for (const { name } of [...old.attributes]) if (!now.hasAttribute(name) && !KEPT.includes(name)) old.removeAttribute(name);
+  for (const { name, value } of now.attributes) if (!KEPT.includes(name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const known = named(old.childNodes), wanted = named(now.childNodes);
+  let place = old.firstChild;
+  for (const item of [...now.childNodes]) {
+    const name = nameOf(item);
+    const isNamed = wanted.has(name);
+    const isLike = place && place.nodeName === item.nodeName && !known.has(nameOf(place));
+    const same = isNamed ? known.get(name) : isLike ? place : null;
+    if (!same) {
+      old.insertBefore(item, place);
+      continue;
+    }
+    if (same !== place) old.insertBefore(same, place);
+    if (same.nodeType !== Node.ELEMENT_NODE) {
+      if (same.data !== item.data) same.data = item.data;
+    } else renew(same, item);
+    place = same.nextSibling;
+  }
+  while (place) {
+    const next = place.nextSibling;
+    place.remove();
+    place = next;
+  }
+}
+
+const KEPT = ["open", "data-base", "data-begun", "hidden"];
+
+// What tells a piece of the page from its neighbours, so that it is known again after others have come.
+function nameOf(item) {
+  if (item.nodeType !== Node.ELEMENT_NODE) return "";
+  return item.id || item.dataset.testid || "";
+}
+
+// The pieces that have a name of their own among their neighbours.
+function named(items) {
+  const found = new Map();
+  const twice = new Set();
+  for (const item of items) {
+    const name = nameOf(item);
+    if (found.has(name)) twice.add(name);
+    if (name) found.set(name, item);
+  }
+  for (const name of twice) found.delete(name);
+  return found;
+}
+
+function lose(words) {
+  const lost = document.getElementById("lost");
+  if (!lost) return;
+  if (lost.textContent !== words) lost.textContent = words;
+  lost.hidden = !words;
 }
 
 function enhance() {
@@ -84,16 +133,42 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-if (live && window.EventSource) {
-  const source = new EventSource(`${live.dataset.events}?after=${live.dataset.after}`);
+let source = null;
+
+function connect() {
+  source = new EventSource(`${live.dataset.events}?after=${live.dataset.after}`);
   source.onopen = () => {
     live.hidden = false;
     live.textContent = "live";
+    lose("");
     if (live.classList.contains("lost")) soon(); // another server has other events
     live.classList.remove("lost");
   };
-  source.onerror = () => { live.hidden = false; live.textContent = "not connected"; live.classList.add("lost"); };
+  source.onerror = () => {
+    live.hidden = false;
+    live.textContent = "not connected";
+    live.classList.add("lost");
+    lose("The server does not answer. This page goes on once it does; what you type stays.");
+    if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN_MS);
+  };
   for (const kind of KINDS) source.addEventListener(kind, soon);
+}
+
+// A click while the server is down would lose what was typed to an error page of the browser.
+document.addEventListener("submit", async (event) => {
+  if (!live || !live.classList.contains("lost") || event.target.method === "dialog") return;
+  event.preventDefault();
+  try {
+    await fetch(location.href, { method: "HEAD" });
+    live.classList.remove("lost");
+    event.target.requestSubmit(event.submitter);
+  } catch {
+    lose("The server does not answer, so nothing was sent. What you typed is still here: try again once it is back.");
+  }
+});
+
+if (live && window.EventSource) {
+  connect();
   document.addEventListener("visibilitychange", () => { if (isStale) soon(); });
 }
 

@@ -1,0 +1,136 @@
+"""An order's history for people: words for rule numbers, equal tries together, and what the shop believes."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from payment_sandbox.operations.history import ERROR_FROM, Happening
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.journal import JournalEntry, number_of
+
+WORDS_MAX: Final = 60  # of a refusal
+ALIKE_MIN: Final = 3  # tries that are told as one
+WEBHOOK: Final = ("webhook", "webhook-response")
+NOT_CHANGED: Final = 304
+
+
+class Belief(NamedTuple):
+    """What the shop was last told of an order's status, and which status it has.
+
+    The first one is what it was told when it created the order.
+    """
+
+    at: datetime
+    real_at: datetime
+    shop: str
+    service: str
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the shop knows the status."""
+        return self.shop == self.service
+
+
+def in_words(epoch: Epoch, order_id: str, happenings: Iterable[Happening]) -> list[Happening]:
+    """The happenings of an order with responses in words: the status that was read, or why it was refused."""
+    entries = {entry.id: entry for entry in _calls(epoch, order_id)}
+    return [
+        happening._replace(label=epoch.journal.masked(_words(entries[happening.cause])))
+        if happening.kind == "response" and happening.cause in entries
+        else happening
+        for happening in happenings
+    ]
+
+
+def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
+    return [entry for entry in epoch.journal.unmasked() if entry.order_id == order_id]
+
+
+def _words(entry: JournalEntry) -> str:
+    status = str(entry.status) if entry.status is not None else "no response"
+    if entry.fault is not None:
+        return f"{status} · by a fault"
+    if entry.status is not None and entry.status >= ERROR_FROM:
+        why = (entry.error() or "").partition(": ")[2] or entry.rule or ""
+        return f"{status} · {why[:WORDS_MAX]}" if why else status
+    told = _status_in(entry)
+    return f"{status} · {told}" if told else status
+
+
+def _status_in(entry: JournalEntry) -> str | None:
+    """The status of an order, or of its newest attempt, in a response."""
+    try:
+        body = json.loads(entry.response)
+    except ValueError:
+        return None
+    status = body.get("status") if isinstance(body, dict) else None
+    return status if isinstance(status, str) else None
+
+
+def folded(happenings: Sequence[Happening]) -> list[Happening]:
+    """The happenings with the tries of a webhook together that went alike, one after the other."""
+    return [shown for _, run in groupby(happenings, _try_of) for shown in _run(list(run))]
+
+
+def _try_of(happening: Happening) -> str | None:
+    """The webhook that a try belongs to; None for everything else."""
+    return happening.id.partition("/")[0] if happening.kind in WEBHOOK else None
+
+
+def _run(run: list[Happening]) -> Iterator[Happening]:
+    tries = [happening for happening in run if happening.kind == "webhook"]
+    answers = {happening.label.partition(" · ")[0] for happening in run if happening.kind != "webhook"}
+    later = tries[1:]
+    if len(later) < ALIKE_MIN or len(answers) != 1 or not all(each.failed for each in tries):
+        yield from run
+        return
+    yield from run[:2]
+    first, last = (each.label.partition(":")[0].rpartition(" ")[2] for each in (later[0], later[-1]))
+    ended = later[-1].at.strftime("%H:%M")
+    label = f"tries {first} to {last}, until {ended}: all {answers.pop()}"
+    yield later[0]._replace(label=label)
+
+
+class _Change(NamedTuple):
+    """A status that somebody has learned, or reached."""
+
+    real_at: datetime
+    number: int  # of its record, as those of one edit have the same time
+    at: datetime
+    is_read: bool
+    status: str
+
+
+def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
+    """How the order's status and the shop's belief changed, in the order in which it happened."""
+    rows: list[Belief] = []
+    shop, service = None, OrderStatus.NEW.value
+    for change in sorted([*_reads(epoch, order_id), *_reached(epoch, order_id)]):
+        shop, service = (change.status, service) if change.is_read else (shop, change.status)
+        if shop is not None and (not rows or rows[-1][2:] != (shop, service)):
+            rows.append(Belief(change.at, change.real_at, shop, service))
+    return rows
+
+
+def _reached(epoch: Epoch, order_id: str) -> Iterator[_Change]:
+    for reached in list(epoch.journal.statuses):
+        if reached.order_id == order_id and reached.payment_method is None:
+            yield _Change(reached.real_at, number_of(reached), reached.at, False, reached.status)
+
+
+def _reads(epoch: Epoch, order_id: str) -> Iterator[_Change]:
+    for entry in _calls(epoch, order_id):
+        status = _read_status(entry) if entry.fault is None else None
+        if status is not None:
+            real_at = entry.answered_at or entry.real_at or entry.at
+            yield _Change(real_at, number_of(entry), entry.at, True, status)
+
+
+def _read_status(entry: JournalEntry) -> str | None:
+    """The order's status in the response to a call about the order itself; None if it has none."""
+    is_order = entry.path.rstrip("/").endswith(("/orders", entry.order_id or "/"))
+    is_answered = entry.status is not None and entry.status < NOT_CHANGED
+    return _status_in(entry) if is_order and is_answered else None

@@ -1,0 +1,110 @@
+"""What a page says after a form was sent: what was done, or why it was refused, with what was typed."""
+
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from secrets import token_urlsafe
+from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from payment_sandbox.operations.advance import TIMEOUT_SECONDS, Advance
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.carried import application
+
+NOTICES_MAX: Final = 200
+NAME: Final = "notice"  # in the address of the page that shows it
+TYPED_MAX: Final = 1000
+CENTS: Final = re.compile(r"(-?\d+) cents\b")
+ORDERS_SHOWN: Final = 5
+WORDS_OF: Final = {
+    "expiry": ("expiry", "expiries"),
+    "page-expiry": ("payment page expired", "payment pages expired"),
+    "authorization-expiry": ("authorization ran out", "authorizations ran out"),
+    "delayed-capture": ("capture", "captures"),
+}
+
+
+class Notice(NamedTuple):
+    """A sentence after a form was sent; of a refusal, with the form as it was typed."""
+
+    project_id: str
+    text: str
+    orders: Sequence[str] = ()  # that it is about
+    is_refusal: bool = False
+    typed: Mapping[str, str] = {}
+
+
+def euros(cents: int | None) -> str:
+    """An amount for people."""
+    return "" if cents is None else f"{'-' if cents < 0 else ''}€{abs(cents) // 100:,}.{abs(cents) % 100:02}"
+
+
+def in_euros(text: str) -> str:
+    """A text with its amounts in euros: the service counts in cents, people do not."""
+    return CENTS.sub(lambda found: euros(int(found[1])), text)
+
+
+def with_notice(address: str, notice: Notice) -> str:
+    """The address of a page that shows this notice."""
+    notices: OrderedDict[str, Notice] = application().notices
+    name = token_urlsafe(6)
+    notices[name] = notice
+    while len(notices) > NOTICES_MAX:
+        notices.popitem(last=False)
+    parts = urlsplit(address)
+    query = [pair for pair in parse_qsl(parts.query) if pair[0] != NAME] + [(NAME, name)]
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def without_notice(address: str) -> str:
+    """The address of a page without its notice, to come back to."""
+    parts = urlsplit(address)
+    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != NAME]
+    return urlunsplit(parts._replace(query=urlencode(query)))
+
+
+def notice_for(project: Project, name: str | None) -> Notice | None:
+    """The notice that the address of a page names, if it is one of this project's."""
+    notice: Notice | None = application().notices.get(name or "")
+    return notice if notice is not None and notice.project_id == project.project_id else None
+
+
+def moved(project: Project, done: Advance) -> Notice:
+    """What a move of the clock did."""
+    happened = _counted(done.events)
+    orders = list(dict.fromkeys(event["order_id"] for event in done.events if event.get("order_id")))
+    to = short_moment(done.ended, done.begun)
+    if done.stopped:
+        waits = f", and {len(done.under_way)} webhooks wait for your shop" if done.under_way else ""
+        text = f"Stopped at {to} after {TIMEOUT_SECONDS:g} s{waits}: {happened} so far."
+    else:
+        text = f"Moved to {to}: {happened}."
+    return Notice(project.project_id, text, orders[:ORDERS_SHOWN], is_refusal=done.stopped)
+
+
+def _counted(events: Sequence[Mapping[str, Any]]) -> str:
+    """What happened, counted by kind."""
+    kinds = Counter(str(event.get("kind")) for event in events)
+    if not kinds:
+        return "nothing was due"
+    return ", ".join(f"{count} {_words(kind, count)}" for kind, count in kinds.most_common())
+
+
+def _words(kind: str, count: int) -> str:
+    plain = kind.replace("-", " ")
+    one, many = WORDS_OF.get(kind, (plain, f"{plain}s"))
+    return one if count == 1 else many
+
+
+def short_moment(moment: datetime, before: datetime) -> str:
+    """A time of day; with the date if that differs."""
+    return f"{moment:%H:%M:%S}" if moment.date() == before.date() else f"{moment:%-d %b %H:%M}"
+
+
+def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:
+    """Why a form was refused, with what was typed."""
+    violations = [violation["message"] for violation in error["violations"]]
+    text = in_euros("; ".join(dict.fromkeys(violations)) or str(error["value"]))
+    typed = {name: value[:TYPED_MAX] for name, value in form.items() if name != "token"}
+    return Notice(project.project_id, f"{text[:1].upper()}{text[1:]}", (), True, typed)

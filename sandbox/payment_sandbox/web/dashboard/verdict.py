@@ -1,0 +1,171 @@
+"""What the dashboard says of an order first: whether the shop did right by it, and where its money is."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from payment_sandbox.operations.in_words import Belief, beliefs
+from payment_sandbox.operations.review import HINT, Finding, review, review_order
+from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refunds import refundable_cents
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.carried import application
+from payment_sandbox.web.dashboard.notices import in_euros
+
+REFRESH_PER_TIME_TAKEN: Final = 10
+REVIEWS_MAX: Final = 100
+LEFT: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+class Verdict(NamedTuple):
+    """What the review says of one order; ``good`` is what went well, if nothing went wrong."""
+
+    mistakes: Sequence[Finding]
+    """Each kind once."""
+    hints: Sequence[Finding]
+    good: str
+    beliefs: Sequence[Belief]
+    money: Sequence[tuple[str, int, str]]
+    """Where the money is: what it is, cents, and a remark."""
+    second_status: str
+    """What the status does not say of the money; often empty."""
+
+
+class Kind(NamedTuple):
+    """All findings of a review that say the same, with the orders that they are about."""
+
+    first: Finding
+    findings: Sequence[Finding]
+
+    @property
+    def orders(self) -> list[str]:
+        """The ids of the orders, each once."""
+        return list(dict.fromkeys(each.order_id for each in self.findings if each.order_id is not None))
+
+
+class Counted(NamedTuple):
+    """A review of a whole project with its failed webhooks, when it was made, and how long that took."""
+
+    event: int
+    at_seconds: float
+    took_seconds: float
+    findings: Sequence[Finding]
+    undelivered: int
+
+
+def verdict(project: Project, order: Order) -> Verdict:
+    """What there is to say of an order."""
+    found = [
+        kind.first._replace(problem=in_euros(kind.first.problem))
+        for kind in kinds(review_order(project.epoch, order))
+    ]
+    mistakes = [each for each in found if each.kind != HINT]
+    told = beliefs(project.epoch, order.id)
+    return Verdict(
+        mistakes,
+        [each for each in found if each.kind == HINT],
+        "" if mistakes else _good(project, order, told),
+        told,
+        list(_money(project, order)),
+        _second_status(order),
+    )
+
+
+def _good(project: Project, order: Order, told: Sequence[Belief]) -> str:
+    """What the shop did right; empty if it has not had to do anything yet."""
+    deliveries = project.epoch.store.deliveries_of(order.id)
+    delivered = sum(delivery.state == DeliveryState.DELIVERED for delivery in deliveries)
+    if not deliveries or delivered < len(deliveries) or not told or not told[-1].is_true:
+        return ""
+    told_words = "The webhook was" if delivered == 1 else f"All {delivered} webhooks were"
+    return f"{told_words} answered, and your shop knows that the order is {told[-1].service}."
+
+
+def _authorization(order: Order) -> Authorization | None:
+    attempt = order.last_transaction
+    return attempt.authorization if attempt is not None else None
+
+
+def _money(project: Project, order: Order) -> Iterable[tuple[str, int, str]]:
+    held, received = _authorization(order), order.received_cents
+    if held is None:
+        amounts = [("received", received, "")]
+    else:
+        remaining = 0 if held.is_over else held.remaining_cents
+        runs_out = f"runs out in {left(held.expires_at - project.now())}"
+        amounts = [
+            ("authorized", held.original_cents, ""),
+            ("captured", received, ""),
+            ("voided", held.voided_cents, ""),
+            ("still reserved", remaining, runs_out),
+        ]
+    amounts.append(("refunded", received - refundable_cents(order), ""))
+    return [amount for amount in amounts if amount[1] or amount[0] == "captured"]
+
+
+def _second_status(order: Order) -> str:
+    held = _authorization(order)
+    if held is None:
+        return ""
+    if not held.captured_cents:
+        return (
+            "authorization over" if held.is_over or not held.remaining_cents else "authorized, not captured"
+        )
+    return "captured in part" if held.remaining_cents and not held.is_over else "captured"
+
+
+def left(period: timedelta) -> str:
+    """A period in its two largest units, such as 6 d 23 h."""
+    seconds = max(0, int(period.total_seconds()))
+    words: list[str] = []
+    for size, unit in LEFT:
+        if seconds >= size and len(words) < 2:
+            words.append(f"{seconds // size} {unit}")
+            seconds %= size
+    return " ".join(words) or "0 s"
+
+
+def kinds(findings: Iterable[Finding]) -> list[Kind]:
+    """The findings of a review, each kind once, mistakes first."""
+    by_kind: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_kind[finding.rule, finding.advice].append(finding)
+    grouped = [Kind(found[0], found) for found in by_kind.values()]
+    return sorted(grouped, key=lambda kind: kind.first.kind == HINT)
+
+
+def reviewed(project: Project) -> Counted:
+    """The review of the whole project, as it was a moment ago if looking took long."""
+    reviews: dict[str, Counted] = application().reviews
+    known, now = reviews.get(project.project_id), project.services.real.monotonic_seconds()
+    event = project.events.number
+    if known is not None:
+        is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
+        if known.event == event or is_recent:
+            return known
+    findings, undelivered = review(project.epoch), sum(map(_has_failed, project.epoch.store.deliveries()))
+    took_seconds = project.services.real.monotonic_seconds() - now
+    if len(reviews) > REVIEWS_MAX:
+        reviews.clear()
+    reviews[project.project_id] = Counted(event, now, took_seconds, findings, undelivered)
+    return reviews[project.project_id]
+
+
+def _has_failed(delivery: Delivery) -> bool:
+    """Whether a webhook was tried, and has not arrived."""
+    return delivery.state != DeliveryState.DELIVERED and bool(delivery.attempts)
+
+
+def with_mistakes(project: Project) -> set[str | None]:
+    """The ids of the orders that a mistake was found with."""
+    return {finding.order_id for finding in reviewed(project).findings if finding.kind != HINT}
+
+
+def counts(project: Project) -> dict[str, int]:
+    """What the navigation counts: kinds of mistakes, and webhooks that did not arrive."""
+    known = reviewed(project)
+    mistakes = [kind for kind in kinds(known.findings) if kind.first.kind != HINT]
+    return {"review": len(mistakes), "webhooks": known.undelivered}

@@ -1,0 +1,122 @@
+"""Pages of the dashboard that people look at while things happen: nothing changes under their hands."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from payment_sandbox.serving.server import Server
+from tests.browser.test_dashboard import at
+from tests.support.browser import NewContext, by_id
+from tests.support.driver import Sandbox, card
+from tests.support.ports import free_port
+
+LONG = "shop-number-of-thirty-six-characters"
+
+
+def test_what_is_typed_and_opened_stays_while_the_facts_change(sandbox: Sandbox, page: Page) -> None:
+    """The shop captures while somebody types another amount: the money is up to date, the field is theirs."""
+    order = sandbox.authorized()
+    page.goto(at(sandbox, f"orders/{order['id']}/"))
+    expect(page.locator("#live")).to_have_text("live")
+    amount = page.locator("#amount-capture")
+    page.get_by_text("The order as your shop reads it").click()
+    amount.fill("7.7")
+    page.evaluate("document.querySelector('#amount-capture').setSelectionRange(1, 2)")
+    sandbox.take(order, "captures/amount", {"amount": 500})
+    expect(by_id(page, "money")).to_contain_text("€5.00 captured")
+    expect(by_id(page, "second-status")).to_have_text("captured in part")
+    expect(amount).to_be_focused()
+    expect(amount).to_have_value("7.7")
+    assert page.evaluate("document.activeElement.selectionStart") == 1
+    assert page.get_by_text("The order as your shop reads it").locator("..").get_attribute("open") is not None
+    amount.blur()
+    sandbox.take(order, "captures/amount", {"amount": 100})
+    expect(by_id(page, "money")).to_contain_text("€6.00 captured")
+    expect(amount).to_have_value("7.7")
+
+
+def test_a_refused_amount_is_told_beside_its_field(sandbox: Sandbox, page: Page) -> None:
+    """In euros, with what was typed; the right one is taken after it."""
+    order = sandbox.authorized()
+    page.goto(at(sandbox, f"orders/{order['id']}/"))
+    page.locator("#amount-capture").fill("1.234,50")
+    by_id(page, "act-merchant-capture").click()
+    expect(by_id(page, "why-refused")).to_contain_text("€1,234.50 is too much: €20.00 are left to capture")
+    expect(page.locator("#amount-capture")).to_have_value("1.234,50")
+    expect(by_id(page, "nav-orders")).to_be_visible()
+    page.locator("#amount-capture").fill("5")
+    by_id(page, "act-merchant-capture").click()
+    expect(by_id(page, "money")).to_contain_text("€5.00 captured")
+    expect(by_id(page, "notice")).to_have_count(0)
+
+
+def test_a_server_that_goes_takes_nothing_along(page: Page) -> None:
+    """A banner says so; what is typed stays, and is sent once the server is back; then the page is up to date."""
+    port = free_port()
+    with Server(port=port, seed=1) as server:
+        sandbox = Sandbox(server)
+        order = sandbox.authorized()
+        page.goto(at(sandbox, f"orders/{order['id']}/"))
+        expect(page.locator("#live")).to_have_text("live")
+        snapshot = sandbox.get("/control/state/").json()
+    expect(page.locator("#lost")).to_contain_text("The server does not answer")
+    page.locator("#amount-capture").fill("4.00")
+    by_id(page, "act-merchant-capture").click()
+    expect(page.locator("#lost")).to_contain_text("nothing was sent")
+    expect(page.locator("#amount-capture")).to_have_value("4.00")
+    with Server(port=port, seed=1) as server:
+        again = Sandbox(server)
+        assert again.project["project_id"] == sandbox.project["project_id"]
+        again.put("/control/state/", snapshot)
+        expect(page.locator("#lost")).to_be_hidden()
+        expect(page.locator("#live")).to_have_text("live")
+
+
+def test_an_order_that_is_gone_is_told(page: Page) -> None:
+    """The server was started again without it: the page says so, and stays."""
+    port = free_port()
+    with Server(port=port, seed=1) as server:
+        sandbox = Sandbox(server)
+        order = sandbox.place(card())
+        page.goto(at(sandbox, f"orders/{order['id']}/"))
+        expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#lost")).to_contain_text("does not answer")
+    with Server(port=port, seed=1) as server:
+        Sandbox(server)
+        expect(page.locator("#lost")).to_contain_text("This page is gone")
+        expect(by_id(page, "order-title")).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1280, 2560])
+def test_long_numbers_push_nothing_out(sandbox: Sandbox, new_context: NewContext, width: int) -> None:
+    """Amount, status and webhooks stay in sight; the whole number is at hand."""
+    order = sandbox.place(card(), merchant_order_id=LONG)
+    page = new_context(viewport={"width": width, "height": 900}).new_page()
+    for path in ("orders/", f"orders/{order['id']}/"):
+        page.goto(at(sandbox, path))
+        table = by_id(page, "orders")
+        box, card_box = table.bounding_box(), page.locator(".list").bounding_box()
+        assert box is not None
+        assert card_box is not None
+        assert box["x"] + box["width"] <= card_box["x"] + card_box["width"]
+        for column in (2, 3, 4):
+            cell = table.locator(f"tbody td:nth-child({column})").bounding_box()
+            assert cell is not None
+            assert cell["x"] + cell["width"] <= card_box["x"] + card_box["width"], (path, column)
+        assert table.locator(".order-link").get_attribute("title") == LONG
+    page.goto(at(sandbox, "orders/"))
+    list_box = page.locator(".list").bounding_box()
+    assert list_box is not None
+    assert width < 960 or list_box["width"] > 0.6 * width
+
+
+def test_a_move_of_the_clock_says_what_it_did(sandbox: Sandbox, page: Page) -> None:
+    """With links to the orders; the address can be loaded again, and other pages say nothing."""
+    order = sandbox.place(card())
+    page.goto(at(sandbox, "journal/"))
+    by_id(page, "clock-half-hour").click()
+    notice = by_id(page, "notice")
+    expect(notice).to_contain_text("Moved to 12:30:00: 1 expiry.")
+    expect(notice).to_have_attribute("role", "status")
+    notice.get_by_role("link").click()
+    expect(by_id(page, "order-title")).to_have_text(order["id"][:8])
+    expect(by_id(page, "notice")).to_have_count(0)

@@ -1,0 +1,233 @@
+"""The order page says what is wrong: nine faults of shops, each named with its reason; and what is right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+from tests.support.ports import free_port
+from tests.support.shop import Shop
+
+Order = dict[str, Any]
+FAULTS = {
+    "faults": [{"when": {"nth": 9}, "then": {"status": 503}}],
+    "webhooks": [{"then": {"answer": 500}}],
+}
+
+
+def answers_500(sandbox: Sandbox, shop: Shop) -> Order:
+    """Every webhook fails."""
+    shop.answer = lambda received: 500
+    order = paid(sandbox)
+    sandbox.advance("PT30M")
+    return order
+
+
+def wrong_address(sandbox: Sandbox, shop: Shop) -> Order:
+    """The shop has nothing there."""
+    shop.answer = lambda received: 404
+    return paid(sandbox)
+
+
+def nobody_listens(sandbox: Sandbox, shop: Shop) -> Order:
+    """No process has the port."""
+    return paid(sandbox, webhook_url=f"http://127.0.0.1:{free_port()}/webhook")
+
+
+def trusts_the_webhook(sandbox: Sandbox, shop: Shop) -> Order:
+    """It never reads the order."""
+    return paid(sandbox)
+
+
+def captures_twice(sandbox: Sandbox, shop: Shop) -> Order:
+    """The second one is refused."""
+    order = sandbox.authorized()
+    attempt = sandbox.read(order)["transactions"][0]["id"]
+    for _ in range(2):
+        sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/", {})
+    sandbox.settle()
+    return order
+
+
+def makes_it_twice(sandbox: Sandbox, shop: Shop) -> Order:
+    """The answer is lost, and the shop asks again without a look."""
+    sandbox.put(
+        "/control/faults/", {"faults": [{"when": {"nth": 1}, "then": {"status": 503, "phase": "after"}}]}
+    )
+    sandbox.create(card(), merchant_order_id="shop-1")
+    order = sandbox.place(card(), merchant_order_id="shop-1")
+    sandbox.settle()
+    return order
+
+
+def lets_it_run_out(sandbox: Sandbox, shop: Shop) -> Order:
+    """Nothing is captured of an authorization."""
+    order = sandbox.authorized()
+    sandbox.advance("P30D")
+    return order
+
+
+def captures_late(sandbox: Sandbox, shop: Shop) -> Order:
+    """After the authorization has run out."""
+    order = lets_it_run_out(sandbox, shop)
+    attempt = sandbox.read(order)["transactions"][0]["id"]
+    sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/", {})
+    return order
+
+
+def paid(sandbox: Sandbox, **more: Any) -> Order:
+    """An order that was paid, with its webhooks delivered or not."""
+    order = sandbox.acted(sandbox.place(card(), **more), "customer pay")
+    sandbox.settle()
+    return order
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (answers_500, "10 webhook attempts got no 2xx: answered 500. Your handler failed"),
+        (wrong_address, "got no 2xx: answered 404. Your shop refused it: check the path"),
+        (nobody_listens, "Make the shop listen at this address, or correct the address."),
+        (
+            trusts_the_webhook,
+            "A webhook was answered, but the order was not read. A webhook carries no status",
+        ),
+        (captures_twice, "Nothing is left to capture: of €20.00, €20.00 are captured and €0.00 voided"),
+        (makes_it_twice, "merchant_order_id 'shop-1' was created 2 times"),
+        (
+            lets_it_run_out,
+            "An authorization ran out unused: the customer agreed to pay, and nothing was captured",
+        ),
+        (captures_late, "A capture came after the authorization had expired"),
+    ],
+)
+def test_a_fault_is_named_above_the_picture(
+    watched: Sandbox, shop: Shop, fault: Callable[[Sandbox, Shop], Order], words: str
+) -> None:
+    """With the reason, in euros, and what to do."""
+    order = fault(watched, shop)
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    said = page.ids.get("verdict", "") + page.ids.get("hint", "")
+    assert words.lower() in " ".join(said.split()).lower()
+    assert page.answer.text.index(
+        'data-testid="verdict"' if "verdict" in page.ids else 'data-testid="hint"'
+    ) < (page.answer.text.index('id="picture"'))
+
+
+def test_both_orders_of_a_basket_say_so(watched: Sandbox) -> None:
+    """Not only the newer one."""
+    orders = [watched.place(card(), merchant_order_id=number) for number in ("shop-1", "shop-1", "shop-2")]
+    told = ["verdict" in Dashboard(watched).open(f"orders/{order['id']}/").ids for order in orders]
+    assert told == [True, True, False]
+
+
+def test_a_right_shop_is_told_so(watched: Sandbox, shop: Shop) -> None:
+    """In one line; there is no mark, and nothing to count."""
+
+    def reads(received: Any) -> int:
+        watched.http.get(f"{watched.url}/v1/orders/{received.body['order_id']}/", auth=(watched.key, ""))
+        return 200
+
+    shop.answer = reads
+    order = paid(watched)
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert (
+        page.ids["verdict"]
+        == "All 2 webhooks were answered, and your shop knows that the order is completed."
+    )
+    assert page.ids["nav-review"] == "Review"
+    assert "marked" not in page.ids
+
+
+def test_what_the_shop_believes(watched: Sandbox) -> None:
+    """The status that it was told last beside the true one, and where they part."""
+    order = paid(watched)
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert page.ids["beliefs"].endswith("newcompleted≠")
+    watched.read(order)
+    again = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert again.ids["beliefs"].endswith("completedcompleted")
+
+
+def test_where_the_money_is(sandbox: Sandbox) -> None:
+    """Authorized, captured, refunded, and what is still reserved."""
+    order = sandbox.authorized()
+    page = Dashboard(sandbox).open(f"orders/{order['id']}/")
+    assert page.ids["second-status"] == "authorized, not captured"
+    browser = Dashboard(sandbox)
+    page = browser.press(browser.open(f"orders/{order['id']}/"), "merchant capture", amount="5.50")
+    assert page.ids["second-status"] == "captured in part"
+    for words in ("€20.00 authorized", "€5.50 captured", "€14.50 still reserved", "runs out in 30 min"):
+        assert words in page.ids["money"]
+    page = browser.press(page, "merchant refund", amount="1.50")
+    assert "€1.50 refunded" in page.ids["money"]
+
+
+def test_findings_are_counted_and_marked(watched: Sandbox) -> None:
+    """In the navigation, and beside the orders of the list; equal ones are one card with their orders."""
+    orders = [paid(watched) for _ in range(3)]
+    browser = Dashboard(watched)
+    page = browser.open("review/")
+    assert page.ids["nav-review"] == "Review1"
+    assert page.answer.text.count('data-testid="finding"') == 1
+    assert "3 orders" in page.text
+    for order in orders:
+        assert order["id"] in page.answer.text
+    assert browser.open("orders/").answer.text.count('data-testid="marked"') == 3
+
+
+def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None:
+    """In the picture; the list below it has them all."""
+    shop.answer = lambda received: 500
+    order = watched.place(card())
+    watched.acted(order, "customer visit")
+    watched.settle()
+    watched.advance("PT25M")
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert "tries 2 to 10, until 12:18: all 500" in page.text
+    picture = page.answer.text.partition('id="picture"')[2].partition("</svg>")[0]
+    assert picture.count("webhook, try") == 1
+    assert page.ids["told"].count("webhook, try") == 10
+
+
+def test_a_move_that_stops_says_so(watched: Sandbox) -> None:
+    """Neither silent nor green."""
+    from payment_sandbox.operations.advance import Advance
+    from payment_sandbox.web.dashboard.notices import moved
+
+    project = watched.server.registry.find(watched.key)
+    assert project is not None
+    now = project.now()
+    with watched.server.app.app_context():
+        notice = moved(project, Advance(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}]))
+    assert notice.is_refusal
+    assert (
+        notice.text == "Stopped at 12:00:00 after 60 s, and 2 webhooks wait for your shop: 1 webhook so far."
+    )
+
+
+def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
+    """The next event, how far sandbox time is from real time, and faults, which are switched off there."""
+    browser = Dashboard(sandbox)
+    page = browser.open("journal/")
+    assert page.ids["clock-next"] == "▶ Next event"
+    assert page.ids["ahead"].endswith(" your clock")
+    assert "faults-on" not in page.ids
+    sandbox.place(card())
+    sandbox.put("/control/faults/", FAULTS)
+    page = browser.open("journal/")
+    assert page.ids["clock-next"] == "▶ Next: expiry12:30"
+    assert page.ids["faults-on"] == "2 faults on: switch off"
+    assert "faults-on" not in browser.press(page, "none").ids
+    assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+
+
+def test_rules_have_anchors(watched: Sandbox) -> None:
+    """The links of the review lead to the rule."""
+    paid(watched)
+    browser = Dashboard(watched)
+    link = next(link for link in browser.open("review/").links if "/docs/fidelity/#" in link)
+    shown = browser.http.get(f"{watched.url}{link}", timeout=10).text
+    assert f'id="{link.partition("#")[2]}"' in shown
