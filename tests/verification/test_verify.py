@@ -7,9 +7,10 @@ import pytest
 import requests
 
 from payment_sandbox.fidelity.ledger import rules
+from payment_sandbox.verification.checks import NotVerified
 from payment_sandbox.verification.comparing import Compared, compare, written
 from payment_sandbox.verification.probing import NOT_LIVE, Verdict
-from payment_sandbox.verification.verifying import NotVerified, is_live, model, usual, verify
+from payment_sandbox.verification.verifying import is_live, model, usual, verify
 from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange
 
 ASKED_MIN = 295
@@ -24,7 +25,7 @@ def compared(different: Different) -> Compared:
     """What verify says about a server that differs."""
     with model() as own:
         own.service._session = DifferingSession(different.before, different.after)
-        return compare(own.service, live=is_live(own.service))
+        return compare(own.service, live=bool(is_live(own.service)))
 
 
 def test_the_sandbox_agrees_with_itself() -> None:
@@ -109,6 +110,7 @@ def test_a_server_that_does_not_answer_is_not_verified(monkeypatch: pytest.Monke
         own.service.key = "wrong"
         with pytest.raises(NotVerified, match="refuses the key: answered 401 Unauthorized"):
             is_live(own.service)
+        own.service.pause = lambda seconds: None
         monkeypatch.setattr(own.service._session, "request", _failing(requests.ConnectionError("gone")))
         with pytest.raises(NotVerified, match="was not answered"):
             is_live(own.service)

@@ -62,6 +62,9 @@ method_names = click.option(
 @click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
 @click.option("--yes-live", is_flag=True, help="Go on in live mode, without moving money.")
 @click.option(
+    "--test", "is_test", is_flag=True, help="It is in test mode, although its orders do not say so."
+)
+@click.option(
     "--rate", type=SecondsOption(0.1, 1000), help="Calls a second at most: 5, or no limit for this machine."
 )
 @click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser, where a program cannot.")
@@ -77,6 +80,7 @@ def verify(
     against_key: str,
     differences: Path | None,
     yes_live: bool,
+    is_test: bool,
     as_json: bool,
     **how: Any,
 ) -> None:
@@ -85,14 +89,18 @@ def verify(
     It makes test orders, and cancels or refunds them again; it stops if they are no test orders. The exit
     code is 1 if a rule differs.
     """
+    from payment_sandbox.verification.checks import NotVerified
     from payment_sandbox.verification.comparing import compare
-    from payment_sandbox.verification.verifying import NotVerified, is_live
+    from payment_sandbox.verification.verifying import is_live
 
     if differences is not None and not differences.absolute().parent.is_dir():
         fail(f"cannot write {differences}: its folder is not there")
     with _service("--url", url, key, how) as service, _beside(against, against_key, how) as other:
         try:
-            live = is_live(service)
+            told = is_live(service)
+            if told is None and not (is_test or yes_live):
+                fail(f"{service.url} does not say whether its orders are tests: add --test, or --yes-live")
+            live = not is_test if told is None else told
             if live and not yes_live:
                 fail(f"{service.url} makes no test orders; if this may be live mode, add --yes-live")
             compared = compare(service, live=live, against=other)

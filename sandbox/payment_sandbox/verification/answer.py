@@ -15,6 +15,7 @@ class _Missing:
 
 MISSING: Final = _Missing()
 SUCCESS: Final = range(200, 300)
+DEPTH_MAX: Final = 100
 _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -62,8 +63,16 @@ def value_at(data: Any, place: str) -> Any:
 
 
 def parsed(content: bytes) -> Any:
-    """The JSON in a body; None if it is none."""
+    """The JSON in a body; None if it is none, or goes too deep."""
     try:
-        return json.loads(content)
-    except ValueError:
+        data = json.loads(content)
+        return data if _depth_is_in_bounds(data, DEPTH_MAX) else None
+    except (ValueError, RecursionError):
         return None
+
+
+def _depth_is_in_bounds(data: Any, depth: int) -> bool:
+    if not isinstance(data, dict | list):
+        return True
+    inner = data.values() if isinstance(data, dict) else data
+    return depth > 0 and all(_depth_is_in_bounds(each, depth - 1) for each in inner)

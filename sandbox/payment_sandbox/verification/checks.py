@@ -18,6 +18,10 @@ class CannotTell(Exception):
     """The service does not let itself be asked; the text says why."""
 
 
+class NotVerified(Exception):
+    """The service cannot be verified at all; the text says why."""
+
+
 class Check(NamedTuple):
     """Whether a rule holds, and what was seen; ``refusal`` is the answer that refuses, if it is about one."""
 

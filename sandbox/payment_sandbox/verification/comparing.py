@@ -68,7 +68,7 @@ def compare(service: Service, *, live: bool, against: Service | None = None) -> 
             reports = verify(own.service, live=False).reports
         copied = frozenset(rule for rule, each in reports.items() if each.verdict is Verdict.DIFFERS)
     if against is not None:
-        ours = verify(against, live=is_live(against))
+        ours = verify(against, live=bool(is_live(against)))
     return Compared(service.url, theirs, ours, settings, copied)
 
 

@@ -5,10 +5,9 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin, urlsplit
 
-from payment_sandbox.serving.sessions import trouble
 from payment_sandbox.verification.checks import CannotTell
+from payment_sandbox.verification.fetching import Fetched, Unanswered, fetched
 from payment_sandbox.verification.samples import CARD
-from payment_sandbox.verification.service import TIMEOUT_SECONDS
 
 if TYPE_CHECKING:
     import requests
@@ -121,24 +120,20 @@ class FormPayer:
         host = urlsplit(url).netloc
         headers = {**HTML, "Origin": f"{urlsplit(url).scheme}://{host}"} if data is not None else HTML
         for _ in range(PAGES_MAX):
-            answer = self._send(method, url, data, headers)
+            answer, content = self._send(method, url, data, headers)
             if answer.status_code not in REDIRECTS:
                 break
             url, method, data, headers = urljoin(url, answer.headers.get("Location", "")), "GET", None, HTML
             if urlsplit(url).netloc != host:
                 return HtmlPage(url, answer.status_code, ""), url
-        return HtmlPage(url, answer.status_code, answer.text), None
+        return HtmlPage(url, answer.status_code, content.decode(errors="replace")), None
 
-    def _send(self, method: str, url: str, data: Any, headers: dict[str, str]) -> "requests.Response":
-        import requests
-
+    def _send(self, method: str, url: str, data: Any, headers: dict[str, str]) -> Fetched:
         self._wait()
         try:
-            return self._session.request(
-                method, url, data=data, headers=headers, allow_redirects=False, timeout=TIMEOUT_SECONDS
-            )
-        except requests.RequestException as error:
-            raise CannotTell(f"its payment page cannot be opened: {trouble(error, url)}") from None
+            return fetched(self._session, method, url, data, headers)
+        except Unanswered as failed:
+            raise CannotTell(f"its payment page cannot be opened: {failed}") from None
 
 
 class HandPayer:

@@ -36,6 +36,8 @@ class Reported(NamedTuple):
 
 PROBES: Final[list[Probe]] = []
 NOT_LIVE: Final = "it would make invoices or move money, so it is not asked in live mode"
+UNREADABLE: Final = (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError)
+"""What a probe runs into if an answer has other kinds of values than every server of this API."""
 HOWS_MAX: Final = 3  # ways in which a rule differs
 
 
@@ -63,6 +65,8 @@ def run(probes: Iterable[Probe], service: Service, *, is_live: bool) -> Iterator
                 yield check
         except CannotTell as reason:
             why = str(reason)
+        except UNREADABLE as error:
+            why = f"an answer could not be read: {type(error).__name__}: {error}"
         for rule in each.rules:
             if rule not in reached:
                 yield Reported(rule, Verdict.UNKNOWN, why)

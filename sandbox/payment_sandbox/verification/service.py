@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.serving.sessions import trouble
 from payment_sandbox.verification.answer import MISSING, ServiceAnswer, parsed
-from payment_sandbox.verification.checks import CannotTell
+from payment_sandbox.verification.checks import CannotTell, NotVerified
+from payment_sandbox.verification.fetching import ANSWER_SECONDS, Fetched, Unanswered, Unusable, fetched
 from payment_sandbox.verification.samples import CUSTOMER, LINES, LINES_TOTAL, by, lines_worth
 
 if TYPE_CHECKING:
@@ -43,10 +43,22 @@ def reverse(names: Names) -> dict[str, str]:
 
 ORDERS: Final = "/v1/orders/"
 ENDED: Final = ("cancelled", "expired", "error")
-TIMEOUT_SECONDS: Final = 30.0
 JSON: Final = "application/json"
 MARK: Final = "payment-sandbox verify"
 """The description of the orders that it makes, so that somebody who finds one knows why."""
+
+
+TRIES: Final = 5
+BUSY: Final = (429, 502, 503, 504)  # not the service's rules
+PAUSE_SECONDS: Final = 0.5
+PAUSE_SECONDS_MAX: Final = 30.0
+FAILED_MAX: Final = 10
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """The seconds that a busy service asks for; 0 if it does not say, or says it as a date."""
+    text = headers.get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
 class Payer(Protocol):
@@ -86,8 +98,11 @@ class Service:
         pause: Callable[[float], None],
         receiver: WebhookReceiver | None = None,
         names: Names | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there.
+
+        An answer may take ``answer_seconds``.
 
         ``names`` are the account's own names of payment methods, by those of the ledger.
         """
@@ -101,6 +116,9 @@ class Service:
         self.names = names or {}
         self._wait = wait
         self._open: list[str] = []
+        self.repeated = 0  # calls that were made again
+        self._answer_seconds = answer_seconds
+        self._failed = 0  # calls in a row that nothing answered
 
     def call(
         self,
@@ -116,32 +134,51 @@ class Service:
 
         Raises:
             CannotTell: no answer came.
+            NotVerified: nor to other calls before.
         """
-        import requests
-
         sent = renamed(body, self.names)
         data = content if content is not None or body is None else json.dumps(sent).encode()
         given = {**({"Content-Type": JSON} if data is not None else {}), **(headers or {})}
         auth: Any = _no_auth if key == "" else (key or self.key, "")
-        self._wait()
-        try:
-            reply = self._session.request(
-                method,
-                f"{self.url}{renamed_path(path, self.names)}",
-                data=data,
-                headers=given,
-                auth=auth,
-                allow_redirects=False,
-                timeout=TIMEOUT_SECONDS,
-            )
-        except requests.RequestException as error:
-            raise CannotTell(f"{method} {path} was not answered: {trouble(error, self.url)}") from None
-        shown = renamed(parsed(reply.content), reverse(self.names))
-        answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, reply.content)
+        url = f"{self.url}{renamed_path(path, self.names)}"
+        reply, content = self._patiently(
+            lambda: fetched(self._session, method, url, data, given, auth, self._answer_seconds), method, path
+        )
+        shown = renamed(parsed(content), reverse(self.names))
+        answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, content)
         self.answers.append(answer)
         if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
             self._open.append(str(answer.at("id")))
         return answer
+
+    def _patiently(self, fetch: Callable[[], Fetched], method: str, path: str) -> Fetched:
+        """The answer to a call, which is made again while the service is busy or does not answer.
+
+        Raises:
+            CannotTell: it does not, for as long as somebody would wait.
+            NotVerified: nor did it answer the calls before.
+        """
+        tries = 1 if self._failed >= FAILED_MAX else TRIES
+        for number in range(tries):
+            self._wait()
+            seconds = 0.0
+            try:
+                reply, content = fetch()
+                if reply.status_code not in BUSY:
+                    self._failed = 0
+                    return reply, content
+                problem, seconds = f"it answers {reply.status_code}", _retry_after(reply.headers)
+            except Unanswered as failed:
+                problem = str(failed)
+                if isinstance(failed, Unusable):
+                    break
+            if number + 1 < tries:
+                self.repeated += 1
+                self.pause(min(max(seconds, PAUSE_SECONDS * 2**number), PAUSE_SECONDS_MAX))
+        self._failed += 1
+        if self._failed >= FAILED_MAX:
+            raise NotVerified(f"{self.url} answers no more: {method} {path}: {problem}")
+        raise CannotTell(f"{method} {path} was not answered: {problem}")
 
     # Orders
 
@@ -260,7 +297,7 @@ class Service:
             if self.call("DELETE", place).is_success or self.call("GET", place).at("status") in ENDED:
                 return True
             self._give_back(place)
-        except CannotTell:
+        except (CannotTell, NotVerified):
             pass
         return False
 

@@ -1,7 +1,7 @@
 """A verification: probes against a service and against the sandbox itself, side by side."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.fidelity.ledger import Rule, rules
 from payment_sandbox.verification.answer import ServiceAnswer
-from payment_sandbox.verification.checks import CannotTell, Check, passive
+from payment_sandbox.verification.checks import CannotTell, Check, NotVerified, passive
 from payment_sandbox.verification.payers import FormPayer, HandPayer
 from payment_sandbox.verification.probes import all_probes
-from payment_sandbox.verification.probing import Reported, Verdict, run, sum_up
+from payment_sandbox.verification.probing import UNREADABLE, Reported, Verdict, run, sum_up
 from payment_sandbox.verification.service import UNLIMITED, Names, Pace, Service
 
 if TYPE_CHECKING:
@@ -51,12 +51,9 @@ def untold(rules: list[Rule]) -> Iterator[tuple[str, str]]:
 
 
 TEST_FLAG: Final = "is-test"
+OF_EVERY_ORDER: Final = ("id", "status")
 UNAUTHORIZED: Final = 401
 MODEL_KEY: Final = "sandbox-key"
-
-
-class NotVerified(Exception):
-    """The service cannot be verified at all; the text says why."""
 
 
 class VerificationResult(NamedTuple):
@@ -72,23 +69,30 @@ class VerificationResult(NamedTuple):
         return sum(each.verdict is verdict for each in self.reports.values())
 
 
-def is_live(service: Service) -> bool:
+def is_live(service: Service) -> bool | None:
     """Whether the service takes real money: asks with an order that nobody pays, and cancels it.
+
+    None if the order has no flags, which could tell.
 
     Raises:
         NotVerified: it does not answer, or not with an order.
     """
     try:
-        order = service.create(amount=1)
+        order = service.create()
     except CannotTell as why:
         raise NotVerified(str(why)) from None
     if order.status == UNAUTHORIZED:
         raise NotVerified(f"{service.url} refuses the key: {order.summary}: {order.at('error.value')}")
     if not order.is_success:
         raise NotVerified(f"POST /v1/orders/ is {order.summary}, so this seems to be no server of this API")
+    if not all(isinstance(order.at(name), str) for name in OF_EVERY_ORDER):
+        raise NotVerified(
+            f"POST /v1/orders/ is {order.summary}, but with no order that has {' and '.join(OF_EVERY_ORDER)}:"
+            " this seems to be no server of this API"
+        )
     service.tidy()
     flags = order.at("flags")
-    return not (isinstance(flags, list) and TEST_FLAG in flags)
+    return TEST_FLAG not in flags if isinstance(flags, list) else None
 
 
 @cache
@@ -104,10 +108,19 @@ def verify(service: Service, *, live: bool) -> VerificationResult:
     try:
         results: list[Check | Reported] = list(run(all_probes(), service, is_live=live))
         answers = list(service.answers)
-    finally:
-        remaining = service.tidy()
-    results += passive(answers)
+    except NotVerified as why:
+        raise NotVerified(f"{why}{_left(service.tidy())}") from None
+    except BaseException:
+        service.tidy()
+        raise
+    remaining = service.tidy()
+    with suppress(*UNREADABLE):
+        results += passive(answers)
     return found_of(results, answers, remaining)
+
+
+def _left(orders: Sequence[str]) -> str:
+    return f"; these orders are left there: {', '.join(orders)}" if orders else ""
 
 
 def found_of(

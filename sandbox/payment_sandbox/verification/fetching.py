@@ -1,0 +1,98 @@
+"""Answers over HTTP, within limits of time and size: a server under verification may send anything."""
+
+from collections.abc import Mapping
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from payment_sandbox.serving.sessions import trouble
+
+if TYPE_CHECKING:
+    import requests
+
+TIMEOUT_SECONDS: Final = 30.0  # without a byte
+ANSWER_SECONDS: Final = 40.0
+ANSWER_BYTES_MAX: Final = 8 << 20
+PIECE_BYTES: Final = 1 << 16
+
+Fetched: TypeAlias = "tuple[requests.Response, bytes]"
+"""An answer and its body."""
+
+
+class Unanswered(Exception):
+    """A call got no answer that can be used; the text says why."""
+
+
+class Unusable(Unanswered):
+    """A call got an answer without end; the next one would be no better."""
+
+
+def fetched(
+    session: "requests.Session",
+    method: str,
+    url: str,
+    data: Any,
+    headers: Mapping[str, str],
+    auth: Any = None,
+    seconds: float = ANSWER_SECONDS,
+) -> Fetched:
+    """An answer and its body; a redirect is an answer.
+
+    Raises:
+        Unanswered: it did not come in time, or is too large.
+    """
+    result: SimpleQueue[Fetched | Unanswered] = SimpleQueue()
+
+    def fetch() -> None:
+        try:
+            result.put(_bounded(session, method, url, data, headers, auth))
+        except Unanswered as failed:
+            result.put(failed)
+        except Exception as error:  # of a library that has met an answer like no other
+            result.put(Unusable(f"its answer cannot be read: {type(error).__name__}: {error}"))
+
+    Thread(target=fetch, name="verify", daemon=True).start()
+    try:
+        answer = result.get(timeout=seconds)
+    except Empty:
+        raise Unusable(f"its answer takes more than {seconds:g} s") from None
+    if isinstance(answer, Unanswered):
+        raise answer
+    return answer
+
+
+def _bounded(
+    session: "requests.Session",
+    method: str,
+    url: str,
+    data: Any,
+    headers: Mapping[str, str],
+    auth: Any,
+) -> Fetched:
+    """An answer and its body.
+
+    Raises:
+        Unanswered: it did not come, or is too large.
+    """
+    import requests
+
+    body = bytearray()
+    try:
+        reply = session.request(
+            method,
+            url,
+            data=data,
+            headers=headers,
+            auth=auth,
+            allow_redirects=False,
+            timeout=TIMEOUT_SECONDS,
+            stream=True,
+        )
+        with reply:
+            for piece in reply.iter_content(PIECE_BYTES):
+                body += piece
+                if len(body) > ANSWER_BYTES_MAX:
+                    raise Unusable(f"its answer has more than {ANSWER_BYTES_MAX >> 20} MiB")
+    except requests.RequestException as error:
+        raise Unanswered(trouble(error, url)) from None
+    return reply, bytes(body)

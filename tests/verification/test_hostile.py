@@ -1,0 +1,238 @@
+"""Servers that answer anything: verify ends in one sentence, whatever comes, and takes what it made back."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+import requests
+
+from payment_sandbox.verification.checks import NotVerified
+from payment_sandbox.verification.fetching import ANSWER_BYTES_MAX
+from payment_sandbox.verification.probing import Verdict
+from payment_sandbox.verification.service import TRIES, Service
+from payment_sandbox.verification.verifying import is_live, model, verify
+from tests.verification.differing import DifferingSession, Exchange
+
+ORDER = {"id": "5a4dbeef", "status": "new", "flags": ["is-test"]}
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+def says(status: int, body: bytes, kind: str = "application/json", **headers: str) -> Answer:
+    """The same answer to every call."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name.replace("_", "-"), value)
+        handler.send_header("Content-Type", kind)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    return answer
+
+
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    """A body without end."""
+    handler.send_response(200)
+    handler.end_headers()
+    while True:
+        handler.wfile.write(b" " * 65_536)
+
+
+def slow_body(handler: BaseHTTPRequestHandler) -> None:
+    """A byte now and then."""
+    handler.send_response(200)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    _drip(handler)
+
+
+def slow_head(handler: BaseHTTPRequestHandler) -> None:
+    """Not even a head."""
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+    _drip(handler)
+
+
+def _drip(handler: BaseHTTPRequestHandler) -> None:
+    for _ in range(300):
+        handler.wfile.write(b"x")
+        Event().wait(0.1)
+
+
+def hangs_up(handler: BaseHTTPRequestHandler) -> None:
+    """It closes the connection."""
+    handler.close_connection = True
+
+
+def no_http(handler: BaseHTTPRequestHandler) -> None:
+    """Another protocol."""
+    handler.wfile.write(b"220 mail.example ESMTP\r\n")
+    handler.close_connection = True
+
+
+def deep(handler: BaseHTTPRequestHandler) -> None:
+    """JSON of a great depth."""
+    says(201, b"[" * 100_000 + b"]" * 100_000)(handler)
+
+
+@contextmanager
+def serving(answer: Answer) -> Iterator[str]:
+    """A server that gives this answer to everything."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_one_request(self) -> None:
+            self.raw_requestline = self.rfile.readline(65_537)
+            if self.raw_requestline and self.parse_request():
+                self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                answer(self)
+            else:
+                self.close_connection = True
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    class Quiet(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *arguments: Any) -> None:
+            pass
+
+    server = Quiet(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+class Nobody:
+    """No customer is there."""
+
+    def visit(self, url: str) -> Any:
+        raise AssertionError("nobody gets that far")
+
+    def pay(self, url: str, what: str) -> str | None:
+        raise AssertionError("nobody gets that far")
+
+    cancel = pay
+
+
+HOSTILE: dict[str, tuple[Answer, str]] = {
+    "html": (says(200, b"<html>hello</html>", "text/html"), "with no order that has id and status"),
+    "html for a refusal": (
+        says(403, b"<html>no</html>", "text/html"),
+        "answered 403, so this seems to be no",
+    ),
+    "an empty body": (says(200, b""), "with no order"),
+    "an empty object": (says(201, b"{}"), "with no order"),
+    "a list": (says(201, b"[1, 2]"), "with no order"),
+    "a number": (says(201, b"7"), "with no order"),
+    "numbers for texts": (says(201, b'{"id": 7, "status": null}'), "with no order"),
+    "broken JSON": (says(201, b'{"id": "x", '), "with no order"),
+    "no UTF-8": (says(201, b'{"id": "\xff"}'), "with no order"),
+    "deep JSON": (deep, "with no order"),
+    "204": (says(204, b""), "with no order"),
+    "a redirect": (says(302, b"", Location="http://127.0.0.1:1/"), "answered 302"),
+    "500": (says(500, b"oops", "text/plain"), "answered 500"),
+    "401": (says(401, b"{}"), "refuses the key"),
+    "429": (says(429, b"{}", Retry_After="7"), "it answers 429"),
+    "503": (says(503, b"{}"), "it answers 503"),
+    "an endless body": (endless, f"more than {ANSWER_BYTES_MAX >> 20} MiB"),
+    "a slow body": (slow_body, "takes more than 2 s"),
+    "a slow head": (slow_head, "takes more than 2 s"),
+    "no answer": (hangs_up, "was not answered"),
+    "another protocol": (no_http, "was not answered"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_hostile_server_ends_in_a_sentence(name: str) -> None:
+    """One that says what is wrong; a busy server is asked again as often and as late as it wants."""
+    answer, words = HOSTILE[name]
+    paused: list[float] = []
+    with serving(answer) as url, requests.Session() as session:
+        session.trust_env = False
+        pause: Callable[[float], None] = paused.append
+        service = Service(url, "key", session, Nobody(), lambda: None, pause, answer_seconds=2.0)
+        with pytest.raises(NotVerified, match=r".+") as told:
+            is_live(service)
+    assert words in str(told.value)
+    assert "\n" not in str(told.value)
+    is_busy = name in ("429", "503", "no answer", "another protocol")
+    assert len(paused) == (TRIES - 1 if is_busy else 0)
+    assert name != "429" or paused == [7.0] * (TRIES - 1)
+
+
+def test_an_order_without_flags_does_not_tell() -> None:
+    """Whether it is a test; then the command asks for --test or --yes-live."""
+    for flags, expected in (({}, None), ({"flags": []}, True), ({"flags": ["is-test"]}, False)):
+        order: dict[str, Any] = {name: value for name, value in ORDER.items() if name != "flags"} | flags
+        with serving(says(201, json.dumps(order).encode())) as url, requests.Session() as session:
+            session.trust_env = False
+            service = Service(url, "key", session, Nobody(), lambda: None, lambda seconds: None)
+            assert is_live(service) is expected
+
+
+def test_a_busy_server_makes_no_difference() -> None:
+    """Every fifth call is 429, 502, 503 or 504, and every seventh connection breaks: all is asked again."""
+    with model() as own:
+        session = own.service._session
+        request, count = session.request, iter(range(10**9))
+
+        def sometimes(method: str, url: str, **options: Any) -> Any:
+            number = next(count)
+            if number % 7 == 3 and "/v1/" in url:
+                raise requests.ConnectionError("gone")
+            if number % 5 == 2 and "/v1/" in url:
+                busy = requests.Response()
+                busy.status_code, busy.raw = (429, 502, 503, 504)[number % 4], BytesIO()
+                return busy
+            return request(method, url, **options)
+
+        session.request = sometimes  # type: ignore[method-assign, assignment]
+        found = verify(own.service, live=False)
+    assert own.service.repeated > 50
+    assert found.count(Verdict.DIFFERS) == 0
+
+
+def _naive(exchange: Exchange) -> None:
+    """Times without an offset, and amounts as texts."""
+    if exchange.is_order:
+        for name in ("created", "modified"):
+            exchange.data[name] = exchange.data[name].removesuffix("+00:00")
+        for attempt in exchange.data["transactions"]:
+            attempt["created"] = 7
+
+
+def test_odd_values_end_no_run() -> None:
+    """A probe that cannot read an answer could not tell; the others go on."""
+    with model() as own:
+        own.service._session = DifferingSession(None, _naive)
+        found = verify(own.service, live=False)
+    assert len(found.reports) > 300
+
+
+def test_a_server_that_dies_meanwhile_is_told_with_what_is_left() -> None:
+    """Its orders are named, because nobody could cancel them."""
+    with model() as own:
+        session = own.service._session
+        request, calls = session.request, iter(range(10**9))
+
+        def dying(method: str, url: str, **options: Any) -> Any:
+            if "/v1/" in url and next(calls) > 40:
+                raise requests.ConnectionError("gone")
+            return request(method, url, **options)
+
+        session.request = dying  # type: ignore[method-assign, assignment]
+        own.service.pause = lambda seconds: None
+        with pytest.raises(
+            NotVerified, match=r"answers no more: .*; these orders are left there: [0-9a-f-]{36}"
+        ):
+            verify(own.service, live=False)
