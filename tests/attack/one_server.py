@@ -10,7 +10,7 @@ from payment_sandbox.storage import postgresql
 
 def break_fence() -> None:
     """Let it write, and serve, what it does not own any more."""
-    without = postgresql.COMMIT.replace("WHERE id = %(id)s AND token = %(token)s", "WHERE id = %(id)s")
+    without = postgresql.COMMIT.replace("AND p.token = new.token", "")
     assert without != postgresql.COMMIT
     postgresql.COMMIT = without  # type: ignore[misc]
     beat = Cluster._beat

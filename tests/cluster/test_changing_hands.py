@@ -11,6 +11,7 @@ from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS
 from payment_sandbox.serving.cluster import Cluster
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.server import Server
+from payment_sandbox.storage.connections import Unavailable
 from payment_sandbox.storage.postgresql import Database
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
@@ -107,6 +108,33 @@ def test_a_webhook_of_a_killed_server_is_sent_by_another(company: Company) -> No
         assert set(statuses) == {"delivered"}
 
 
+def no_answer(*arguments: object, **options: object) -> None:
+    """What a database does that is too slow."""
+    raise Unavailable("the database", "it does not answer", is_full=False)
+
+
+def test_taking_projects_over_delays_no_heartbeat(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes: a server that takes over much would lose all that it has."""
+    owner = company.servers[0].cluster
+    assert owner is not None
+    begun, may_end = Event(), Event()
+
+    def takes_long(most: int) -> list[str]:
+        begun.set()
+        may_end.wait(30)
+        return []
+
+    monkeypatch.setattr(owner._database, "unattended", takes_long)
+    assert begun.wait(10)
+    before = owner._valid_until_seconds
+    for _ in range(100):
+        if owner._valid_until_seconds > before + 2:
+            break
+        Event().wait(0.1)
+    may_end.set()
+    assert owner._valid_until_seconds > before + 2
+
+
 def test_a_webhook_is_sent_only_while_nobody_else_can(
     company: Company, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +144,7 @@ def test_a_webhook_is_sent_only_while_nobody_else_can(
         owner = company.servers[0].cluster
         assert owner is not None
         with monkeypatch.context() as without_heartbeat:
-            without_heartbeat.setattr(owner, "_beat", lambda: None)
+            without_heartbeat.setattr(owner._database, "beat", no_answer)
             owner._valid_until_seconds = monotonic_seconds() + TIMEOUT_SECONDS - 1.0
             order = sandbox.place(card())
             sandbox.acted(order, "customer pay")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from secrets import token_hex
-from threading import Condition, Lock, Thread
+from threading import Condition, Lock, Thread, current_thread
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
@@ -132,7 +132,13 @@ class Cluster:
         self._moving: dict[str, Lock] = {}  # one for each project that is taken over or given back
         self._problem = "it does not answer"  # why there is no lease
         self._is_stopped = False
-        self._thread = Thread(target=self._run, name="heartbeat", daemon=True)
+        self._threads = [
+            Thread(target=self._keep, args=work, name=name, daemon=True)
+            for name, work in {
+                "heartbeat": (self._beat, HEARTBEAT_SECONDS),
+                "caretaker": (self._care, LOOK_SECONDS),
+            }.items()
+        ]
 
     @property
     def commits(self) -> int:
@@ -151,7 +157,8 @@ class Cluster:
         """
         self._database.replace(self._url)
         self._beat()
-        start(self._thread)
+        for thread in self._threads:
+            start(thread)
 
     # Requests
 
@@ -351,33 +358,35 @@ class Cluster:
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
-        if self._thread.is_alive():
-            self._thread.join(AWAITED_SECONDS)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(AWAITED_SECONDS)
         with suppress(NotStored):
             self._database.leave()
 
     # The heartbeat
 
-    def _run(self) -> None:
-        next_beat_seconds = monotonic_seconds() + HEARTBEAT_SECONDS
-        while not self._is_over():
+    def _keep(self, work: Callable[[], None], every_seconds: float) -> None:
+        """Do something again and again, until this server stops."""
+        while not self._is_over(every_seconds):
             try:
-                if monotonic_seconds() >= next_beat_seconds:
-                    self._beat()
-                    next_beat_seconds = monotonic_seconds() + HEARTBEAT_SECONDS
-                    self._give_back_idle()
-                if not self.is_draining:
-                    self._take_unattended()
+                work()
             except NotStored as failed:
                 self._problem = failed.reason
                 say_once(str(failed))
             except Exception:
-                log.exception("the heartbeat failed")
+                log.exception("%s failed", current_thread().name)
 
-    def _is_over(self) -> bool:
+    def _is_over(self, within_seconds: float) -> bool:
         with self._changed:
-            self._changed.wait_for(lambda: self._is_stopped, LOOK_SECONDS)
+            self._changed.wait_for(lambda: self._is_stopped, within_seconds)
             return self._is_stopped
+
+    def _care(self) -> None:
+        """Give back what is idle, and take over what nobody looks after; it may take longer than a lease."""
+        self._give_back_idle()
+        if not self.is_draining:
+            self._take_unattended()
 
     def _beat(self) -> None:
         """Renew the lease; after a lapse, drop what others have taken over meanwhile."""

@@ -43,7 +43,7 @@ from payment_sandbox.storage.schema import migrate
 MOVED: Final = "the project has moved to another server in the meantime"
 UNKNOWN: Final = "the database broke off: whether this has happened is unknown"
 
-LEASE_SECONDS: Final = 8.0
+LEASE_SECONDS: Final = 10.0
 """How long after its last heartbeat a server still owns its projects, on the database's clock."""
 
 TRIES: Final = 3  # where a connection was broken
