@@ -69,7 +69,9 @@ def test_a_transfer_is_created_pending_with_where_to_pay_to(sandbox: Sandbox) ->
 def test_test_mode_never_completes_a_transfer(sandbox: Sandbox) -> None:
     """A credit is refused, and the order stays pending until it expires."""
     order = sandbox.place(by("bank-transfer"))
-    refused(sandbox.act(order, "bank credit"), 409, "NotCompletableInTestMode")
+    answer = sandbox.act(order, "bank credit")
+    refused(answer, 409, "NotCompletableInTestMode")
+    assert "set the project's mode to live" in answer.json()["error"]["value"]
     sandbox.advance("P29D")
     assert sandbox.status(order) == ("processing", "pending")
     sandbox.advance("P1D")

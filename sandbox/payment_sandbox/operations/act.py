@@ -127,6 +127,9 @@ def _refuse_impossible(edit: Edit, order: Order, action: Action) -> None:
         _refuse(edit, order, action)
 
 
+LIVE_DOES: Final = "set the project's mode to live (in pytest, @pytest.mark.payment_settings(mode='live'))"
+
+
 def _refuse(edit: Edit, order: Order, action: Action) -> None:
     possible = possible_actions(order, edit.terms)
     attempt = order.last_transaction
@@ -140,7 +143,7 @@ def _refuse(edit: Edit, order: Order, action: Action) -> None:
             and not BY_NAME[attempt.method].capabilities.completes_in_test
         ):
             refusal = NotCompletableInTestMode
-            state = f"{state}; test mode never completes a {attempt.payment_method}"
+            state = f"{state}; test mode never completes a {attempt.payment_method}: {LIVE_DOES}"
     now_possible = ", ".join(possible) or "nothing"
     raise refusal(
         f"{action.name} is not possible: {state}; possible now: {now_possible}",

@@ -466,6 +466,8 @@ def parse_changed_step(text: str) -> ChangedStep:
     kind = OLD_KINDS.get(kind, kind)
     number, _, name = rest.partition(":")
     known = {change.name: change for change in CHANGES if kind in change.kinds}
+    if not name and number in known:
+        raise ValueError(f"{text!r} needs the number of the {kind}: {kind}:1:{number} is the first one")
     if name not in known or not number.isdecimal():
         expected = f"one of {', '.join(sorted(known))}" if known else "webhook:2:twice and the like"
         raise ValueError(f"{text!r} is not a variation: expected {expected}")

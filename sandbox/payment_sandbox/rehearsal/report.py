@@ -97,7 +97,8 @@ def summary(tests: Tests, of: str = "test") -> str:
     no_time = f", no time for {untried} more" if untried else ""
     count = f"1 {of}" if len(tests) == 1 else f"{len(tests)} {of}s"
     number = "1 finding" if findings == 1 else f"{findings or 'no'} findings"
-    return f"{count} rehearsed in {variations} variations{no_time}: {number}"
+    ways = "1 variation" if variations == 1 else f"{variations} variations"
+    return f"{count} rehearsed in {ways}{no_time}: {number}"
 
 
 def _finding(test: Mapping[str, Any], finding: Mapping[str, str]) -> str:

@@ -50,7 +50,7 @@ def _why(host: str, port: int, error: Exception) -> str:
     place = f"cannot listen on {url_of(host, port).partition('://')[2]}"
     number = getattr(error, "errno", None)
     if number == errno.EADDRINUSE:
-        return f"{place}: port {port} is taken; free it, or take any free one with --port 0"
+        return f"{place}: port {port} is taken; free it, or take another one: --port 0, make run PORT=8090"
     if number == errno.EACCES:
         return f"{place}: this user may not use port {port}; take one over 1023, or a free one with --port 0"
     if number == errno.EADDRNOTAVAIL:
