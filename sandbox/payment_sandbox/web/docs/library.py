@@ -1,11 +1,13 @@
 """The list of pages, in reading order."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Final
 
 FIRST: Final = "quick-start"
+LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Begin": (FIRST, "dashboard", "test-values"),
     "Ways to pay": (
@@ -49,3 +51,30 @@ def written(name: str) -> str:
 def title(name: str) -> str:
     """A page's title: its first line."""
     return written(name).splitlines()[0].removeprefix("# ")
+
+
+ABOUT: Final = """# Payment orders sandbox
+
+> A server that behaves like the payment-orders API, for tests of shops: orders, payment pages, captures,
+> refunds, stored cards and webhooks. Whoever runs it decides what happens, and moves its clock.
+
+The merchant API is at /v1/ (HTTP Basic: the API key, and no password), the control API at /control/, and the
+OpenAPI description of both at /openapi.json. The first project has the key sandbox-key.
+"""
+
+
+def overview(address: str) -> str:
+    """All pages with what they are about, as Markdown; ``address`` is where the documentation is."""
+    groups = [
+        f"## {group}\n\n"
+        + "\n".join(f"- [{title(name)}]({address}{name}.md): {about(name)}" for name in names)
+        for group, names in GROUPS.items()
+    ]
+    return "\n\n".join([ABOUT.rstrip(), *groups]) + "\n"
+
+
+def about(name: str) -> str:
+    """The first sentence of a page, without its links."""
+    paragraph = written(name).split("\n\n")[1].replace("\n", " ")
+    sentence = LINK.sub(r"\1", paragraph).partition(". ")[0].rstrip(".:")
+    return f"{sentence}."

@@ -12,7 +12,7 @@ from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.browsers import HTML, is_browser
 from payment_sandbox.web.carried import application
-from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, title
+from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, overview, title
 from payment_sandbox.web.errors import answer_for
 from payment_sandbox.web.routes import route
 
@@ -104,6 +104,8 @@ HEADERS: Final = {
 }
 CACHED: Final = {"Cache-Control": "max-age=3600"}
 NOT_FOUND: Final = 404
+HTML_TYPE: Final = "text/html"
+MARKDOWN: Final = "text/markdown"
 CONTROL_API: Final = "/control/"
 PAGE: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "slow": True}
 
@@ -161,15 +163,36 @@ def get_asset(name: str) -> Response:
     return Response(text, mimetype=ASSETS[name], headers=CACHED)
 
 
+@route(docs, "GET", "/docs/<name>.md", media_type="text/markdown", errors=(404,), slow=True)
+def get_page_as_markdown(name: str) -> Response:
+    """Get a page of the documentation as Markdown, for programs that read."""
+    from payment_sandbox.web.docs.contents import page  # imported late: faster startup
+
+    _refuse_unknown(name)
+    return Response(page(name, application().public_url).text, mimetype=MARKDOWN)
+
+
+@route(docs, "GET", "/llms.txt", media_type="text/plain", errors=(), slow=True)
+def get_overview() -> Response:
+    """List the pages with what they are about, for programs that read."""
+    return Response(overview(f"{application().public_url}/docs/"), mimetype="text/plain")
+
+
+def _refuse_unknown(name: str) -> None:
+    if name not in NAMES:
+        raise Unknown(f"the documentation has no page {name!r}", NAMES)
+
+
 @route(docs, "GET", "/docs/<name>/", **PAGE)
 def get_page(name: str) -> Response:
     """Show a page of the documentation."""
-    if name not in NAMES:
-        raise Unknown(f"the documentation has no page {name!r}", NAMES)
+    _refuse_unknown(name)
+    if request.accept_mimetypes.best_match([HTML_TYPE, MARKDOWN]) == MARKDOWN:
+        return get_page_as_markdown(name)
     made = application().docs
     if name not in made:
         made[name] = _page(name)
-    return Response(made[name], content_type=HTML)
+    return Response(made[name], content_type=HTML, headers={"Vary": "Accept"})
 
 
 def show_nothing() -> Response | None:

@@ -1,0 +1,41 @@
+"""The documentation for programs that read: as Markdown, with a list of all pages."""
+
+import re
+
+import pytest
+import requests
+
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.docs.library import NAMES, title
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_page_is_markdown_too(server: Server, name: str) -> None:
+    """By its name and by what is accepted, with its generated parts; browsers get HTML."""
+    shown = requests.get(f"{server.url}/docs/{name}.md", timeout=10)
+    assert shown.headers["Content-Type"] == "text/markdown; charset=utf-8"
+    assert shown.text.startswith(f"# {title(name)}\n")
+    assert not re.search(r"^{{ [a-z-]+ }}$", shown.text, re.MULTILINE)
+    accepted = requests.get(f"{server.url}/docs/{name}/", headers={"Accept": "text/markdown"}, timeout=10)
+    assert accepted.text == shown.text
+    for accept in ("text/html,application/xhtml+xml,*/*;q=0.8", "*/*"):
+        page = requests.get(f"{server.url}/docs/{name}/", headers={"Accept": accept}, timeout=10)
+        assert (page.headers["Content-Type"], page.headers["Vary"]) == ("text/html; charset=utf-8", "Accept")
+
+
+def test_a_list_of_all_pages(server: Server) -> None:
+    """Each with its address, which answers, and with a sentence about it."""
+    listed = requests.get(f"{server.url}/llms.txt", timeout=10)
+    assert listed.headers["Content-Type"].startswith("text/plain")
+    lines = re.findall(r"^- \[(.+)\]\((.+)\): (.+)$", listed.text, re.MULTILINE)
+    assert [address for _, address, _ in lines] == [f"{server.url}/docs/{name}.md" for name in NAMES]
+    assert all(about[0].isupper() or about[0] == "`" for _, _, about in lines), lines
+    assert all(about.endswith(".") and "](" not in about and "{{" not in about for _, _, about in lines)
+    assert requests.get(lines[-1][1], timeout=10).status_code == 200
+
+
+def test_an_unknown_page_names_those_that_there_are(server: Server) -> None:
+    """As JSON for programs."""
+    answer = requests.get(f"{server.url}/docs/nope.md", timeout=10)
+    assert answer.status_code == 404
+    assert "webhooks" in answer.json()["error"]["allowed"]
