@@ -34,6 +34,16 @@ def test_what_is_typed_and_opened_stays_while_the_facts_change(sandbox: Sandbox,
     expect(amount).to_have_value("7.7")
 
 
+def test_the_verdict_leads_to_a_test(watched: Sandbox, page: Page) -> None:
+    """Its link opens what is to be copied."""
+    order = watched.acted(watched.place(card()), "customer pay")
+    watched.settle()
+    page.goto(at(watched, f"orders/{order['id']}/"))
+    expect(page.locator("#test-code")).to_be_hidden()
+    by_id(page, "make-a-test").click()
+    expect(page.locator("#test-code")).to_be_visible()
+
+
 def test_a_refused_amount_is_told_beside_its_field(sandbox: Sandbox, page: Page) -> None:
     """In euros, with what was typed; the right one is taken after it."""
     order = sandbox.authorized()
