@@ -129,7 +129,7 @@ class WebhookReceiver:
     def _take(self, path: str, headers: dict[str, str], raw: bytes) -> int:
         try:
             body = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict) or not isinstance(body.get("order_id"), str):
             return NO_WEBHOOK

@@ -1,12 +1,12 @@
 """An order's history for people: words for rule numbers, equal tries together, and what the shop believes."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from payment_sandbox.operations.history import ERROR_FROM, Happening
+from payment_sandbox.operations.review.evidence import as_object
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
@@ -62,11 +62,7 @@ def _words(entry: JournalEntry) -> str:
 
 def _status_in(entry: JournalEntry) -> str | None:
     """The status of an order, or of its newest attempt, in a response."""
-    try:
-        body = json.loads(entry.response)
-    except ValueError:
-        return None
-    status = body.get("status") if isinstance(body, dict) else None
+    status = as_object(entry.response).get("status")
     return status if isinstance(status, str) else None
 
 

@@ -152,7 +152,7 @@ class JournalEntry(NamedTuple):
         try:
             error = json.loads(self.response)["error"]
             return f"{error['type']}: {error['value']}"
-        except (ValueError, LookupError, TypeError):  # made by a fault, or too long to be kept
+        except (ValueError, LookupError, TypeError, RecursionError):  # a fault's, or too long to be kept
             return None
 
     def without_bodies(self) -> "JournalEntry":

@@ -224,6 +224,22 @@ def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
     assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
 
 
+def test_a_request_of_any_depth_breaks_no_page(sandbox: Sandbox) -> None:
+    """It is refused, and the journal has it."""
+    deep = b'{"merchant_order_id": ' + b"[" * 30_000 + b"]" * 30_000 + b"}"
+    headers = {"Content-Type": "application/json"}
+    answer = sandbox.http.post(
+        f"{sandbox.url}/v1/orders/", data=deep, headers=headers, auth=(sandbox.key, ""), timeout=10
+    )
+    assert answer.status_code == 400
+    order = sandbox.place(card())
+    browser = Dashboard(sandbox)
+    (entry, *_) = sandbox.get("/control/journal/?summary=1").json()["items"]
+    for path in ("orders/", f"orders/{order['id']}/", "review/", "journal/", f"requests/{entry['id']}/"):
+        browser.open(path)
+    assert sandbox.get("/control/review/").status_code == 200
+
+
 def test_rules_have_anchors(watched: Sandbox) -> None:
     """The links of the review lead to the rule."""
     paid(watched)

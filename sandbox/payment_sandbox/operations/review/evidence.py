@@ -73,7 +73,7 @@ def as_object(body: bytes) -> dict[str, Any]:
     """A body as an object; empty if it is none, or truncated by the journal."""
     try:
         data = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
 

@@ -14,6 +14,7 @@ from payment_sandbox.web.carried import application
 
 NOTICES_MAX: Final = 200
 NAME: Final = "notice"  # in the address of the page that shows it
+TYPED: Final = ("action", "amount")  # what a form shows again
 TYPED_MAX: Final = 1000
 CENTS: Final = re.compile(r"(-?\d+) cents\b")
 ORDERS_SHOWN: Final = 5
@@ -99,12 +100,13 @@ def _words(kind: str, count: int) -> str:
 
 def short_moment(moment: datetime, before: datetime) -> str:
     """A time of day; with the date if that differs."""
-    return f"{moment:%H:%M:%S}" if moment.date() == before.date() else f"{moment:%-d %b %H:%M}"
+    return f"{moment:%H:%M:%S}" if moment.date() == before.date() else f"{moment.day} {moment:%b %H:%M}"
 
 
 def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:
     """Why a form was refused, with what was typed."""
     violations = [violation["message"] for violation in error["violations"]]
     text = in_euros("; ".join(dict.fromkeys(violations)) or str(error["value"]))
-    typed = {name: value[:TYPED_MAX] for name, value in form.items() if name != "token"}
-    return Notice(project.project_id, f"{text[:1].upper()}{text[1:]}", (), True, typed)
+    typed = {name: project.masking.text(form[name])[:TYPED_MAX] for name in TYPED if name in form}
+    text = project.masking.text(f"{text[:1].upper()}{text[1:]}")
+    return Notice(project.project_id, text, (), True, typed)
