@@ -88,8 +88,13 @@ def _rows(happenings: Iterable[Happening], link: Link) -> Iterator[PictureRow]:
             happening.kind == "status",
             time,
             link(happening),
-            ", ".join(filter(None, (happening.detail, happening.at.isoformat()))),
+            ", ".join(filter(None, (happening.detail, _both_times(happening)))),
         )
+
+
+def _both_times(happening: Happening) -> str:
+    """Sandbox time, and the real one, by which a shop's own log is found."""
+    return f"{happening.at.isoformat()}, really {happening.real_at.isoformat()}"
 
 
 def _look(happening: Happening) -> str:

@@ -240,6 +240,15 @@ def test_a_request_of_any_depth_breaks_no_page(sandbox: Sandbox) -> None:
     assert sandbox.get("/control/review/").status_code == 200
 
 
+def test_an_unknown_filter_is_shown(sandbox: Sandbox) -> None:
+    """It stays chosen, so that it is clear why nothing matches."""
+    sandbox.place(card())
+    browser = Dashboard(sandbox)
+    for path in ("orders/?status=payed", "webhooks/?state=payed"):
+        assert '<option value="payed" selected>payed: unknown</option>' in browser.open(path).answer.text
+    assert "no-match" in browser.open("orders/?status=payed").ids
+
+
 def test_rules_have_anchors(watched: Sandbox) -> None:
     """The links of the review lead to the rule."""
     paid(watched)
