@@ -134,8 +134,7 @@ def test_a_right_shop_is_told_so(watched: Sandbox, shop: Shop) -> None:
     order = paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     assert (
-        page.ids["verdict"]
-        == "All 2 webhooks were answered, and your shop knows that the order is completed."
+        page.ids["verdict"] == "Both webhooks were answered, and your shop knows that the order is completed."
     )
     assert page.ids["nav-review"] == "Review"
     assert "marked" not in page.ids

@@ -80,8 +80,10 @@ def _good(project: Project, order: Order, told: Sequence[Belief]) -> str:
     delivered = sum(delivery.state == DeliveryState.DELIVERED for delivery in deliveries)
     if not deliveries or delivered < len(deliveries) or not told or not told[-1].is_true:
         return ""
-    told_words = "The webhook was" if delivered == 1 else f"All {delivered} webhooks were"
-    return f"{told_words} answered, and your shop knows that the order is {told[-1].service}."
+    all_were = {1: "The webhook was", 2: "Both webhooks were"}.get(
+        delivered, f"All {delivered} webhooks were"
+    )
+    return f"{all_were} answered, and your shop knows that the order is {told[-1].service}."
 
 
 def _authorization(order: Order) -> Authorization | None:
