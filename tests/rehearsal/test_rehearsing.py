@@ -118,6 +118,22 @@ def test_a_right_shop_passes(tmp_path: Path) -> None:
     assert f"1 test rehearsed in {told['variations']} variations" in printed
 
 
+def test_a_strict_review_holds_in_a_rehearsal_too(tmp_path: Path) -> None:
+    """What fails a plain run fails the rehearsal of it: here, nobody is told of the payment."""
+    untold = """
+def test_nobody_is_told(payment_sandbox):
+    payment_sandbox.act(place(payment_sandbox)["id"])
+"""
+    strict = "--payment-review=error"
+    plain = suite(tmp_path, untold, strict)
+    assert plain.returncode == 1, plain.stdout[-2000:]
+    code, told, printed = rehearsed(tmp_path, untold, strict, "--payment-rehearse-budget=1s")
+    assert code == 1, printed[-3000:]
+    assert "nobody to tell" in told["findings"][0]["sentence"]
+    _, told, _ = rehearsed(tmp_path, untold, "--payment-rehearse-budget=1s")
+    assert not any("nobody to tell" in finding["sentence"] for finding in told["findings"])
+
+
 def test_a_finding_fails_the_test_and_can_be_played_again(tmp_path: Path) -> None:
     """It names the variation and its effect; the command shows it once more."""
     code, told, printed = rehearsed_until(finds, tmp_path, BOOKS + A_SALE)

@@ -242,6 +242,12 @@ def _reviewed(project: Project, changes: Sequence[ChangedStep]) -> list[BookProb
     ]
 
 
+def unrelated(project: Project) -> list[BookProblem]:
+    """What the review finds besides: mistakes that a run as it is shows, whatever else could happen."""
+    found = [finding for finding in review(project.epoch) if finding.rule in UNRELATED]
+    return [BookProblem(f"review {each.rule}", each.problem) for each in found if each.kind != HINT]
+
+
 def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:
     """The problems with money and goods first: they say what a mistake costs."""
     by_kind = {problem.kind: problem for problem in problems}.values()

@@ -16,11 +16,19 @@ from payment_sandbox.operations.history import history
 from payment_sandbox.rehearsal.books import BookEntry
 from payment_sandbox.rehearsal.changes import WEBHOOK
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation, parse_variation
-from payment_sandbox.rehearsal.judging import Judged, judge, read_books, stored_secrets, told_secrets
+from payment_sandbox.rehearsal.judging import (
+    Judged,
+    judge,
+    read_books,
+    stored_secrets,
+    told_secrets,
+    unrelated,
+)
 from payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
 from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
+from payment_sandbox.testing.options import ERROR, review_mode
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import Told, set_current_test
 from payment_sandbox.testing.shops.watching import set_pressed
@@ -124,6 +132,8 @@ class OneRun:
         if project is None or run is None or self.judged is not None:
             return
         self._has_return = project.application is not None
+        is_strict = not self.variation and review_mode(self._item) == ERROR
+        besides = unrelated(run.project) if is_strict else []  # before time passes that the test did not want
         self.judged = judge(
             run.project,
             run,
@@ -134,6 +144,7 @@ class OneRun:
             baseline=self._baseline,
             believed=self._believed,
         )
+        self.judged.problems.extend(besides)
         self.judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
         if self.judged.problems:
             self.timeline = project.timeline()
