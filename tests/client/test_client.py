@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from traceback import format_exception_only
 
 import pytest
 
@@ -62,6 +63,7 @@ def test_a_refusal_is_raised_with_all_violations(client: SandboxClient) -> None:
     found = {violation.path: violation for violation in refused.value.violations}
     assert found["mod"].nearest == "mode"
     assert "must be a list" in found["payment_methods"].message
+    assert format_exception_only(refused.value)[0].startswith("payment_sandbox.SandboxError: ")
     with pytest.raises(SandboxError) as impossible:
         client.act(placed(client), "bank", "credit")
     assert impossible.value.allowed == ["visit", "pay", "cancel", "fail"]

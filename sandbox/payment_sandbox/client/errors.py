@@ -56,6 +56,9 @@ class SandboxError(Exception):
         return self
 
 
+SandboxError.__module__ = "payment_sandbox"  # where users import it from, as tracebacks then say
+
+
 def plainly(error: OSError, url: str) -> OSError:
     """The same kind of network error, with a sentence that names the address."""
     if not any(isinstance(given, BaseException) for given in error.args):
