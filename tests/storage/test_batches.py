@@ -1,7 +1,7 @@
 """Commits of several projects go to the database together, and each stands on its own."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from threading import Event
 
 import psycopg
@@ -104,29 +104,43 @@ def write(database: Database, lease: Lease, body: str = "{}") -> None:
     database.write(lease, Written([Row("orders", "o", body)], [], None, None, False, identity))
 
 
-@needs_postgres
-def test_a_lost_project_stops_no_other_one(postgresql: Postgres) -> None:
-    """Of three projects that are written together, one has another owner: the other two are written."""
+def written_together(
+    postgresql: Postgres, leases: Sequence[Lease], token: int, **bodies: str
+) -> tuple[list["Future[None]"], list[tuple[str]]]:
+    """Commits of projects whose newest ``token`` is this; all but the first go together.
+
+    Returns the commits, which are over, and the projects of which something was written.
+    """
     address = postgresql.new_database()
     database = Database(address, "this-server", REAL_TIME)
-    with psycopg.connect(address, autocommit=True) as aside, ThreadPoolExecutor(4) as pool:
-        for number in range(4):
-            add = "INSERT INTO sandbox_project (id, key_digest, identity, token) VALUES (%s, %s, '{}', 2)"
-            aside.execute(add, (f"p{number}", f"digest-{number}"))
-        leases = [Lease(f"p{number}", token=2) for number in range(4)]
-        leases[2].token = 1  # from before a take-over
+    with psycopg.connect(address, autocommit=True) as aside, ThreadPoolExecutor(len(leases)) as pool:
+        for lease in leases:
+            add = "INSERT INTO sandbox_project (id, key_digest, identity, token) VALUES (%s, %s, '{}', %s)"
+            aside.execute(add, (lease.project_id, f"digest-{lease.project_id}", token))
         aside.execute("BEGIN; SELECT FROM sandbox_project WHERE id = 'p0' FOR UPDATE")
         writing = [pool.submit(write, database, leases[0])]
         until(lambda: database._batches._is_busy)
-        writing += [pool.submit(write, database, lease) for lease in leases[1:]]
-        until(lambda: len(database._batches._waiting) == 3)
+        writing += [
+            pool.submit(write, database, lease, bodies.get(lease.project_id, "{}")) for lease in leases[1:]
+        ]
+        until(lambda: len(database._batches._waiting) == len(leases) - 1)
         aside.execute("COMMIT")
-        for number in (0, 1, 3):
-            writing[number].result(10)
-        with pytest.raises(ProjectMoved):
-            writing[2].result(10)
+        wait(writing, timeout=10)
         written = aside.execute("SELECT project FROM sandbox_record ORDER BY project").fetchall()
     database.close()
+    return writing, written
+
+
+@needs_postgres
+def test_a_lost_project_stops_no_other_one(postgresql: Postgres) -> None:
+    """Of three projects that are written together, one has another owner: the other two are written."""
+    leases = [Lease(f"p{number}", token=2) for number in range(4)]
+    leases[2].token = 1  # from before a take-over
+    writing, written = written_together(postgresql, leases, token=2)
+    for number in (0, 1, 3):
+        writing[number].result(10)
+    with pytest.raises(ProjectMoved):
+        writing[2].result(10)
     assert written == [("p0",), ("p1",), ("p3",)]
     assert [lease.sequence for lease in leases] == [1, 1, 0, 1]
 
@@ -134,21 +148,9 @@ def test_a_lost_project_stops_no_other_one(postgresql: Postgres) -> None:
 @needs_postgres
 def test_a_refused_change_set_stops_no_other_one(postgresql: Postgres) -> None:
     """What the database refuses of one project, it refuses of that one only."""
-    address = postgresql.new_database()
-    database = Database(address, "this-server", REAL_TIME)
-    with psycopg.connect(address, autocommit=True) as aside, ThreadPoolExecutor(4) as pool:
-        for number in range(3):
-            add = "INSERT INTO sandbox_project (id, key_digest, identity, token) VALUES (%s, %s, '{}', 1)"
-            aside.execute(add, (f"p{number}", f"digest-{number}"))
-        leases = [Lease(f"p{number}", token=1) for number in range(3)]
-        aside.execute("BEGIN; SELECT FROM sandbox_project WHERE id = 'p0' FOR UPDATE")
-        writing = [pool.submit(write, database, leases[0])]
-        until(lambda: database._batches._is_busy)
-        writing += [pool.submit(write, database, leases[1]), pool.submit(write, database, leases[2], "\0")]
-        until(lambda: len(database._batches._waiting) == 2)
-        aside.execute("COMMIT")
-        writing[1].result(10)
-        with pytest.raises(NotStored):
-            writing[2].result(10)
-    database.close()
+    leases = [Lease(f"p{number}", token=1) for number in range(3)]
+    writing, _ = written_together(postgresql, leases, token=1, p2="\0")
+    writing[1].result(10)
+    with pytest.raises(NotStored):
+        writing[2].result(10)
     assert [(lease.token, lease.sequence) for lease in leases] == [(1, 1), (1, 1), (1, 0)]

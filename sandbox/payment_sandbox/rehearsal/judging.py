@@ -235,17 +235,21 @@ def _reviewed(project: Project, changes: Sequence[ChangedStep]) -> list[BookProb
     kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
     excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
     excused |= CREATED_TWICE if PRESS in kinds else set()  # by the customer, not by the shop
-    return [
-        BookProblem(f"review {finding.rule}", finding.problem)
-        for finding in review(project.epoch)
-        if finding.kind != HINT and finding.rule not in UNRELATED | excused
-    ]
+    return _mistakes(project, lambda rule: rule not in UNRELATED | excused)
 
 
 def unrelated(project: Project) -> list[BookProblem]:
     """What the review finds besides: mistakes that a run as it is shows, whatever else could happen."""
-    found = [finding for finding in review(project.epoch) if finding.rule in UNRELATED]
-    return [BookProblem(f"review {each.rule}", each.problem) for each in found if each.kind != HINT]
+    return _mistakes(project, UNRELATED.__contains__)
+
+
+def _mistakes(project: Project, is_wanted: Callable[[str], bool]) -> list[BookProblem]:
+    """What the review finds of the rules that are wanted."""
+    return [
+        BookProblem(f"review {finding.rule}", finding.problem)
+        for finding in review(project.epoch)
+        if finding.kind != HINT and is_wanted(finding.rule)
+    ]
 
 
 def _each_once(problems: Iterable[BookProblem]) -> list[BookProblem]:

@@ -355,11 +355,15 @@ class Database(Connections):
             ProjectMoved: another server owns the project, or has added one with this id or key; or the
                 database broke off, and does not say what happened.
         """
-        for write in (self._write_with_others, self._write_alone, self._write_alone):
+        goes_together = not change.replaces_all and len(change.rows) <= TOGETHER_MAX
+        for number in range(TRIES):
+            is_alone = number > 0 or not goes_together
             try:
-                sequence = write(lease, change)
+                sequence = (
+                    self._write_alone(lease, change) if is_alone else self._batches.call((lease, change))
+                )
             except psycopg.Error as error:
-                if self._happened(lease, error, is_alone=write == self._write_alone):
+                if self._happened(lease, error, is_alone=is_alone):
                     return
                 problem = error
                 continue  # the connection was broken before, or another project's change set was refused
@@ -370,13 +374,8 @@ class Database(Connections):
             return
         raise Unavailable(self.place, reason(problem), is_full=False) from problem
 
-    def _write_with_others(self, lease: Lease, change: "Written") -> int | None:
-        """The project's new sequence number; None if its token is not the newest."""
-        if change.replaces_all or len(change.rows) > TOGETHER_MAX:
-            return self._write_alone(lease, change)
-        return self._batches.call((lease, change))
-
     def _write_alone(self, lease: Lease, change: "Written") -> int | None:
+        """The project's new sequence number; None if its token is not the newest."""
         return self._replace(lease, change) if change.replaces_all else self._write([(lease, change)])[0]
 
     def _write(self, commits: "Sequence[tuple[Lease, Written]]") -> Sequence[int | None]:

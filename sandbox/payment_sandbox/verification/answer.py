@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.web.bodies import nests_deeper
+
 
 class _Missing:
     """What a field that is not there has for a value."""
@@ -66,13 +68,6 @@ def parsed(content: bytes) -> Any:
     """The JSON in a body; None if it is none, or goes too deep."""
     try:
         data = json.loads(content)
-        return data if _depth_is_in_bounds(data, DEPTH_MAX) else None
+        return None if nests_deeper(content, data, DEPTH_MAX) else data
     except (ValueError, RecursionError):
         return None
-
-
-def _depth_is_in_bounds(data: Any, depth: int) -> bool:
-    if not isinstance(data, dict | list):
-        return True
-    inner = data.values() if isinstance(data, dict) else data
-    return depth > 0 and all(_depth_is_in_bounds(each, depth - 1) for each in inner)

@@ -107,7 +107,7 @@ def parse(body: bytes, values_max: int | None = VALUES_MAX) -> Any:
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels") from None
     except ValueError:  # more digits than Python converts to an int
         raise RequestRefused(400, "the body holds a number with too many digits") from None
-    if body.count(b"[") + body.count(b"{") > NESTING_MAX and _depth(data) > NESTING_MAX:
+    if nests_deeper(body, data, NESTING_MAX):
         raise RequestRefused(400, f"the body is nested deeper than {NESTING_MAX} levels")
     if b"\\u" in body:
         _refuse_unpaired(data)
@@ -156,6 +156,11 @@ def _float(text: str) -> float:
 
 
 _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+
+
+def nests_deeper(body: bytes, data: Any, most: int) -> bool:
+    """Whether the JSON in a body, which is ``data``, has more than so many levels."""
+    return body.count(b"[") + body.count(b"{") > most and _depth(data) > most
 
 
 def _depth(data: Any) -> int:

@@ -10,7 +10,7 @@ from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, own_path, url
+from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import moved, with_notice
 from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
 from payment_sandbox.web.routes import route
@@ -27,7 +27,7 @@ def post_clock(project_id: str) -> Response:
     """Advance the clock, freeze it, or let it run at some rate."""
     project = enter(project_id)
     aim = {name: request.form[name].strip() for name in AIMS if request.form.get(name, "").strip()}
-    back = own_path(request.form.get("back", "")) or url(project, "orders/")
+    back = way_back() or url(project, "orders/")
     if aim:
         done = advance_clock(project, read(ADVANCE, _with_zone(aim)))
         back = with_notice(back, moved(project, done))

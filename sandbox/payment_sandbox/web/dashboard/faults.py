@@ -15,7 +15,7 @@ from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.answers.overview import scenario_record
 from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.routes import route
 
 CREATION: Final = {"method": "POST", "path": "/v1/orders/"}
@@ -83,7 +83,7 @@ def post_switch(project_id: str) -> Response:
         if switch is None:
             raise Unknown(f"there is no switch {name!r}")
         project.change_faults(partial(_switched, switch))
-    return go(own_path(request.form.get("back", "")) or url(project, "scenario/"))
+    return go(way_back() or url(project, "scenario/"))
 
 
 @route(dashboard, "GET", "/dashboard/<project_id>/scenario/", **VIEW)

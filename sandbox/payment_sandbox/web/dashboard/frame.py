@@ -217,6 +217,11 @@ def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str
     return [event(entry) for entry in islice(due, most)]
 
 
+def way_back() -> str:
+    """The page of the dashboard that a form was on; empty if it does not say."""
+    return own_path(request.form.get("back", ""))
+
+
 def own_path(address: str) -> str:
     """The address if it is a page of the dashboard, else empty: nobody is led elsewhere."""
     try:
@@ -258,7 +263,7 @@ def refuse(error: Exception) -> Response:
 
 def _beside_the_form(error: Mapping[str, Any]) -> Response | None:
     """The page that a refused form was on, with what was typed and why it was refused."""
-    project, back = exchange().project, own_path(request.form.get("back", ""))
+    project, back = exchange().project, way_back()
     if request.method != "POST" or project is None or not back:
         return None
     return go(with_notice(back, refusal(project, error, request.form)))

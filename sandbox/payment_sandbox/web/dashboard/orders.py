@@ -29,7 +29,7 @@ from payment_sandbox.web.answers.overview import dues_of, order_overview, order_
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.dashboard.verdict import verdict, with_mistakes
 from payment_sandbox.web.pictures import ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
@@ -128,8 +128,7 @@ def post_order_action(project_id: str, order_id: str) -> Response:
         data = read(ACT, {"actor": actor, "action": name, **given})
         act(project, order_id, Action(amount_cents=amount_cents, **data))
     order = project.find_order(order_id)
-    back = own_path(request.form.get("back", ""))
-    return go(back or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
+    return go(way_back() or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
 
 
 def typed_cents(field: str) -> int | None:

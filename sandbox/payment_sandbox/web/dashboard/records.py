@@ -13,7 +13,7 @@ from payment_sandbox.web.answers.control import delivery_record, delivery_summar
 from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard.copies import pretty
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.dashboard.verdict import kinds, reviewed
 from payment_sandbox.web.routes import route
 
@@ -57,7 +57,7 @@ def post_redelivery_view(project_id: str, delivery_id: str) -> Response:
     """Deliver a webhook again, now."""
     project = enter(project_id)
     redeliver(project, delivery_id)
-    return go(own_path(request.form.get("back", "")) or url(project, f"webhooks/{delivery_id}/"))
+    return go(way_back() or url(project, f"webhooks/{delivery_id}/"))
 
 
 @route(dashboard, "GET", f"{PROJECT}/journal/", **VIEW)

@@ -16,7 +16,7 @@ from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, own_path, show, url
+from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.routes import route
@@ -45,7 +45,7 @@ def post_settings(project_id: str) -> Response:
         project.change_settings(_typed())
     except Invalid as invalid:
         return _shown(project, invalid.violations)
-    back = own_path(request.form.get("back", "")) or url(project, "settings/")
+    back = way_back() or url(project, "settings/")
     return go(with_notice(back, Notice(project.project_id, "Saved.")))
 
 

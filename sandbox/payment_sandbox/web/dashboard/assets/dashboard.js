@@ -133,10 +133,8 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-let source = null;
-
 function connect() {
-  source = new EventSource(`${live.dataset.events}?after=${live.dataset.after}`);
+  const source = new EventSource(`${live.dataset.events}?after=${live.dataset.after}`);
   source.onopen = () => {
     live.hidden = false;
     live.textContent = "live";
