@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Event, Thread
 
 import pytest
@@ -23,13 +24,10 @@ class Listening:
     """A listener on a thread, and what it told."""
 
     def __init__(self, client: SandboxClient, url: str) -> None:
-        self.told: list[Forwarded] = []
-        self.troubles: list[str] = []
+        self.told: SimpleQueue[Forwarded] = SimpleQueue()  # shortly after the server knows
         self.connected = Event()
         self.error: Exception | None = None
-        self.listener = Listener(
-            client, url, on_forwarded=self.told.append, on_server=self._note, send=poster()
-        )
+        self.listener = Listener(client, url, on_forwarded=self.told.put, on_server=self._note, send=poster())
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -45,7 +43,6 @@ class Listening:
             self.connected.set()
         else:
             self.connected.clear()
-            self.troubles.append(why)
 
     def stop(self) -> None:
         self.listener.stop()
@@ -92,7 +89,7 @@ def test_the_shop_gets_webhooks_that_the_server_could_not_send(
     assert answered is not None
     assert (answered["status"], answered["body"]) == (200, "thanks")
     assert "payment-orders-sandbox" in shop.received[0].headers["User-Agent"]
-    assert [done.reply.status for done in listening.told] == [200, 200]
+    assert [listening.told.get(timeout=10).reply.status for _ in range(2)] == [200, 200]
 
 
 def test_the_shop_s_failures_are_retried(
