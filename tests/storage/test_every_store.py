@@ -25,6 +25,7 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.effects import Fault
+from payment_sandbox.scenarios.model import Decision, Subject
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.history import KEPT_MAX, store_history
@@ -34,6 +35,9 @@ from tests.storage.conftest import Kept
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
 SERVICES = Unattended(REAL_TIME)
+DECISION = Decision(
+    default_scenario(), Subject(frozenset({"credit-card"}), 1000, {}, None, 1, False, frozenset()), 3
+)
 NOON = "frozen@2027-01-01T12:00:00Z"
 
 
@@ -197,6 +201,8 @@ def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
     journal.add_statuses([StatusReached("status-3", "o", None, None, "completed", noon, noon, "action-2")])
     journal.add_agenda_events([AgendaEvent("event-4", "o", "expiry", "expiry of o", noon, noon)])
     journal.add_failure(Failure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon))
+    assert [journal.next_id("of the records above") for _ in range(4)]
+    journal.note({"t-6": DECISION})
     store_history(project)
     again = reopened(kept, project)
     assert list(again.epoch.journal.entries()) == list(journal.entries())
@@ -204,7 +210,9 @@ def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
     assert again.epoch.journal.statuses == journal.statuses
     assert again.epoch.journal.agenda_events == journal.agenda_events
     assert again.epoch.journal.failures == journal.failures
-    assert again.epoch.journal.next_id("request") == "request-6"
+    assert again.epoch.journal.next_id("request") == "request-7"
+    explanation = again.epoch.journal.explanation("t-6")
+    assert explanation == journal.explanation("t-6") == {"scenario": "default", "rule": 3}
     assert "4111 1111" not in str([row.body for row in kept.stored()[0].history])
     project.reset()
     assert kept.stored()[0].history == []

@@ -43,7 +43,7 @@ def fill_decisions(project: Project, count: int) -> int:
     decision: Any = object()
     for number in range(count):
         project.epoch.journal.note({f"attempt {number}": decision})
-    return len(project.epoch.journal.decisions)
+    return len(project.epoch.journal.decided)
 
 
 def fill_actions(project: Project, count: int) -> int:

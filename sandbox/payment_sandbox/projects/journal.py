@@ -12,6 +12,7 @@ from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import Decision
+from payment_sandbox.scenarios.near_misses import explain
 
 VIA_PAGE: Final = "page"
 VIA_CONTROL: Final = "control"
@@ -216,16 +217,29 @@ class Failure(NamedTuple):
     real_at: datetime
 
 
+class Decided(NamedTuple):
+    """What a scenario decided for an attempt, or the explanation of that as a store has kept it."""
+
+    id: str
+    transaction_id: str
+    decision: Mapping[str, Any] | Decision  # a store reads the first of them
+
+    def explanation(self) -> Mapping[str, Any]:
+        """The rule that decided, or the nearest one and its differences."""
+        return explain(self.decision) if isinstance(self.decision, Decision) else self.decision
+
+
 ENTRIES_MAX: Final = 10_000
 UNSTORED_MAX: Final = 50_000  # if a store does not take them
 
-Record = JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure
+Record = JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | Decided
 RECORDS: Final[Mapping[str, type[Record]]] = {
     "request": JournalEntry,
     "action": PerformedAction,
     "status": StatusReached,
     "event": AgendaEvent,
     "failure": Failure,
+    "decision": Decided,
 }
 """The kinds of records, by the beginning of their ids."""
 
@@ -254,7 +268,7 @@ class Journal:
         self._entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
         self._actions: deque[PerformedAction] = deque(maxlen=ENTRIES_MAX)
         self.dropped = 0
-        self.decisions: OrderedDict[str, Decision] = OrderedDict()  # by transaction
+        self.decided: OrderedDict[str, Decided] = OrderedDict()  # by transaction
         self.statuses: deque[StatusReached] = deque(maxlen=ENTRIES_MAX)
         self.agenda_events: deque[AgendaEvent] = deque(maxlen=ENTRIES_MAX)
         self.failures: deque[Failure] = deque(maxlen=ENTRIES_MAX)
@@ -265,9 +279,20 @@ class Journal:
 
     def note(self, decisions: Mapping[str, Decision]) -> None:
         """Store the scenario's decisions on attempts, up to the same limit as entries."""
-        self.decisions.update(decisions)
-        while len(self.decisions) > ENTRIES_MAX:
-            self.decisions.popitem(last=False)
+        new = [Decided(self.next_id("decision"), *decision) for decision in decisions.items()]
+        self._keep_decided(new)
+        self._store(new)
+
+    def _keep_decided(self, new: Iterable[Decided]) -> None:
+        for decided in new:
+            self.decided[decided.transaction_id] = decided
+        while len(self.decided) > ENTRIES_MAX:
+            self.decided.popitem(last=False)
+
+    def explanation(self, transaction_id: str | None) -> Mapping[str, Any] | None:
+        """What the scenario decided for an attempt and why, without secrets; None if nothing is known."""
+        decided = self.decided.get(transaction_id or "")
+        return None if decided is None else self._masking.record(decided.explanation())
 
     def add(self, entry: JournalEntry) -> None:
         """Add an entry; a full journal drops its oldest."""
@@ -341,6 +366,8 @@ class Journal:
             record = self._unstored.popleft()
             if isinstance(record, JournalEntry):
                 yield self._masked(record.readable())
+            elif isinstance(record, Decided):
+                yield self._masking.record(record._replace(decision=record.explanation()))
             else:
                 yield self._masking.record(record)
 
@@ -355,7 +382,10 @@ class Journal:
         }
         newest = 0
         for record in records:
-            lists[type(record)].append(record)
+            if isinstance(record, Decided):
+                self._keep_decided([record])
+            else:
+                lists[type(record)].append(record)
             newest = max(newest, number_of(record))
         self._numbers = count(newest + 1)
 

@@ -12,7 +12,7 @@ from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.storage.codec import NotStored, decode, encode
 
-KEPT_MAX: Final = 5 * ENTRIES_MAX  # numbers, which all kinds share
+KEPT_MAX: Final = 6 * ENTRIES_MAX  # numbers, which all kinds share
 KIND_OF: Final = {record: kind for kind, record in RECORDS.items()}
 
 log = logging.getLogger(__name__)

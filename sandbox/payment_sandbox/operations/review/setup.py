@@ -95,7 +95,7 @@ def _schemes(order: dict[str, Any]) -> set[str]:
 def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
     """The rules of the active scenario that have decided nothing, although attempts were made."""
     state = epoch.state
-    if state.scenario.name == DEFAULT or not epoch.journal.decisions:
+    if state.scenario.name == DEFAULT or not epoch.journal.decided:
         return ()
     return tuple(
         f"rule {index}: when {json.dumps(rule.get('when', {}))}"

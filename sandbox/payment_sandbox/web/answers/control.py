@@ -1,5 +1,6 @@
 """The records in responses of the control API."""
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from payment_sandbox.kernel.masking import Masking
@@ -8,8 +9,6 @@ from payment_sandbox.operations.advance import Advance
 from payment_sandbox.orders.webhooks import Attempt, Delivery
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.model import Decision
-from payment_sandbox.scenarios.near_misses import explain
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
 from payment_sandbox.web.carried import DRAINING, OK, Member
@@ -111,19 +110,15 @@ def _body(body: bytes) -> Any:
         return body.decode(errors="replace")
 
 
-def journal_record(entry: JournalEntry, decision: Decision | None, masking: Masking) -> records.JournalEntry:
+def journal_record(entry: JournalEntry, decision: Mapping[str, Any] | None) -> records.JournalEntry:
     """A request and its response (CTL-25), with the scenario's decision for the attempt it created."""
     return {
         **journal_summary(entry),
         "request": _body(entry.request),
         "response": _body(entry.response),
         "headers": {"request": dict(entry.request_headers), "response": dict(entry.response_headers)},
-        "decision": _decision(decision, masking),
+        "decision": cast(records.Decision | None, decision),
     }
-
-
-def _decision(decision: Decision | None, masking: Masking) -> records.Decision | None:
-    return None if decision is None else cast(records.Decision, masking.record(explain(decision)))
 
 
 def journal_summary(entry: JournalEntry) -> records.JournalEntry:

@@ -93,8 +93,7 @@ def journal(project: Project, query: Mapping[str, str]) -> Iterator[records.Jour
 
 def request_record(project: Project, entry: JournalEntry) -> records.JournalEntry:
     """A request and its response, with the scenario's decision for the attempt it created."""
-    decision = project.epoch.journal.decisions.get(entry.transaction_id or "")
-    return journal_record(entry, decision, project.masking)
+    return journal_record(entry, project.epoch.journal.explanation(entry.transaction_id))
 
 
 def _wanted(query: Mapping[str, str]) -> Callable[[JournalEntry], bool]:

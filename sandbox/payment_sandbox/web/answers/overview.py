@@ -18,7 +18,6 @@ from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Scenario
-from payment_sandbox.scenarios.near_misses import explain
 from payment_sandbox.web.addresses import order_url, payment_url
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
@@ -123,11 +122,10 @@ def _refundable_cents(order: Order) -> Cents:
 
 
 def _decisions(project: Project, order: Order) -> Any:
-    decisions = project.epoch.journal.decisions
     for attempt in order.transactions:
-        decision = decisions.get(attempt.id)
-        if decision is not None:
-            yield {"transaction_id": attempt.id, **project.masking.record(explain(decision))}
+        explanation = project.epoch.journal.explanation(attempt.id)
+        if explanation is not None:
+            yield {"transaction_id": attempt.id, **explanation}
 
 
 def _pages(project: Project, order: Order) -> list[str]:
