@@ -284,6 +284,8 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--max-projects", type=NumberOption(1), help="How many projects there may be.")
 @click.option("--max-orders", type=NumberOption(1), help="How many orders each project may have.")
+@click.option("--max-megabytes", type=NumberOption(1), help="How much each project may keep.")
+@click.option("--max-megabytes-in-all", type=NumberOption(1), help="How much this server may keep.")
 @click.option("--control-token", help="Required to create and list projects.")
 @click.option("--ready-file", type=a_file, help="A JSON file to write when ready.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -353,17 +355,25 @@ def _activity(log_format: str) -> "Activity":
 
 
 def _start(
-    host: str, port: int, *, max_projects: int | None, max_orders: int | None, **options: Any
+    host: str,
+    port: int,
+    *,
+    max_projects: int | None,
+    max_orders: int | None,
+    max_megabytes: int | None,
+    max_megabytes_in_all: int | None,
+    **options: Any,
 ) -> "Server":
     gc.disable()  # until everything is loaded: collecting takes time and would find nothing
+    from payment_sandbox.projects.quotas import MEGABYTE, Quotas
     from payment_sandbox.serving.binding import PortTaken  # here, so that --help is fast
     from payment_sandbox.serving.http import raise_open_files_limit
     from payment_sandbox.serving.server import Server
     from payment_sandbox.storage.codec import NotStored, StateRefused
-    from payment_sandbox.web.carried import Quotas
 
     raise_open_files_limit()
-    quotas = Quotas(max_projects, max_orders)
+    most, most_in_all = (each and each * MEGABYTE for each in (max_megabytes, max_megabytes_in_all))
+    quotas = Quotas(max_projects, max_orders, most, most_in_all)
     try:
         server = Server(host, port, freeze_memory=True, quotas=quotas, **options)
     except PortTaken as refused:

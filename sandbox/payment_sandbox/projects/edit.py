@@ -233,6 +233,13 @@ class Edit:
         return self.records.tell(self.orders.values(), list(self._moved()), self.now, real_at)
 
     @property
+    def creates(self) -> bool:
+        """Whether it makes something new that stays: an order, a refund or a QR request."""
+        return bool(self._created) or any(
+            self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
+        )
+
+    @property
     def created_count(self) -> int:
         """How many orders are new."""
         return len(self._created)

@@ -16,6 +16,7 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.quotas import MEGABYTE, NO_QUOTAS, Meter, QuotaReached, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.settings import Settings
@@ -41,6 +42,9 @@ class Services(Protocol):
     real: RealTime
     delivers: bool
     """Whether webhooks are delivered at all; if not, nothing waits for them."""
+    quotas: Quotas
+    meter: Meter | None
+    """Counts the bytes of all projects; None if nobody needs to know."""
 
     def carry(self, project: "Project", epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox, one at a time, on another thread or once this one waits."""
@@ -62,8 +66,8 @@ class Services(Protocol):
         """Count an order."""
         ...
 
-    def epoch_over(self, orders: int) -> None:
-        """Note that an epoch with this many orders was discarded."""
+    def epoch_over(self, epoch: Epoch) -> None:
+        """Note that an epoch was discarded."""
         ...
 
     def opened(self, project: "Project") -> None:
@@ -79,6 +83,8 @@ class Unattended:
     """For projects without a server: nothing is delivered, and clocks move only by calls."""
 
     delivers = False
+    quotas = NO_QUOTAS
+    meter: Meter | None = None
 
     def __init__(self, real: RealTime) -> None:
         self.real = real
@@ -98,7 +104,7 @@ class Unattended:
     def order_created(self) -> None:
         """Do nothing."""
 
-    def epoch_over(self, orders: int) -> None:
+    def epoch_over(self, epoch: Epoch) -> None:
         """Do nothing."""
 
     def opened(self, project: "Project") -> None:
@@ -135,7 +141,9 @@ class Project:
         """A new epoch in its initial state; it is not the current one yet."""
         start, real = self.identity.start, self.services.real
         clock = Clock.started(real, start.at or real.wall_now(), start.mode)
-        epoch = Epoch(number, State.first(settings, clock), self._storage.store(), self.events)
+        store = self._storage.store()
+        store.meter = self.services.meter
+        epoch = Epoch(number, State.first(settings, clock), store, self.events)
         epoch.rehearsal = self.rehearsal
         return epoch
 
@@ -157,14 +165,14 @@ class Project:
         with self._state_lock:
             epoch = self.fresh_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
             before = self._swap(epoch, ChangeSet())
-        self.services.epoch_over(before.orders_created)
+        self.services.epoch_over(before)
         self.events.publish("reset")
 
     def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
         """Switch to a restored epoch; ``change`` holds all its records."""
         with self._state_lock:
             before = self._swap(epoch, change)
-        self.services.epoch_over(before.orders_created)
+        self.services.epoch_over(before)
         self.events.publish("restored")
         self.services.wake(self)
 
@@ -175,7 +183,7 @@ class Project:
             self.has_moved = moved
             self.epoch.outbox.close()
             self.relay.clear()
-        self.services.epoch_over(self.epoch.orders_created)
+        self.services.epoch_over(self.epoch)
         self.end_waiting()
         self.services.forget(self)
 
@@ -223,6 +231,8 @@ class Project:
             if change is None:
                 self._record(edit)
                 return
+            if edit.creates:
+                self._refuse_beyond_quota(current)
             current.store.commit(change)
             is_earlier = edit.apply(change)
             self._telling.acquire()
@@ -231,6 +241,27 @@ class Project:
         finally:
             self._telling.release()
         self._follow(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
+
+    def _refuse_beyond_quota(self, epoch: Epoch) -> None:
+        """Refuse a new order, refund or QR request once the quotas are reached.
+
+        Raises:
+            QuotaReached: names the quota.
+        """
+        quotas, meter = self.services.quotas, self.services.meter
+        if quotas.orders is not None and epoch.orders_created >= quotas.orders:
+            most = f"a project may have {quotas.orders} orders here (--max-orders)"
+        elif quotas.bytes is not None and epoch.store.bytes_kept >= quotas.bytes:
+            most = f"a project may keep {quotas.bytes / MEGABYTE:g} MB here (--max-megabytes)"
+        elif (
+            meter is not None
+            and quotas.bytes_in_all is not None
+            and (meter.bytes_in_all >= quotas.bytes_in_all)
+        ):
+            most = f"this server may keep {quotas.bytes_in_all / MEGABYTE:g} MB (--max-megabytes-in-all)"
+        else:
+            return
+        raise QuotaReached(f"{most}; reset a project, or delete one")
 
     def _current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:

@@ -11,6 +11,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.faults import Use
+from payment_sandbox.projects.quotas import Meter
 
 
 class Chosen(NamedTuple):
@@ -51,6 +52,13 @@ class ChangeSet(NamedTuple):
     chosen: Chosen | None = None  # None if it did not change
     counters: Counters | None = None  # after the edit; for a durable store only
 
+    def records(self) -> Iterator[tuple[str, Any]]:
+        """Every record in it, with its id."""
+        yield from self.orders.items()
+        yield from ((credential.vault_token, credential) for credential in self.credentials)
+        yield from ((request.id, request) for request in self.qr_requests)
+        yield from ((delivery.id, delivery) for delivery in self.deliveries)
+
 
 class HistoryRow(NamedTuple):
     """A record of a journal as it is stored; its number is that in its id, which grows."""
@@ -67,6 +75,10 @@ class Store(Protocol):
     is_new: bool
     """Whether this is a durable store without any commit: its first change set must be complete."""
     deliveries_dropped: int
+    meter: Meter | None
+    """Who counts the bytes of all stores; None: nobody counts them."""
+    bytes_kept: int
+    """Of its records, as a snapshot has them; 0 if nobody counts them."""
 
     def commit(self, change: ChangeSet) -> None:
         """Save everything in it, or nothing."""

@@ -20,7 +20,7 @@ from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_owed
 from payment_sandbox.web.app import make_app, move
-from payment_sandbox.web.carried import Around, Quotas
+from payment_sandbox.web.carried import Around
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -94,7 +94,7 @@ class Server:
         """
         courier = Courier(trusted=security.trusted_receivers, stays_here=webhooks_stay_here)
         self.security = security
-        self.services = ServerServices(courier, freeze_memory=freeze_memory, observer=observer)
+        self.services = ServerServices(courier, start.get("quotas"), observer, freeze_memory=freeze_memory)
         self.kept = _kept(start.get("state"), self.services)
         try:
             self.registry, self.ignored = make_projects(self.services, self.kept, start)
@@ -112,7 +112,7 @@ class Server:
     ) -> "SandboxFlask":
         on_refused = observer.refused if observer is not None else None
         speaks_tls, counted = self.security.tls is not None, self.services.courier.statistics
-        around = Around(on_refused, speaks_tls, self.cluster, counted, start.get("quotas", Quotas()))
+        around = Around(on_refused, speaks_tls, self.cluster, counted)
         return make_app(
             self.registry,
             public_url=self.url,

@@ -15,6 +15,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import PACER, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectMoved
+from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
@@ -165,12 +166,15 @@ class ServerServices:
     def __init__(
         self,
         courier: Courier | None = None,
+        quotas: Quotas | None = None,
+        observer: Observer | None = None,
         pacer: Pacer | None = None,
         *,
         freeze_memory: bool = False,
-        observer: Observer | None = None,
     ) -> None:
         self.real = REAL_TIME
+        self.quotas = quotas or NO_QUOTAS
+        self.meter = Meter() if self.quotas.needs_meter else None
         self._observer = observer
         self.courier = courier or Courier()
         self.pacer = pacer or Pacer()
@@ -199,9 +203,11 @@ class ServerServices:
             gc.collect()
             gc.freeze()
 
-    def epoch_over(self, orders: int) -> None:
+    def epoch_over(self, epoch: Epoch) -> None:
         """Unfreeze memory after a large epoch ends, so that it can be collected."""
-        if self._freeze_memory and orders >= ORDERS_PER_FREEZE:
+        if self.meter is not None:
+            self.meter.add(-epoch.store.bytes_kept)
+        if self._freeze_memory and epoch.orders_created >= ORDERS_PER_FREEZE:
             gc.unfreeze()
 
     def opened(self, project: Project) -> None:

@@ -12,6 +12,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project, ProjectMoved
+from payment_sandbox.projects.quotas import Quotas
 from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, read_text
@@ -19,7 +20,6 @@ from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.web.carried import Quotas
 
 if TYPE_CHECKING:
     from payment_sandbox.storage.postgresql import Database

@@ -1,5 +1,6 @@
 """Records in memory: what every store reads from."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
@@ -11,7 +12,9 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.quotas import Meter
 from payment_sandbox.projects.store import ChangeSet, HistoryRow
+from payment_sandbox.storage.codec import encode
 
 DELIVERIES_KEPT_MAX: Final = 10_000
 DELIVERIES_DROPPED_AT_ONCE: Final = 1000
@@ -59,6 +62,9 @@ class MemoryStore:
         self._deliveries: dict[str, Delivery] = {}
         self._deliveries_of: dict[str, dict[str, None]] = {}  # their ids, by order
         self.deliveries_dropped = 0
+        self.meter: Meter | None = None
+        self.bytes_kept = 0
+        self._sizes: dict[str, int] = {}  # in bytes, by id, if there is a meter
         self.order = self._orders.get
         self.credential = self._credentials.get
         self.qr_request = self._qr_requests.get
@@ -92,6 +98,18 @@ class MemoryStore:
             if not of_order:
                 del self._deliveries_of[order_id]
         self.deliveries_dropped += len(surplus)
+        if self.meter is not None:
+            self._measure(self.meter, change, surplus)
+
+    def _measure(self, meter: Meter, change: ChangeSet, surplus: list[str]) -> None:
+        before = self.bytes_kept
+        for record_id, record in change.records():
+            size = len(json.dumps(encode(record)))
+            self.bytes_kept += size - self._sizes.get(record_id, 0)
+            self._sizes[record_id] = size
+        for delivery_id in surplus:
+            self.bytes_kept -= self._sizes.pop(delivery_id, 0)
+        meter.add(self.bytes_kept - before)
 
     def surplus(self, change: ChangeSet) -> list[str]:
         """The webhooks that must be dropped to make room for a change.

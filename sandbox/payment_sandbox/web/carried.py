@@ -89,13 +89,6 @@ class Shared(Protocol):
         ...
 
 
-class Quotas(NamedTuple):
-    """How much a server takes; None means any number."""
-
-    projects: int | None = None
-    orders: int | None = None  # of each project
-
-
 class Around(NamedTuple):
     """The server around an application."""
 
@@ -103,7 +96,6 @@ class Around(NamedTuple):
     speaks_tls: bool = False  # itself; if not, an https address is that of a proxy
     shared: Shared | None = None  # with other servers
     statistics: Statistics | None = None
-    quotas: Quotas = Quotas()
 
 
 ALONE: Final = Around()

@@ -13,10 +13,17 @@ from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.project import ProjectMoved
+from payment_sandbox.projects.quotas import QuotaReached
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.carried import MOVED, ON_MOVED, exchange
 
-STATUS_OF: Final = {refusals.Unknown: 404, refusals.Stale: 412, WaitTimedOut: 408, ProjectMoved: 503}
+STATUS_OF: Final = {
+    refusals.Unknown: 404,
+    refusals.Stale: 412,
+    WaitTimedOut: 408,
+    ProjectMoved: 503,
+    QuotaReached: 507,
+}
 CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 MERCHANT_API: Final = "/v1"
@@ -26,6 +33,7 @@ TYPE_OF: Final = {
     refusals.Stale: "PreconditionFailed",
     WaitTimedOut: "RequestTimeout",
     ProjectMoved: "ServiceUnavailable",
+    QuotaReached: "InsufficientStorage",
 }
 TYPE_OF_STATUS: Final = {
     400: "BadRequest",

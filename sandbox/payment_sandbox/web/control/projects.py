@@ -81,7 +81,7 @@ def refuse_beyond_quota() -> None:
     Raises:
         RequestRefused: 429.
     """
-    most = application().around.quotas.projects
+    most = registry().services.quotas.projects
     if most is not None and registry().count() >= most:
         value = f"this server takes {most} projects (--max-projects), and has them; delete one first"
         raise RequestRefused(429, value)

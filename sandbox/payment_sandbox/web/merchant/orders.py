@@ -32,8 +32,6 @@ from payment_sandbox.web.answers.responses import if_match, is_known, json_answe
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
 from payment_sandbox.web.auth import project
 from payment_sandbox.web.bodies import json_object, line
-from payment_sandbox.web.carried import application
-from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.merchant import forms
 from payment_sandbox.web.merchant.exchange import BODY_ERRORS, TAKING, api
 from payment_sandbox.web.merchant.reading import note_ignored, read_body, read_partly, warn
@@ -59,18 +57,6 @@ ORDER_EXAMPLE: Final = {
 }
 
 
-def refuse_beyond_quota() -> None:
-    """Refuse an order beyond the project's quota.
-
-    Raises:
-        RequestRefused: 507.
-    """
-    most = application().around.quotas.orders
-    if most is not None and project().epoch.orders_created >= most:
-        value = f"a project may have {most} orders here (--max-orders); reset it, or make another one"
-        raise RequestRefused(507, value)
-
-
 @route(
     api,
     "POST",
@@ -84,7 +70,6 @@ def refuse_beyond_quota() -> None:
 )
 def post_order() -> Response:
     """Create an order."""
-    refuse_beyond_quota()
     own = project()
     data, violations = read_partly(own, ORDER_FORM)
     data.setdefault("client", {}).setdefault("user_agent", request.headers.get("User-Agent", ""))
