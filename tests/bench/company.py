@@ -1,6 +1,8 @@
 """Several servers on a PostgreSQL database, against one server without: what a company pays for it."""
 
+import gc
 import json
+import tracemalloc
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +15,8 @@ from sys import executable
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from tests.bench import paired, report
+from payment_sandbox.serving.server import Server
+from tests.bench import paired, report, seconds
 from tests.bench.bodies import BODY
 from tests.bench.http import HEADERS, many, send, served
 from tests.support import postgres
@@ -22,6 +25,8 @@ from tests.support.ports import free_port
 CLIENTS = 16
 REQUESTS = 25  # of each client
 ROUNDS = 7
+PROJECTS = 10_000
+ACTIVE = 1_000
 
 
 def main() -> None:
@@ -48,6 +53,47 @@ def main() -> None:
         report("a read that is passed on / one that is not", ratios, "<= 1.50")
     with postgres.running() as database:
         _workers(database)
+    many_projects()
+
+
+def many_projects() -> None:
+    """What an idle project costs a server, and an order in one that the server has forgotten."""
+    with (
+        postgres.running() as database,
+        Server(clock="frozen", seed=1, state=database.new_database()) as server,
+    ):
+        assert server.cluster is not None
+        address = server.url.removeprefix("http://")
+        connection = HTTPConnection(address)
+        _order_in_each(connection, [_project(connection)])
+        keys = [""] * PROJECTS
+        tracemalloc.start()
+        before = _traced_kib()
+        for number in range(PROJECTS):
+            keys[number] = _project(connection)
+        held = (_traced_kib() - before) / PROJECTS
+        server.cluster.give_back_idle(-1.0)
+        report(
+            f"KiB in the server of an idle project, one of {PROJECTS}",
+            (_traced_kib() - before) / PROJECTS,
+            "<= 1",
+        )
+        report("KiB in the server of a project that is used", held, "none")
+        tracemalloc.stop()
+        active = keys[:: PROJECTS // ACTIVE]
+        first, second = (seconds(partial(_order_in_each, connection, active)) for _ in range(2))
+        report("an order in a forgotten project / in one that is used", first / second, "none")
+
+
+def _traced_kib() -> float:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0] / 1024
+
+
+def _order_in_each(connection: HTTPConnection, keys: Sequence[str]) -> None:
+    for key in keys:
+        connection.request("POST", "/v1/orders/", BODY, {**HEADERS, "Authorization": key})
+        connection.getresponse().read()
 
 
 def _workers(database: postgres.Postgres) -> None:
@@ -82,12 +128,12 @@ def _address(connection: HTTPConnection) -> str:
 
 def _projects(address: str) -> list[str]:
     """The authorizations of as many projects as there are clients."""
-    return [_project(address) for _ in range(CLIENTS)]
+    return [_project(HTTPConnection(address)) for _ in range(CLIENTS)]
 
 
-def _project(address: str) -> str:
+def _project(connection: HTTPConnection) -> str:
     """The authorization of a new project."""
-    key = json.loads(send(HTTPConnection(address), "POST", "/control/projects/", b"{}"))["api_key"]
+    key = json.loads(send(connection, "POST", "/control/projects/", b"{}"))["api_key"]
     return f"Basic {b64encode(f'{key}:'.encode()).decode()}"
 
 

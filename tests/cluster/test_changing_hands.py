@@ -199,8 +199,7 @@ def test_what_nobody_uses_is_given_back(company: Company, first: Sandbox, second
     before = first.get("/control/state/").json()
     owner = company.servers[0].cluster
     assert isinstance(owner, Cluster)
-    owner._idle_seconds = -1.0
-    owner._give_back_idle()
+    owner.give_back_idle(-1.0)
     assert not company.has(company.servers[0], first)
     assert company.execute(
         f"SELECT owner FROM sandbox_project WHERE id = '{first.project['project_id']}'"
@@ -232,8 +231,7 @@ def test_a_project_that_was_given_back_expires(company: Company) -> None:
     sandbox = Sandbox(company.servers[0], expires_after="PT1S")
     owner = company.servers[0].cluster
     assert isinstance(owner, Cluster)
-    owner._idle_seconds = -1.0
-    owner._give_back_idle()
+    owner.give_back_idle(-1.0)
     pause = Event()
     url = f"{company.servers[1].local_url}/control/clock/"
     while company.execute(f"SELECT id FROM sandbox_project WHERE id = '{sandbox.project['project_id']}'"):

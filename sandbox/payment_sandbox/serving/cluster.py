@@ -121,7 +121,6 @@ class Cluster:
         self._database = database
         self._url = url
         self._statistics = statistics
-        self._idle_seconds = IDLE_SECONDS
         self._changed = Condition()  # guards what follows
         self._valid_until_seconds = 0.0
         self._uses: Counter[str] = Counter()  # requests under way, by project
@@ -384,7 +383,7 @@ class Cluster:
 
     def _care(self) -> None:
         """Give back what is idle, and take over what nobody looks after; it may take longer than a lease."""
-        self._give_back_idle()
+        self.give_back_idle(IDLE_SECONDS)
         if not self.is_draining:
             self._take_unattended()
 
@@ -410,17 +409,17 @@ class Cluster:
             with suppress(NotStored):
                 self._take(project_id)
 
-    def _give_back_idle(self) -> None:
-        """Give back what nobody has used for a while, so that a server holds only what is busy."""
+    def give_back_idle(self, idle_seconds: float) -> None:
+        """Give back what nobody has used for so long, so that a server holds only what is busy."""
         now = monotonic_seconds()
         for project in self.registry.loaded():
             used_at_seconds = self._used_at_seconds.setdefault(project.project_id, now)
-            if used_at_seconds < now - self._idle_seconds and self._is_idle(project):
+            if used_at_seconds < now - idle_seconds and self._is_idle(project, idle_seconds):
                 self._give_back(project, 0.0)
 
-    def _is_idle(self, project: Project) -> bool:
+    def _is_idle(self, project: Project, idle_seconds: float) -> bool:
         due_seconds = project.real_seconds_until_due()
-        is_due = due_seconds is not None and due_seconds < self._idle_seconds
+        is_due = due_seconds is not None and due_seconds < idle_seconds
         is_used = self._uses[project.project_id] or project.events.watchers
         return not (is_due or is_used) and project.epoch.outbox.is_idle
 
