@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from payment_sandbox.operations.history import ERROR_FROM, Happening
+from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening
 from payment_sandbox.operations.review.evidence import as_object
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
@@ -15,6 +15,18 @@ WORDS_MAX: Final = 60  # of a refusal
 ALIKE_MIN: Final = 3  # tries that are told as one
 WEBHOOK: Final = ("webhook", "webhook-response")
 NOT_CHANGED: Final = 304
+ORDER: Final = "order"
+ORDERS: Final = "orders"
+VERBS: Final = {
+    ("POST", ORDERS): "creates the order",
+    ("GET", ORDER): "reads the order",
+    ("PUT", ORDER): "changes the order",
+    ("DELETE", ORDER): "cancels the order",
+    ("POST", "captures"): "captures",
+    ("POST", "voids"): "voids",
+    ("POST", "refunds"): "refunds",
+}
+MISSING: Final = "missing"  # a step that should be there, and is not
 
 
 class Belief(NamedTuple):
@@ -34,15 +46,63 @@ class Belief(NamedTuple):
         return self.shop == self.service
 
 
-def in_words(epoch: Epoch, order_id: str, happenings: Iterable[Happening]) -> list[Happening]:
-    """The happenings of an order with responses in words: the status that was read, or why it was refused."""
-    entries = {entry.id: entry for entry in _calls(epoch, order_id)}
+def in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
+    """Happenings with the shop's calls in words: what was asked, what was read, or why not."""
+    calls = {happening.id for happening in happenings if happening.kind == "request"}
+    entries = [entry for entry in epoch.journal.unmasked() if entry.id in calls]
+    words = {entry.id: _asked(entry) for entry in entries}
+    words |= {f"{entry.id}/response": _words(entry) for entry in entries}
     return [
-        happening._replace(label=epoch.journal.masked(_words(entries[happening.cause])))
-        if happening.kind == "response" and happening.cause in entries
+        happening._replace(label=epoch.journal.masked(words[happening.id]) or happening.label)
+        if happening.id in words
         else happening
         for happening in happenings
     ]
+
+
+def _asked(entry: JournalEntry) -> str:
+    """What a call asks for; empty if it has no word, and is shown as it came."""
+    _, collection, *place = [*entry.path.strip("/").split("/"), ""]
+    if collection != ORDERS:
+        return ""
+    # What is named after the id of the order, as in /v1/orders/<id>/transactions/<id>/captures/
+    things = [part for part in place[1::2] if part and part != "transactions"]
+    verb = VERBS.get((entry.method, things[0] if things else ORDER if place[0] else ORDERS), "")
+    amount: Any = as_object(entry.request).get("amount")
+    has_amount = verb and isinstance(amount, int) and not isinstance(amount, bool)
+    return f"{verb} · {euros(amount)}" if has_amount else verb
+
+
+def euros(cents: int) -> str:
+    """An amount for people."""
+    return f"{'-' if cents < 0 else ''}€{abs(cents) // 100:,}.{abs(cents) % 100:02}"
+
+
+def with_missing(epoch: Epoch, order_id: str, happenings: Iterable[Happening]) -> Iterator[Happening]:
+    """The happenings, with a note after each webhook that the shop acknowledged without reading the order.
+
+    A shop that knows the status anyway has missed nothing.
+    """
+    believed = beliefs(epoch, order_id)
+    if believed and believed[-1].is_true:
+        yield from happenings
+        return
+    last_read = max((change.real_at for change in _reads(epoch, order_id)), default=None)
+    unread: set[str] = set()  # webhooks that came after it
+    for happening in happenings:
+        yield happening
+        if happening.kind == "webhook" and (last_read is None or last_read < happening.real_at):
+            unread.add(happening.id)
+        elif happening.cause in unread and not happening.failed:
+            yield happening._replace(
+                id=f"{happening.id}/missing",
+                sender=SHOP,
+                receiver=SHOP,
+                kind=MISSING,
+                label="no read: the order was not asked for",
+                failed=True,
+                detail=None,
+            )
 
 
 def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:

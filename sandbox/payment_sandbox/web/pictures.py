@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import Pattern
 from payment_sandbox.operations.history import BANK, SCREENING, SERVICE, SHOP, Happening
+from payment_sandbox.operations.in_words import MISSING
 from payment_sandbox.orders.actions import CUSTOMER
 
 ROWS_MAX: Final = 200
@@ -24,8 +25,8 @@ ANSWERS: Final = ("response", "webhook-response", "outcome")
 class PictureRow(NamedTuple):
     """One arrow, or a note on a lane if sender and receiver are the same.
 
-    ``look`` is ``ok``, ``failed``, ``quiet`` or ``due``; ``time`` is the text of the time column, only where
-    it changes; ``link`` is where a click leads.
+    ``look`` is ``ok``, ``failed``, ``quiet``, ``due`` or ``missing``; ``time`` is the text of the time
+    column, only where it changes; ``link`` is where a click leads.
     """
 
     sender: str
@@ -98,6 +99,8 @@ def _both_times(happening: Happening) -> str:
 
 
 def _look(happening: Happening) -> str:
+    if happening.kind == MISSING:
+        return MISSING
     if happening.failed:
         return "failed"
     return "quiet" if happening.kind in ("action", "outcome", "attempt-status", "agenda-event") else "ok"
@@ -130,7 +133,13 @@ ARROW: Final = 5
 CHARACTER_WIDTH: Final = 6.2
 LABEL_LENGTH_MAX: Final = 64
 NOT_XML: Final = Pattern("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-COLOURS: Final = {"ok": "#0b5d57", "failed": "#a3231f", "quiet": "#4d5c5a", "due": "#8a6a1f"}
+COLOURS: Final = {
+    "ok": "#0b5d57",
+    "failed": "#a3231f",
+    "quiet": "#4d5c5a",
+    "due": "#8a6a1f",
+    MISSING: "#a3231f",
+}
 FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
 
@@ -212,7 +221,7 @@ def _note(row: PictureRow, x: float, y: float) -> str:
     if row.is_status:
         look, ink = f'fill="{colour}"', "#ffffff"
     else:
-        dash = ' stroke-dasharray="3 3"' if row.look == "due" else ""
+        dash = ' stroke-dasharray="3 3"' if row.look in ("due", MISSING) else ""
         look, ink = f'fill="#ffffff" stroke="{colour}"{dash} class="outlined"', colour
     text_class = "on-pill" if row.is_status else "label"
     return f'<rect x="{x - width / 2:g}" y="{y - 10}" width="{width:g}" height="20" rx="10" {look}/>' + _text(

@@ -1,6 +1,27 @@
 """The dashboard: all that happened in a project, and what to do about it."""
 
-from payment_sandbox.web.dashboard import clock, copies, entrance, exports, faults, orders, records, settings
+from payment_sandbox.web.dashboard import (
+    again,
+    clock,
+    copies,
+    entrance,
+    exports,
+    faults,
+    orders,
+    records,
+    settings,
+)
 from payment_sandbox.web.dashboard.frame import dashboard
 
-__all__ = ["clock", "copies", "dashboard", "entrance", "exports", "faults", "orders", "records", "settings"]
+__all__ = [
+    "again",
+    "clock",
+    "copies",
+    "dashboard",
+    "entrance",
+    "exports",
+    "faults",
+    "orders",
+    "records",
+    "settings",
+]

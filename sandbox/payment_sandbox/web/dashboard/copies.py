@@ -1,10 +1,11 @@
 """What developers copy of an order: the command that creates it, and a test that replays it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
+from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.default_scenario import DEFAULT
@@ -21,7 +22,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.carried import application
 
-NOT_REPLAYED = (ASK, RETURN, SCAN, "create")
+CREATE = "create"
+NOT_REPLAYED = (ASK, RETURN, SCAN, CREATE)
 ONE_SECOND = timedelta(seconds=1)
 LINE_LENGTH = 70
 ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
@@ -29,19 +31,9 @@ ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"
 
 def curl(project: Project, order: Order) -> str | None:
     """The command that creates the same order; None if no request created it, or it is forgotten."""
-    created = next(
-        (
-            entry
-            for entry in project.epoch.journal.entries(
-                lambda entry: entry.order_id == order.id and entry.method == "POST" and entry.status == 201
-            )
-        ),
-        None,
-    )
-    if created is None:
-        return None
-    body = request_record(project, created)["request"]
-    if not isinstance(body, dict):
+    created = _creation(project, order)
+    body = request_record(project, created)["request"] if created is not None else None
+    if created is None or not isinstance(body, dict):
         return None
     text = json.dumps(body, ensure_ascii=False)
     quoted = "".join(map(_escaped, text)).replace("'", "'\\''")
@@ -49,6 +41,25 @@ def curl(project: Project, order: Order) -> str | None:
         f'curl -u "$SANDBOX_API_KEY": {application().public_url}{created.path} \\\n'
         f"  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
     )
+
+
+def _creation(project: Project, order: Order) -> JournalEntry | None:
+    """The request that created an order."""
+    created = project.epoch.journal.entries(
+        lambda entry: entry.order_id == order.id and entry.method == "POST" and entry.status == 201
+    )
+    return next((entry for entry in created if _is_creation(entry)), None)
+
+
+def created_with(project: Project, order: Order) -> dict[str, Any] | None:
+    """The body that created an order, by a request or by hand; None if it is forgotten, or had secrets."""
+    created = _creation(project, order)
+    if created is not None:
+        body = request_record(project, created)["request"]
+    else:
+        by_hand = (taken for taken in project.epoch.journal.actions(frozenset((order.id,))))
+        body = next((taken.how.get("order") for taken in by_hand if taken.action == CREATE), None)
+    return dict(body) if isinstance(body, Mapping) and MASK not in json.dumps(body) else None
 
 
 def _escaped(letter: str) -> str:

@@ -12,8 +12,8 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.responses import streamed_answer
-from payment_sandbox.web.dashboard.frame import VIEW, dashboard, enter
-from payment_sandbox.web.dashboard.orders import ORDER, due_of
+from payment_sandbox.web.dashboard.frame import ORDER, VIEW, dashboard, enter
+from payment_sandbox.web.dashboard.orders import due_of
 from payment_sandbox.web.pictures import Sequence, mermaid, sequence, svg
 from payment_sandbox.web.routes import route
 

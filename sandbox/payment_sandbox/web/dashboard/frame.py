@@ -23,9 +23,9 @@ from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, pol
 from payment_sandbox.web.carried import application, exchange
 from payment_sandbox.web.dashboard.notices import (
     NAME,
-    euros,
     notice_for,
     refusal,
+    shown_euros,
     with_notice,
     without_notice,
 )
@@ -66,6 +66,8 @@ POSTED: Final[Mapping[str, Any]] = {
     "status": 303,
     "waits": True,
 }
+ORDERS: Final = "/dashboard/<project_id>/orders/"
+ORDER: Final = f"{ORDERS}<order_id>/"
 VIEWS: Final = {
     "orders": "Orders",
     "webhooks": "Webhooks",
@@ -101,7 +103,7 @@ def secure(response: Response) -> Response:
     return response
 
 
-dashboard.add_app_template_filter(euros, "euros")
+dashboard.add_app_template_filter(shown_euros, "euros")
 
 
 @dashboard.app_template_filter("clock")

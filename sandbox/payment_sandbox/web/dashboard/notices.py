@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from payment_sandbox.operations.advance import TIMEOUT_SECONDS, Advance
+from payment_sandbox.operations.in_words import euros
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import application
 
@@ -36,9 +37,9 @@ class Notice(NamedTuple):
     typed: Mapping[str, str] = {}
 
 
-def euros(cents: int | None) -> str:
+def shown_euros(cents: int | None) -> str:
     """An amount for people."""
-    return "" if cents is None else f"{'-' if cents < 0 else ''}€{abs(cents) // 100:,}.{abs(cents) % 100:02}"
+    return "" if cents is None else euros(cents)
 
 
 def in_euros(text: str) -> str:

@@ -13,7 +13,7 @@ from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant, create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.history import Happening, history
-from payment_sandbox.operations.in_words import folded, in_words
+from payment_sandbox.operations.in_words import folded, in_words, with_missing
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
@@ -28,8 +28,19 @@ from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import dues_of, order_overview, order_row
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard import faults
+from payment_sandbox.web.dashboard.again import SEEN_TO_FAIL, ways_again
 from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
+from payment_sandbox.web.dashboard.frame import (
+    ORDER,
+    ORDERS,
+    POSTED,
+    VIEW,
+    dashboard,
+    enter,
+    show,
+    url,
+    way_back,
+)
 from payment_sandbox.web.dashboard.verdict import verdict, with_mistakes
 from payment_sandbox.web.pictures import ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
@@ -52,8 +63,6 @@ LABELS: Final = {
 }
 ACT: Final = ActForm()
 DETAILS: Final = ("card", "payment_method", "issuer_id", "reason")
-ORDERS: Final = "/dashboard/<project_id>/orders/"
-ORDER: Final = f"{ORDERS}<order_id>/"
 TEST_ORDER: Final = {
     "currency": "EUR",
     "amount": 2295,
@@ -186,7 +195,8 @@ def _shown(project: Project, order: Order | None) -> Response:
 
 
 def _one(project: Project, order: Order) -> dict[str, Any]:
-    happenings = in_words(project.epoch, order.id, history(project.epoch, order.id))
+    told = in_words(project.epoch, history(project.epoch, order.id))
+    happenings = list(with_missing(project.epoch, order.id, told))
     overview = order_overview(project, order)
     link = partial(link_of, project)
     picture = sequence(folded(happenings), due_of(project, order), link)
@@ -209,4 +219,6 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
         "curl": curl(project, order),
         "test_code": test_code(project, order),
         "pretty": pretty,
+        "fail_by": SEEN_TO_FAIL,
+        **ways_again(project, order),
     }

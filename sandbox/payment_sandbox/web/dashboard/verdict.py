@@ -20,20 +20,6 @@ REVIEWS_MAX: Final = 100
 LEFT: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-class Verdict(NamedTuple):
-    """What the review says of one order; ``good`` is what went well, if nothing went wrong."""
-
-    mistakes: Sequence[Finding]
-    """Each kind once."""
-    hints: Sequence[Finding]
-    good: str
-    beliefs: Sequence[Belief]
-    money: Sequence[tuple[str, int, str]]
-    """Where the money is: what it is, cents, and a remark."""
-    second_status: str
-    """What the status does not say of the money; often empty."""
-
-
 class Kind(NamedTuple):
     """All findings of a review that say the same, with the orders that they are about."""
 
@@ -41,9 +27,31 @@ class Kind(NamedTuple):
     findings: Sequence[Finding]
 
     @property
+    def others(self) -> list[str]:
+        """What else was found of this kind, in other words than the first."""
+        return [
+            text
+            for text in dict.fromkeys(each.problem for each in self.findings)
+            if text != self.first.problem
+        ]
+
+    @property
     def orders(self) -> list[str]:
         """The ids of the orders, each once."""
         return list(dict.fromkeys(each.order_id for each in self.findings if each.order_id is not None))
+
+
+class Verdict(NamedTuple):
+    """What the review says of one order; ``good`` is what went well, if nothing went wrong."""
+
+    mistakes: Sequence[Kind]
+    hints: Sequence[Kind]
+    good: str
+    beliefs: Sequence[Belief]
+    money: Sequence[tuple[str, int, str]]
+    """Where the money is: what it is, cents, and a remark."""
+    second_status: str
+    """What the status does not say of the money; often empty."""
 
 
 class Counted(NamedTuple):
@@ -58,15 +66,14 @@ class Counted(NamedTuple):
 
 def verdict(project: Project, order: Order) -> Verdict:
     """What there is to say of an order."""
-    found = [
-        kind.first._replace(problem=in_euros(kind.first.problem))
-        for kind in kinds(review_order(project.epoch, order))
-    ]
-    mistakes = [each for each in found if each.kind != HINT]
+    found = kinds(
+        finding._replace(problem=in_euros(finding.problem)) for finding in review_order(project.epoch, order)
+    )
+    mistakes = [kind for kind in found if kind.first.kind != HINT]
     told = beliefs(project.epoch, order.id)
     return Verdict(
         mistakes,
-        [each for each in found if each.kind == HINT],
+        [kind for kind in found if kind.first.kind == HINT],
         "" if mistakes else _good(project, order, told),
         told,
         list(_money(project, order)),

@@ -1,0 +1,126 @@
+"""An order once more, with one thing otherwise: what a shop should cope with, tried with a click."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.methods import BY_NAME
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.advance import AdvanceLimits
+from payment_sandbox.operations.agenda import applies
+from payment_sandbox.operations.by_hand import act_as_merchant
+from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.faults import Faults
+from payment_sandbox.projects.project import Project
+
+EXPIRIES: Final = ("expiry", "page-expiry", "authorization-expiry")
+PAID_ON_PAGES: Final = ("login", "card", "sheet", "scan", "terms")
+WEBHOOKS_SECONDS: Final = 12.0  # two attempts that take as long as they may
+PAYS: Final = Action(CUSTOMER, "pay")
+FAILS: Final = Action(CUSTOMER, "fail", reason="Do not honour")
+
+
+class Variation(NamedTuple):
+    """What is otherwise this time; ``webhooks`` is the effect on the new order's webhooks."""
+
+    name: str
+    label: str
+    about: str
+    webhooks: Mapping[str, Any] = {}
+
+
+VARIATIONS: Final = (
+    Variation("declined", "declined", "The bank declines the payment."),
+    Variation("webhook-lost", "webhook lost", "The shop never gets the webhooks.", {"drop": True}),
+    Variation("webhook-twice", "webhook twice", "Each webhook comes twice.", {"duplicate": 2}),
+    Variation("webhook-late", "webhook late", "Webhooks come ten minutes later.", {"delay": "PT10M"}),
+    Variation("slow-shop", "slow shop", "The first try of each webhook times out.", {"timeout": True}),
+    Variation("in-parts", "captured in parts", "The merchant captures twice, by hand."),
+    Variation("expires", "expires", "Nobody pays in time; this moves the clock."),
+)
+BY_VARIATION: Final = {variation.name: variation for variation in VARIATIONS}
+
+
+def variations(order: Order, *, is_told: bool) -> list[Variation]:
+    """The ways in which an order can be played again; webhooks matter only where somebody ``is_told``."""
+    attempt = order.last_transaction
+    is_payable = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAID_ON_PAGES
+    is_captured = attempt is not None and attempt.authorization is not None and order.amount_cents > 1
+    possible = {
+        "declined": is_payable,
+        "in-parts": is_payable and is_captured,
+        "expires": True,
+    }
+    return [each for each in VARIATIONS if possible.get(each.name, is_payable and is_told)]
+
+
+def again(project: Project, order: Order, name: str, create: Callable[[], Order]) -> Order:
+    """Make the order again with ``create``, and play it otherwise.
+
+    Raises:
+        Invalid: there is no such variation.
+        Refusal: the new order does not allow it.
+    """
+    variation = BY_VARIATION.get(name)
+    if variation is None:
+        known = list(BY_VARIATION)
+        raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", known)])
+    made = create()
+    attempt = order.last_transaction
+    if made.last_transaction is None and attempt is not None and name != "expires":
+        act(project, made.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
+    if name == "declined":
+        act(project, made.id, FAILS)
+    elif name == "expires":
+        _expire(project, made)
+    else:
+        with _webhooks(project, variation.webhooks):
+            act(project, made.id, PAYS)
+            project.settle(WEBHOOKS_SECONDS, orders=[made.id])
+    if name == "in-parts":
+        _capture_in_parts(project, made)
+    project.settle(WEBHOOKS_SECONDS, orders=[made.id])
+    return project.find_order(made.id)
+
+
+def _expire(project: Project, order: Order) -> None:
+    """Move the clock to the last of its expiries, and no further."""
+    epoch = project.epoch
+    dues = [due for due in epoch.timeline if due.item.order_id == order.id and applies(epoch, due)]
+    ends = [due.at for due in dues if due.item.kind in EXPIRIES]
+    if ends:
+        advance_clock(project, {"to": max(ends)}, AdvanceLimits())
+
+
+def _capture_in_parts(project: Project, order: Order) -> None:
+    half = order.amount_cents // 2
+    for part_cents in (half, order.amount_cents - half):
+        act_as_merchant(project, order.id, "capture", part_cents)
+
+
+@contextmanager
+def _webhooks(project: Project, effect: Mapping[str, Any]) -> Iterator[None]:
+    """Let this happen to webhooks meanwhile, before all that is set already."""
+    if not effect:
+        yield
+        return
+    rule = {"then": dict(effect)}
+    project.change_faults(lambda faults: _with(faults, [rule, *faults.document.get("webhooks", ())]))
+    try:
+        yield
+    finally:
+        project.change_faults(lambda faults: _with(faults, _without(faults, rule)))
+
+
+def _with(faults: Faults, webhooks: list[Any]) -> Faults:
+    return Faults.read({**faults.document, "webhooks": webhooks}).carried_over(faults)
+
+
+def _without(faults: Faults, rule: Mapping[str, Any]) -> list[Any]:
+    rules = list(faults.document.get("webhooks", ()))
+    if rule in rules:
+        rules.remove(rule)
+    return rules

@@ -1,0 +1,121 @@
+"""An order once more with one thing otherwise, and two orders beside each other."""
+
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from itertools import islice, zip_longest
+from typing import Any, Final, NamedTuple
+
+from flask import Response, request
+
+from payment_sandbox.forms import read
+from payment_sandbox.operations.again import BY_VARIATION, Variation, again, variations
+from payment_sandbox.operations.by_hand import create_by_hand
+from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.history import Happening, history
+from payment_sandbox.operations.in_words import folded, in_words, with_missing
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.answers.order import OrderForm
+from payment_sandbox.web.answers.overview import order_row
+from payment_sandbox.web.browsers import go
+from payment_sandbox.web.dashboard.copies import created_with
+from payment_sandbox.web.dashboard.frame import ORDER, POSTED, VIEW, dashboard, enter, show, url
+from payment_sandbox.web.dashboard.notices import Notice, with_notice
+from payment_sandbox.web.dashboard.verdict import verdict
+from payment_sandbox.web.routes import route
+
+ORDER_FORM: Final = OrderForm()
+STEPS_SHOWN: Final = 500
+CREATIONS: Final = ("creates the order", "creates a test order")
+TAKEN: Final = re.compile(r" · [\d.]+ m?s$")  # by a response; it differs each time
+SEEN_TO_FAIL: Final = {
+    "HOOK-08": "declined",
+    "FLOW-15": "declined",
+    "HOOK-03": "slow-shop",
+    "HOOK-09": "webhook-lost",
+    "CAP-03": "expires",
+    "CAP-04": "in-parts",
+}
+"""The variation that shows what a finding costs, by its rule."""
+
+
+class Side(NamedTuple):
+    """A step of one of two orders, as words."""
+
+    between: str
+    label: str
+    is_failed: bool
+
+
+class Row(NamedTuple):
+    """The same place in the history of two orders; None where one of them has nothing."""
+
+    left: Side | None
+    right: Side | None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the orders differ here."""
+        return self.left != self.right
+
+
+@route(dashboard, "POST", f"{ORDER}again/", **POSTED)
+def post_again(project_id: str, order_id: str) -> Response:
+    """Make an order once more, otherwise, and show both beside each other."""
+    project = enter(project_id)
+    order = project.find_order(order_id)
+    body = created_with(project, order)
+    if body is None:
+        raise Unknown("nobody knows any more what this order was created with")
+    data = {**read(ORDER_FORM, body), "client": order.client}
+    name = request.form.get("again", "")
+    made = again(project, order, name, lambda: create_by_hand(project, data, body))
+    about = BY_VARIATION[name].about
+    notice = Notice(project.project_id, f"The same order again, {BY_VARIATION[name].label}. {about}")
+    return go(with_notice(url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
+
+
+@route(dashboard, "GET", f"{ORDER}beside/<other_id>/", **VIEW)
+def get_orders_beside(project_id: str, order_id: str, other_id: str) -> Response:
+    """Show two orders, line by line."""
+    project = enter(project_id)
+    left, right = project.find_order(order_id), project.find_order(other_id)
+    return show(
+        "beside",
+        project,
+        "orders",
+        sides=[(order_row(project, order), verdict(project, order)) for order in (left, right)],
+        compared=list(_compared(_steps(project, left), _steps(project, right))),
+    )
+
+
+def ways_again(project: Project, order: Order) -> dict[str, Any]:
+    """What the page of an order offers: how it can be played again, and what it can be compared with."""
+    offers: list[Variation] = []
+    if created_with(project, order) is not None:
+        url_told = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
+        offers = variations(order, is_told=url_told is not None)
+    older = next(find_orders(project.epoch, Wanted(before=order.id)), None)
+    return {"variations": offers, "before_this": older.id if older is not None else None}
+
+
+def _steps(project: Project, order: Order) -> list[Side]:
+    happenings = in_words(project.epoch, history(project.epoch, order.id))
+    shown = folded(list(with_missing(project.epoch, order.id, happenings)))
+    begun = {happening.id for happening in shown if happening.label.partition(" · ")[0] in CREATIONS}
+    steps = (step for step in shown if step.id not in begun and step.cause not in begun)
+    return list(islice(map(_side, steps), STEPS_SHOWN))
+
+
+def _side(happening: Happening) -> Side:
+    between = f"{happening.sender} → {happening.receiver}" if happening.sender != happening.receiver else ""
+    return Side(between, TAKEN.sub("", happening.label), happening.failed)
+
+
+def _compared(left: list[Side], right: list[Side]) -> Iterator[Row]:
+    """The steps of both, with equal ones beside each other."""
+    for _, *ends in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
+        begin, end, other_begin, other_end = ends
+        yield from (Row(*pair) for pair in zip_longest(left[begin:end], right[other_begin:other_end]))

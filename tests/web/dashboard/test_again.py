@@ -1,0 +1,152 @@
+"""An order again, but otherwise; two orders beside each other; and the steps that a picture misses."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+from tests.support.shop import Shop
+
+Order = dict[str, Any]
+
+
+def newest(sandbox: Sandbox) -> Order:
+    """The newest order."""
+    order: Order = sandbox.get("/control/orders/?limit=1").json()["items"][0]
+    return order
+
+
+def attempts(sandbox: Sandbox, order: Order) -> list[str | None]:
+    """How each attempt of the order's webhooks went."""
+    webhooks = sandbox.get(f"/control/webhooks/?order_id={order['id']}").json()["items"]
+    return [
+        str(attempt["response"]["status"]) if attempt["response"] else attempt["error"] or attempt["warning"]
+        for webhook in webhooks
+        for attempt in webhook["attempts"]
+    ]
+
+
+def paid(sandbox: Sandbox, *transactions: Any, **more: Any) -> Order:
+    """A paid order with its webhooks delivered."""
+    order = sandbox.acted(sandbox.place(*(transactions or (card(),)), **more), "customer pay")
+    sandbox.settle()
+    return order
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "went"),
+    [
+        ("declined", "error", ["200", "200"]),
+        ("webhook-lost", "completed", ["dropped by the scenario: the merchant never got it"] * 2),
+        ("webhook-twice", "completed", ["200"] * 4),
+        ("webhook-late", "completed", []),
+        ("slow-shop", "completed", ["timed out, as the scenario says"] * 2),
+        ("expires", "expired", ["200"]),
+    ],
+)
+def test_an_order_again(watched: Sandbox, shop: Shop, name: str, status: str, went: list[str]) -> None:
+    """The same fields, one thing otherwise, and only for the new one."""
+    order = paid(watched, merchant_order_id="shop-1")
+    browser = Dashboard(watched)
+    page = browser.press(browser.open(f"orders/{order['id']}/"), name)
+    made = newest(watched)
+    assert made["id"] != order["id"]
+    assert page.url.partition("?")[0].endswith(f"orders/{order['id']}/beside/{made['id']}/")
+    assert (made["merchant_order_id"], made["amount"], made["status"]) == ("shop-1", 1000, status)
+    assert attempts(watched, made) == went
+    assert watched.get("/control/faults/").json() == {"faults": [], "webhooks": []}
+    assert "apart" in page.ids
+    watched.advance("PT10M")
+    later = attempts(watched, made)
+    assert later.count("200") == went.count("200") + (2 if name in ("webhook-late", "slow-shop") else 0)
+
+
+def test_captured_in_parts(watched: Sandbox) -> None:
+    """Of an authorization, twice, by hand."""
+    order = watched.authorized(amount=1001)
+    browser = Dashboard(watched)
+    page = browser.press(browser.open(f"orders/{order['id']}/"), "in-parts")
+    made = newest(watched)
+    told = watched.get(f"/control/timeline/?order_id={made['id']}").json()["items"]
+    assert [item["label"] for item in told].count("captures by hand") == 2
+    assert watched.read(made)["transactions"][0]["is_fully_captured"]
+    assert "captures by hand" in page.ids["beside"]
+    assert "in-parts" not in str(browser.open(f"orders/{paid(watched)['id']}/").forms)
+
+
+def test_faults_that_are_set_stay(watched: Sandbox) -> None:
+    """They decide after the variation, and are as before when it is over."""
+    rules = [{"when": {"status": "error"}, "then": {"answer": 500}}]
+    watched.put("/control/faults/", {"webhooks": rules})
+    order = paid(watched)
+    browser = Dashboard(watched)
+    browser.press(browser.open(f"orders/{order['id']}/"), "webhook-twice")
+    assert watched.get("/control/faults/").json()["webhooks"] == rules
+
+
+def test_a_test_order_again(watched: Sandbox) -> None:
+    """The customer chooses the method that they had chosen, on the new order, too."""
+    browser = Dashboard(watched)
+    page = browser.open("orders/")
+    (form,) = [form for form in page.forms if form.action.endswith("orders/") and "token" in form.fields]
+    page = browser.send(form, {}, page)
+    page = browser.press(page, "customer choose", payment_method="credit-card")
+    page = browser.press(page, "customer pay")
+    watched.settle()
+    browser.press(page, "declined")
+    made = watched.read(newest(watched))
+    assert [attempt["status"] for attempt in made["transactions"]] == ["error"]
+    assert made["description"] == "Two pairs of wool socks"
+
+
+def test_see_it_fail(watched: Sandbox) -> None:
+    """The verdict offers the variation that hurts."""
+    order = paid(watched)
+    page = Dashboard(watched).open(f"orders/{order['id']}/")
+    assert page.ids["see-it-fail"] == "See it fail: the same order, declined"
+
+
+def test_an_order_that_cannot_be_played(sandbox: Sandbox) -> None:
+    """An unknown variation changes nothing; without an address for webhooks there are none to lose."""
+    order = paid(sandbox)
+    browser = Dashboard(sandbox)
+    page = browser.open(f"orders/{order['id']}/")
+    assert "again-webhook-lost" not in page.ids
+    form, _ = browser.button(page, "declined")
+    refused = browser.send(form, {"again": "sideways"}, page)
+    assert "Must be one of: declined" in refused.ids["notice"]
+    assert newest(sandbox)["id"] == order["id"]
+
+
+def test_orders_beside_each_other(watched: Sandbox, shop: Shop) -> None:
+    """Equal ones have no row apart, although responses took another time."""
+    orders = [paid(watched) for _ in range(2)]
+    browser = Dashboard(watched)
+    page = browser.open(f"orders/{orders[1]['id']}/")
+    (address,) = [link for link in page.links if "/beside/" in link]
+    page = browser.open(f"{watched.url}{address}")
+    assert "apart" not in page.ids
+    assert "payscustomer → bankpayscustomer → bank" in page.ids["beside"]
+    assert browser.open(f"orders/{orders[0]['id']}/beside/unknown/", 404)
+
+
+def test_a_read_that_is_missing_is_drawn(watched: Sandbox, shop: Shop) -> None:
+    """After each webhook that was answered, as long as the shop does not know the status."""
+    order = paid(watched)
+    browser = Dashboard(watched)
+    assert browser.open(f"orders/{order['id']}/").answer.text.count('class="row missing"') == 2
+    watched.read(order)
+    assert 'class="row missing"' not in browser.open(f"orders/{order['id']}/").answer.text
+
+
+def test_calls_are_told_in_words(watched: Sandbox) -> None:
+    """What was asked for, with its amount."""
+    order = watched.authorized()
+    attempt = watched.read(order)["transactions"][0]["id"]
+    base = f"/v1/orders/{order['id']}/"
+    watched.post(f"{base}transactions/{attempt}/captures/amount/", {"amount": 500, "description": "x"})
+    watched.post(f"{base}refunds/", {"amount": 100})
+    told = Dashboard(watched).open(f"orders/{order['id']}/").ids["told"]
+    for words in ("creates the order · €20.00", "reads the order", "captures · €5.00", "refunds · €1.00"):
+        assert words in told
