@@ -130,3 +130,31 @@ def test_a_move_of_the_clock_says_what_it_did(sandbox: Sandbox, page: Page) -> N
     notice.get_by_role("link").click()
     expect(by_id(page, "order-title")).to_have_text(order["id"][:8])
     expect(by_id(page, "notice")).to_have_count(0)
+
+
+def test_keys_lead_through_the_list(sandbox: Sandbox, page: Page) -> None:
+    """Down and up, into an order, to the search; and not while somebody types."""
+    orders = [sandbox.place(card(), merchant_order_id=f"jk-{number}") for number in range(3)]
+    page.goto(at(sandbox, "orders/"))
+    for key in "jjk":
+        page.keyboard.press(key)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(by_id(page, "order-title")).to_have_text("jk-1")
+    page.keyboard.press("/")
+    page.keyboard.type("jk-2")
+    expect(by_id(page, "search")).to_have_value("jk-2")
+    page.keyboard.press("Enter")
+    expect(by_id(page, f"order-{orders[2]['id']}")).to_be_visible()
+    expect(by_id(page, f"order-{orders[0]['id']}")).to_have_count(0)
+
+
+def test_a_filter_acts_at_once(sandbox: Sandbox, page: Page) -> None:
+    """And stands in the address."""
+    sandbox.pay(sandbox.place(card()))
+    still_new = sandbox.place(card())
+    page.goto(at(sandbox, "orders/"))
+    by_id(page, "filter-status").select_option("new")
+    page.wait_for_url("**status=new**")
+    expect(page.get_by_test_id("orders").locator("tbody tr")).to_have_count(1)
+    expect(by_id(page, f"order-{still_new['id']}")).to_be_visible()

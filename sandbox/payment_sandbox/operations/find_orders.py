@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
+from unicodedata import combining, normalize
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -23,7 +24,7 @@ class Wanted(NamedTuple):
         return (
             self.status in (None, order.status)
             and (self.method is None or self.method in methods_of(order))
-            and (self.text is None or self.text.casefold() in _texts(order))
+            and (self.text is None or _plain(self.text) in _texts(order))
         )
 
 
@@ -59,8 +60,15 @@ def _texts(order: Order) -> str:
         order.merchant_order_id,
         order.description,
         order.status,
+        f"{order.amount_cents // 100}.{order.amount_cents % 100:02}",
         *methods_of(order),
         *(str(customer.get(name) or "") for name in CUSTOMER_TEXTS),
         *(refund.refund_id for refund in order.refunds),
     ]
-    return "\n".join(filter(None, texts)).casefold()
+    return _plain("\n".join(filter(None, texts)))
+
+
+def _plain(text: str) -> str:
+    """A text without the difference of cases and accents."""
+    decomposed = normalize("NFKD", text.casefold())
+    return "".join(letter for letter in decomposed if not combining(letter)) if decomposed != text else text

@@ -277,6 +277,19 @@ class Journal:
         """A new id for a record, such as ``request-7``; numbers grow in the order in which things begin."""
         return f"{kind}-{next(self._numbers)}"
 
+    def last_number(self) -> int:
+        """The number of the newest record; those that come later have higher ones."""
+        return next(self._numbers)
+
+    def go_on_from(self, other: "Journal", number: int) -> None:
+        """Begin with the records of another journal up to a number, as a store would have kept them."""
+        lists = (*other._lists().values(), other.decided.values())
+        records = [record for kept in lists for record in list(kept) if number_of(record) <= number]
+        records.sort(key=number_of)
+        self.dropped = other.dropped
+        self.load(records)
+        self._store(records)
+
     def note(self, decisions: Mapping[str, Decision]) -> None:
         """Store the scenario's decisions on attempts, up to the same limit as entries."""
         new = [Decided(self.next_id("decision"), *decision) for decision in decisions.items()]
@@ -373,14 +386,7 @@ class Journal:
 
     def load(self, records: Iterable[Record]) -> None:
         """Begin with what a store has kept, oldest first."""
-        lists: Mapping[type, deque[Any]] = {
-            JournalEntry: self._entries,
-            PerformedAction: self._actions,
-            StatusReached: self.statuses,
-            AgendaEvent: self.agenda_events,
-            Failure: self.failures,
-        }
-        newest = 0
+        lists, newest = self._lists(), 0
         for record in records:
             if isinstance(record, Decided):
                 self._keep_decided([record])
@@ -388,6 +394,16 @@ class Journal:
                 lists[type(record)].append(record)
             newest = max(newest, number_of(record))
         self._numbers = count(newest + 1)
+
+    def _lists(self) -> Mapping[type, deque[Any]]:
+        """The records by kind, except decisions."""
+        return {
+            JournalEntry: self._entries,
+            PerformedAction: self._actions,
+            StatusReached: self.statuses,
+            AgendaEvent: self.agenda_events,
+            Failure: self.failures,
+        }
 
     def find(self, entry_id: str) -> JournalEntry | None:
         """A request by its id, without secrets."""

@@ -342,6 +342,35 @@ def restore(project: Project, document: Any) -> None:
     send_owed(project)
 
 
+class Before(NamedTuple):
+    """A project at a moment, to come back to; it shares its records, so it costs little."""
+
+    epoch: Epoch
+    snapshot: Snapshot
+    number: int
+    """The highest number of a record in the journal."""
+
+
+def remember(project: Project) -> Before:
+    """The project as it is now."""
+    return Before(project.epoch, _taken(project), project.epoch.journal.last_number())
+
+
+def come_back(project: Project, before: Before) -> None:
+    """Make a project what it was, with the journal that it had; nothing of what came later is left.
+
+    Raises:
+        ProjectReset: it has been reset or restored since.
+    """
+    with project.exclusively(before.epoch):
+        journal = before.epoch.journal
+    checked = _consistent(project, before.snapshot)
+    epoch = _epoch(project, checked, before.epoch.number + 1)
+    epoch.journal.go_on_from(journal, before.number)
+    project.replace_epoch(epoch, checked.change)
+    send_owed(project)
+
+
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     """Restore the state of a state file; a running clock continues from ``real_at``, when it was saved.
 
@@ -376,6 +405,10 @@ def _checked(project: Project, document: Any) -> Checked:
     snapshot: Snapshot = decode(Snapshot, document, "state")
     if snapshot.format != FORMAT:
         raise Invalid([Violation("state.format", f"must be {FORMAT!r}", [FORMAT])])
+    return _consistent(project, snapshot)
+
+
+def _consistent(project: Project, snapshot: Snapshot) -> Checked:
     settings = read_settings(snapshot.settings, Settings(), "state.settings")
     scenario = load_scenario(snapshot.scenario, settings.method_names)
     refuse_inconsistent(snapshot, len(scenario.rules))

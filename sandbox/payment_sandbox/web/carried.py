@@ -113,6 +113,7 @@ class Application:
     around: Around = ALONE
     forgery_secret: bytes = field(default_factory=lambda: token_bytes(32))
     reviews: dict[str, Any] = field(default_factory=dict)  # of projects, for their dashboards
+    befores: OrderedDict[str, Any] = field(default_factory=OrderedDict)  # states to come back to, by project
     notices: OrderedDict[str, Any] = field(default_factory=OrderedDict)  # on dashboards, by a random name
     live_pages: dict[str, tuple[float, bytes]] = field(default_factory=dict)  # of busy dashboards
     docs: dict[str, str] = field(default_factory=dict)  # rendered documentation pages, by name

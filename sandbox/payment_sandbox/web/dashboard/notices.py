@@ -35,6 +35,7 @@ class Notice(NamedTuple):
     orders: Sequence[str] = ()  # that it is about
     is_refusal: bool = False
     typed: Mapping[str, str] = {}
+    is_move: bool = False  # of the clock; it can be taken back
 
 
 def shown_euros(cents: int | None) -> str:
@@ -82,7 +83,7 @@ def moved(project: Project, done: Advance) -> Notice:
         text = f"Stopped at {to} after {TIMEOUT_SECONDS:g} s{waits}: {happened} so far."
     else:
         text = f"Moved to {to}: {happened}."
-    return Notice(project.project_id, text, orders[:ORDERS_SHOWN], is_refusal=done.stopped)
+    return Notice(project.project_id, text, orders[:ORDERS_SHOWN], is_refusal=done.stopped, is_move=True)
 
 
 def _counted(events: Sequence[Mapping[str, Any]]) -> str:
@@ -102,6 +103,23 @@ def _words(kind: str, count: int) -> str:
 def short_moment(moment: datetime, before: datetime) -> str:
     """A time of day; with the date if that differs."""
     return f"{moment:%H:%M:%S}" if moment.date() == before.date() else f"{moment.day} {moment:%b %H:%M}"
+
+
+def answered(project: Project, order_id: str) -> Notice:
+    """What the shop answered to the webhooks of an order."""
+    attempts = [
+        attempt for delivery in project.epoch.store.deliveries_of(order_id) for attempt in delivery.attempts
+    ]
+    replies = [
+        f"{attempt.reply.status} in {attempt.reply.duration_ms:.0f} ms"
+        if attempt.reply.status is not None
+        else attempt.reply.error or attempt.reply.warning or "no answer"
+        for attempt in attempts
+    ]
+    text = " and ".join(dict.fromkeys(replies)) or "nothing yet"
+    is_bad = not attempts or not all(attempt.reply.is_delivered for attempt in attempts)
+    text = project.masking.text(f"A test order was paid, and your shop answered {text}.")
+    return Notice(project.project_id, text, (order_id,), is_bad)
 
 
 def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:

@@ -14,7 +14,7 @@ from payment_sandbox.operations.by_hand import act_as_merchant, create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.history import Happening, history
 from payment_sandbox.operations.in_words import folded, in_words, with_missing
-from payment_sandbox.orders.actions import ACTIONS, Action
+from payment_sandbox.orders.actions import ACTIONS, CUSTOMER, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -27,9 +27,11 @@ from payment_sandbox.web.answers.control import journal_summary
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import dues_of, order_overview, order_row
 from payment_sandbox.web.browsers import go
+from payment_sandbox.web.carried import application
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.again import SEEN_TO_FAIL, ways_again
 from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
+from payment_sandbox.web.dashboard.first_minute import first_calls, first_steps
 from payment_sandbox.web.dashboard.frame import (
     ORDER,
     ORDERS,
@@ -41,6 +43,7 @@ from payment_sandbox.web.dashboard.frame import (
     url,
     way_back,
 )
+from payment_sandbox.web.dashboard.notices import answered, with_notice
 from payment_sandbox.web.dashboard.verdict import verdict, with_mistakes
 from payment_sandbox.web.pictures import ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
@@ -48,6 +51,7 @@ from payment_sandbox.web.shared_forms import ActForm
 
 ORDER_FORM: Final = OrderForm()
 ROWS_SHOWN: Final = 50
+ANSWER_SECONDS: Final = 12.0  # two webhooks that take as long as they may
 REQUESTS_SHOWN: Final = 8
 CUSTOMERS: Final = ("customer visit", "customer pay", "customer choose")
 LABELS: Final = {
@@ -111,6 +115,18 @@ def post_test_order(project_id: str) -> Response:
     hold_webhooks()
     order = create_by_hand(project, {**read(ORDER_FORM, TEST_ORDER), "client": {}}, TEST_ORDER)
     return go(url(project, f"orders/{order.id}/"))
+
+
+@route(dashboard, "POST", "/dashboard/<project_id>/webhooks/test/", **POSTED)
+def post_test_webhook(project_id: str) -> Response:
+    """Pay a test order, and say what the shop answered to its webhooks."""
+    project = enter(project_id)
+    asked = {**TEST_ORDER, "transactions": [{"payment_method": "credit-card"}]}
+    order = create_by_hand(project, {**read(ORDER_FORM, asked), "client": {}}, asked)
+    act(project, order.id, Action(CUSTOMER, "pay"))
+    project.settle(ANSWER_SECONDS, orders=[order.id])
+    back = way_back() or url(project, "webhooks/")
+    return go(with_notice(back, answered(project, order.id)))
 
 
 @route(dashboard, "GET", ORDER, **VIEW)
@@ -184,6 +200,9 @@ def _shown(project: Project, order: Order | None) -> Response:
         "orders",
         rows=[order_row(project, row) for row in rows[:ROWS_SHOWN]],
         has_more=len(rows) > ROWS_SHOWN,
+        count=project.epoch.orders_created,
+        steps=first_steps(project),
+        calls=first_calls(application().public_url),
         wanted=wanted,
         marked=with_mistakes(project),
         statuses=[status.value for status in OrderStatus],

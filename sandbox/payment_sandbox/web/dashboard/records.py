@@ -1,6 +1,6 @@
 """What happened, in detail: webhooks, requests, the journal, the review, stored cards and QR codes."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from flask import Response, request
 
@@ -8,6 +8,7 @@ from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.deliver_webhook import redeliver
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, delivery_summary, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
@@ -18,6 +19,7 @@ from payment_sandbox.web.dashboard.verdict import kinds, reviewed
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
+CALL_KINDS: Final = {"2xx": "done", "3xx": "not changed", "4xx": "refused", "5xx": "failed", "cut": "cut"}
 PROJECT: Final = "/dashboard/<project_id>"
 
 
@@ -60,13 +62,35 @@ def post_redelivery_view(project_id: str, delivery_id: str) -> Response:
     return go(way_back() or url(project, f"webhooks/{delivery_id}/"))
 
 
+class Calls(NamedTuple):
+    """Which requests of the journal to show; empty means any."""
+
+    method: str
+    status: str  # 409, or 4xx
+    text: str  # in the path, the order's id or the rule
+
+    def has(self, entry: JournalEntry) -> bool:
+        """Whether a request is one of them."""
+        status = self.status.removesuffix("xx")
+        return (
+            self.method.upper() in ("", entry.method)
+            and str(entry.status or "cut").startswith(status)
+            and any(self.text.casefold() in (text or "").casefold() for text in self._texts(entry))
+        )
+
+    @staticmethod
+    def _texts(entry: JournalEntry) -> tuple[str | None, ...]:
+        return f"{entry.path}?{entry.query}", entry.order_id, entry.rule
+
+
 @route(dashboard, "GET", f"{PROJECT}/journal/", **VIEW)
 def get_journal_view(project_id: str) -> Response:
     """Show the requests to the merchant API, newest first."""
     project = enter(project_id)
     journal = project.epoch.journal
     query = {"limit": str(ROWS_SHOWN + 1), **_before()}
-    newest = journal.entries(newest_first=True, with_bodies=False)
+    wanted = Calls(*(request.args.get(name, "").strip() for name in Calls._fields))
+    newest = journal.entries(wanted.has, newest_first=True, with_bodies=False)
     page = newest_page(newest, query, lambda known: journal.find(known) is not None)[::-1]
     return show(
         "journal",
@@ -75,6 +99,8 @@ def get_journal_view(project_id: str) -> Response:
         rows=[journal_summary(entry) for entry in page[:ROWS_SHOWN]],
         has_more=len(page) > ROWS_SHOWN,
         dropped=journal.dropped,
+        wanted=wanted,
+        kinds=CALL_KINDS,
     )
 
 

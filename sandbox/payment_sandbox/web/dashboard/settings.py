@@ -28,6 +28,27 @@ FLAG: Final = "flag"
 CHOICE: Final = "choice"
 METHODS: Final = "methods"
 OBJECT: Final = "object"
+LABELS: Final = {
+    "name": "Name",
+    "owner": "Owner",
+    "expires_after": "Delete the project after",
+    "mode": "Mode",
+    "webhook_url": "Webhook address",
+    "forward_to": "Forward webhooks to",
+    "payment_methods": "Payment methods",
+    "cards_approved": "Card payments are approved",
+    "one_click_enabled": "One-click payments",
+    "recurring_enabled": "Recurring payments",
+    "dynamic_descriptor_enabled": "Dynamic descriptors",
+    "aliases": "Your own names for payment methods",
+    "absolute_urls": "Addresses begin with https:// or http://",
+    "reduced_customer": "Responses show little of the customer",
+    "authorized_status": "Status of an authorized order",
+    "refund_status": "Status of a new refund",
+    "errors": "Refusals in the words of your account",
+    "unknown_fields": "Unknown fields in a request",
+    "webhook_timing": "When webhooks are sent",
+}
 NOT_OFFERED: Final = ("seed",)  # changing it would make identifiers jump
 
 
@@ -133,6 +154,7 @@ def _field(project: Project, name: str, field: Any, *, is_typed: bool) -> dict[s
         value = request.form.getlist(name) if kind == METHODS else request.form.get(name, "")
     return {
         "name": name,
+        "label": LABELS[name],
         "about": field.metadata.get("description", ""),
         "kind": kind,
         "choices": getattr(field, "choices", ()),

@@ -133,6 +133,32 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+// Filters act at once; keys lead through a list.
+document.addEventListener("change", (event) => {
+  if (event.target.matches(".filters select")) event.target.form.requestSubmit();
+});
+
+const HELP = "j and k lead through the orders, Enter opens one, / searches, ? shows this.";
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  if (event.key === "/") {
+    const search = document.getElementById("text");
+    if (search) { event.preventDefault(); search.focus(); }
+  } else if (event.key === "?") {
+    const dialog = document.getElementById("dialog");
+    if (!dialog || dialog.open) return;
+    document.getElementById("dialog-body").textContent = HELP;
+    dialog.showModal();
+  } else if (event.key === "j" || event.key === "k") {
+    const links = [...document.querySelectorAll("#rows .order-link, #rows .call")];
+    const chosen = document.querySelector("#rows [aria-current]");
+    const at = links.indexOf(document.activeElement) >= 0 ? links.indexOf(document.activeElement) : links.indexOf(chosen);
+    const next = links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))];
+    if (next) next.focus();
+  }
+});
+
 function connect() {
   const source = new EventSource(`${live.dataset.events}?after=${live.dataset.after}`);
   source.onopen = () => {
