@@ -31,6 +31,8 @@ class ServiceAnswer(NamedTuple):
     headers: Mapping[str, str]
     data: Any
     content: bytes = b""
+    asked: tuple[Any, ...] = ()
+    """Which question it answers: equal for the answers of two services to the same call of the same probe."""
 
     @property
     def is_success(self) -> bool:

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import printable
-from payment_sandbox.verification.checks import Check, passive
-from payment_sandbox.verification.differences import settings_of
+from payment_sandbox.verification.checks import REFUSED, Check, passive
+from payment_sandbox.verification.differences import anonymous, settings_of
 from payment_sandbox.verification.probing import Reported, Verdict
 from payment_sandbox.verification.recorded import Mirror, RecordedCall, settings_at_start
 from payment_sandbox.verification.service import Names, Service, reverse
@@ -22,6 +22,7 @@ from payment_sandbox.verification.verifying import (
 )
 
 WIDTH: Final = 100
+ERRORS: Final = "errors"
 NOT_RECORDED: Final = "no recorded call shows it"
 HEAD: Final = """\
 # How {url} differs from the sandbox, found by payment-sandbox verify.
@@ -60,16 +61,80 @@ def compare(service: Service, *, live: bool, against: Service | None = None) -> 
     """
     theirs = verify(service, live=live)
     ours = usual()
-    settings = settings_of(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
-    settings |= aliases_of(service.names)
-    copied: frozenset[str] = frozenset()
-    if settings:
-        with model(settings) as own:
-            reports = verify(own.service, live=False).reports
-        copied = frozenset(rule for rule, each in reports.items() if each.verdict is Verdict.DIFFERS)
+    offered = settings_of(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
+    settings, copy = _shown_to_copy(theirs, ours, offered, aliases_of(service.names))
+    copied = _copied(theirs, copy) if copy is not None else frozenset()
     if against is not None:
         ours = verify(against, live=bool(is_live(against)))
     return Compared(service.url, theirs, ours, settings, copied)
+
+
+def _shown_to_copy(
+    theirs: VerificationResult,
+    ours: VerificationResult,
+    offered: Mapping[str, Any],
+    aliases: Mapping[str, Any],
+) -> tuple[dict[str, Any], VerificationResult | None]:
+    """Those of the settings with which nothing else differs, and what the sandbox with them was found to do.
+
+    If all of them together make another rule differ, or answer otherwise than the service where the sandbox
+    does not, they are tried one after the other.
+    """
+    settings = {**offered, **aliases}
+    copy = _verified_with(settings)
+    if copy is None or not _breaks(theirs, ours, copy):
+        return settings, copy
+    settings, copy = dict(aliases), _verified_with(aliases)
+    for part in _parts(offered):
+        tried = _joined(settings, part)
+        found = _verified_with(tried)
+        if found is not None and not _breaks(theirs, ours, found):
+            settings, copy = tried, found
+    return settings, copy
+
+
+def _verified_with(settings: Mapping[str, Any]) -> VerificationResult | None:
+    """What is found of a sandbox with these settings; None if there are none."""
+    if not settings:
+        return None
+    with model(settings) as own:
+        return verify(own.service, live=False)
+
+
+def _parts(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The settings one by one; errors by type come before those by rule, which refine them."""
+    yield from ({name: value} for name, value in settings.items() if name != ERRORS)
+    errors: Mapping[str, Any] = settings.get(ERRORS, {})
+    for name in sorted(errors, key=lambda name: name in rule_texts()):
+        yield {ERRORS: {name: errors[name]}}
+
+
+def _joined(settings: Mapping[str, Any], part: Mapping[str, Any]) -> dict[str, Any]:
+    errors = {**settings.get(ERRORS, {}), **part.get(ERRORS, {})}
+    return {**settings, **part, **({ERRORS: errors} if errors else {})}
+
+
+def _breaks(theirs: VerificationResult, ours: VerificationResult, copy: VerificationResult) -> bool:
+    """Whether a copy differs where the service does not: in a rule, or in the status of a refusal."""
+    if any(
+        each.verdict is Verdict.DIFFERS and theirs.reports[rule].verdict is Verdict.AGREES
+        for rule, each in copy.reports.items()
+    ):
+        return True
+    there, here = ({answer.asked: answer.status for answer in found.answers} for found in (theirs, ours))
+    alike = {
+        asked: status for asked, status in there.items() if status in REFUSED and here.get(asked) == status
+    }
+    return any(answer.status != alike.get(answer.asked, answer.status) for answer in copy.answers)
+
+
+def _copied(theirs: VerificationResult, copy: VerificationResult) -> frozenset[str]:
+    """The rules that differ in a copy just as they do in the service."""
+    return frozenset(
+        rule
+        for rule, each in copy.reports.items()
+        if each.verdict is Verdict.DIFFERS and anonymous(each.how) == anonymous(theirs.reports[rule].how)
+    )
 
 
 def aliases_of(names: Names) -> dict[str, Any]:

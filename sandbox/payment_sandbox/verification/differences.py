@@ -18,7 +18,14 @@ UNAUTHORIZED: Final = 401  # belongs to no project, so no setting of one can cha
 REDUCED: Final = {"country", "ip_address"}
 DETAILS: Final = "transactions[0].payment_method_details."
 
+EACH_ITS_OWN: Final = re.compile(r"\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}\S*\"")
+
 Observed = Callable[[Sequence[ServiceAnswer]], Any]
+
+
+def anonymous(text: str) -> str:
+    """A text without what is another at each service: identifiers, addresses, times."""
+    return EACH_ITS_OWN.sub("", UUID.sub("", text))
 
 
 def observed(answers: Sequence[ServiceAnswer]) -> dict[str, Any]:
@@ -77,7 +84,8 @@ def _authorized_status(answers: Sequence[ServiceAnswer]) -> str | None:
 def _refund_status(answers: Sequence[ServiceAnswer]) -> str | None:
     for answer in answers:
         if answer.path.endswith("/refunds/") and answer.is_success:
-            return "completed" if answer.at("status") == "completed" else "processing"
+            status = answer.at("status")
+            return str(status) if status in ("completed", "processing") else None
     return None
 
 
@@ -124,24 +132,15 @@ OBSERVED: Final[Mapping[str, Observed]] = {
 # Refusals
 
 
-def _asked(answer: ServiceAnswer) -> tuple[str, str, str]:
-    """What was asked, without the identifiers of either service."""
-    return (
-        answer.method,
-        UUID.sub("", answer.path),
-        UUID.sub("", re.sub(r"token-?\w*", "", repr(answer.sent))),
-    )
-
-
 def _pairs(
     theirs: Sequence[ServiceAnswer], ours: Sequence[ServiceAnswer]
 ) -> Iterator[tuple[ServiceAnswer, ServiceAnswer]]:
     """Refusals of the same call by both."""
-    known = {_asked(answer): answer for answer in ours if answer.status in REFUSED}
+    known = {answer.asked: answer for answer in ours if answer.status in REFUSED}
     for answer in theirs:
         if not answer.path.startswith("/v1/"):
             continue  # where there is nothing, nobody's setting counts
-        matches = known.get(_asked(answer))
+        matches = known.get(answer.asked)
         is_usable = answer.status in REFUSED and UNAUTHORIZED not in (
             answer.status,
             matches and matches.status,
@@ -184,7 +183,7 @@ def _shared(pairs: Sequence[tuple[ServiceAnswer, ServiceAnswer]]) -> dict[str, A
         theirs = {repr(_part(answer, place)): _part(answer, place) for answer, _ in pairs}
         ours = {repr(_part(answer, place)) for _, answer in pairs}
         value = next(iter(theirs.values()))
-        is_plain = isinstance(value, int) or (isinstance(value, str) and not UUID.search(value))
+        is_plain = isinstance(value, int) or (isinstance(value, str) and anonymous(value) == value)
         if len(theirs) == 1 and set(theirs) != ours and is_plain:
             shared[name] = value
     return shared

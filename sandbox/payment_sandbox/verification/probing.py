@@ -58,6 +58,7 @@ def run(probes: Iterable[Probe], service: Service, *, is_live: bool) -> Iterator
             yield from (Reported(rule, Verdict.UNKNOWN, NOT_LIVE) for rule in each.rules)
             continue
         reached: set[str] = set()
+        service.begin(each.run.__name__)
         why = "the probe did not get that far"
         try:
             for check in each.run(service):

@@ -264,7 +264,8 @@ class Mirror:
         if theirs.is_success:
             self._choose_bank(sent)
         ours = self._service.call(theirs.method, self._translated(theirs.path), sent)
-        ours = ours._replace(path=theirs.path, sent=theirs.sent)
+        theirs = theirs._replace(asked=(len(self.answers),))
+        ours = ours._replace(path=theirs.path, sent=theirs.sent, asked=theirs.asked)
         self.answers.append(ours)
         self.theirs.append(theirs)
         yield from self._compared(theirs, ours)

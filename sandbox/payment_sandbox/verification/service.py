@@ -1,12 +1,15 @@
 """The service under verification: calls it at a bounded rate, and takes back what it made."""
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
+from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.verification.answer import MISSING, ServiceAnswer, parsed
 from payment_sandbox.verification.checks import CannotTell, NotVerified
@@ -53,12 +56,17 @@ BUSY: Final = (429, 502, 503, 504)  # not the service's rules
 PAUSE_SECONDS: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 30.0
 FAILED_MAX: Final = 10
+OWN_IDS: Final = re.compile(r"token-?\w*|://[^/\"']+")  # and addresses, such as that of a receiver
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
     """The seconds that a busy service asks for; 0 if it does not say, or says it as a date."""
     text = headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() else 0.0
+
+
+def _anonymous(text: str) -> str:
+    return OWN_IDS.sub("", UUID.sub("", text))
 
 
 class Payer(Protocol):
@@ -116,6 +124,8 @@ class Service:
         self.names = names or {}
         self._wait = wait
         self._open: list[str] = []
+        self._probe = ""
+        self._times_asked: Counter[tuple[Any, ...]] = Counter()
         self.repeated = 0  # calls that were made again
         self._answer_seconds = answer_seconds
         self._failed = 0  # calls in a row that nothing answered
@@ -145,11 +155,32 @@ class Service:
             lambda: fetched(self._session, method, url, data, given, auth, self._answer_seconds), method, path
         )
         shown = renamed(parsed(content), reverse(self.names))
-        answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, content)
+        asked = self._asked(method, path, body, given, data, key)
+        answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, content, asked)
         self.answers.append(answer)
         if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
             self._open.append(str(answer.at("id")))
         return answer
+
+    def begin(self, probe: str) -> None:
+        """Note which probe asks from now on."""
+        self._probe = probe
+        self._times_asked.clear()
+
+    def _asked(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        headers: Mapping[str, str],
+        data: bytes | None,
+        key: str | None,
+    ) -> tuple[Any, ...]:
+        """What is asked and by whom, without identifiers of the service; the nth time."""
+        what = "" if body is None and data is None else repr(body) if body is not None else repr(data)
+        asked = (self._probe, method, *(_anonymous(text) for text in (path, what)), tuple(headers), key)
+        self._times_asked[asked] += 1
+        return (*asked, self._times_asked[asked])
 
     def _patiently(self, fetch: Callable[[], Fetched], method: str, path: str) -> Fetched:
         """The answer to a call, which is made again while the service is busy or does not answer.
