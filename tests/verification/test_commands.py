@@ -1,6 +1,8 @@
 """The commands verify and import-journal, as users run them."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,9 +20,49 @@ from tests.verification.recording import recorded
 
 
 def command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run payment-sandbox."""
+    """Run payment-sandbox; what it remembers is in this folder."""
     run = [sys.executable, "-m", "payment_sandbox", *arguments]
-    return subprocess.run(run, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    environment = {**os.environ, "XDG_STATE_HOME": str(cwd)}
+    return subprocess.run(
+        run, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def open_orders(server: Server) -> list[str]:
+    """The statuses of the orders that are neither over nor refunded."""
+    orders = SandboxClient(server.url, "sandbox-key").orders(limit=1000)
+    over = ("cancelled", "expired", "error")
+    return [
+        order["status"]
+        for order in orders
+        if order["status"] not in over and not {"has-refunds", "has-voids", "is-refund"} & set(order["flags"])
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None:
+    """A signal lets it take back what it made; after a kill, --clean-up does."""
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    with Server() as server:
+        run = [sys.executable, "-m", "payment_sandbox", "verify", "--url", server.url, "--key", "sandbox-key"]
+        with subprocess.Popen(run, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            client = SandboxClient(server.url, "sandbox-key")
+            while len(client.orders(limit=1000)) < 25:
+                assert process.poll() is None
+            process.send_signal(number)
+            _, said = process.communicate(timeout=60)
+        file = tmp_path / "payment-sandbox" / "verify-made.jsonl"
+        if number == signal.SIGKILL:
+            assert open_orders(server)
+            assert file.exists()
+            ran = command("verify", "--url", server.url, "--key", "sandbox-key", "--clean-up", cwd=tmp_path)
+            assert ran.returncode == 0, ran.stderr
+            assert "orders are taken back" in ran.stdout
+        else:
+            assert process.returncode == 2
+            assert said.splitlines()[-1].endswith("stopped; nothing is left")
+        assert open_orders(server) == []
+        assert not file.exists()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import requests
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox.verification.checks import NotVerified
 from payment_sandbox.verification.comparing import Compared, compare, written
-from payment_sandbox.verification.probing import NOT_LIVE, Verdict
+from payment_sandbox.verification.probing import Verdict
+from payment_sandbox.verification.service import NOT_LIVE
 from payment_sandbox.verification.verifying import is_live, model, usual, verify
 from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange
 
@@ -82,7 +83,27 @@ def test_live_mode_is_noticed_and_costs_nothing() -> None:
     assert found.reports["INV-03"].how == NOT_LIVE
     assert found.reports["ORD-03"].verdict is Verdict.AGREES
     assert {order["status"] for order in orders} == {"cancelled"}
-    assert found.remaining == []
+    assert found.remaining == {}
+
+
+def _takes_everything(exchange: Exchange) -> None:
+    """A live account that also accepts what it should refuse."""
+    _live(exchange)
+    if exchange.error and exchange.method == "POST" and exchange.path.rstrip("/").endswith("/orders"):
+        sent.append(exchange.sent)
+
+
+sent: list[Any] = []
+
+
+def test_live_mode_sends_nothing_that_would_cost_if_it_were_accepted() -> None:
+    """No invoice, not even one that has to be refused."""
+    with model() as own:
+        own.service._session = DifferingSession(None, _takes_everything)
+        found = verify(own.service, live=True)
+    assert sent
+    assert "invoice-later-b" not in str(sent)
+    assert found.reports["INV-02"].how == NOT_LIVE
 
 
 def test_what_is_made_is_taken_back() -> None:

@@ -1,6 +1,7 @@
 """The commands that hold another server, or its recorded traffic, against the sandbox."""
 
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from payment_sandbox.kernel.patterns import printable
 if TYPE_CHECKING:
     from payment_sandbox.client.receiver import WebhookReceiver
     from payment_sandbox.verification.comparing import Compared
+    from payment_sandbox.verification.probing import Progress
     from payment_sandbox.verification.service import Service
 
 DIFFERENCES: Final = "differences.yaml"
@@ -60,6 +62,7 @@ method_names = click.option(
 @click.option("--against", metavar="URL", help="A running sandbox to compare with, not one of its own.")
 @click.option("--against-key", default="sandbox-key", show_default=True, help="The API key there.")
 @click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
+@click.option("--clean-up", is_flag=True, help="Only take back what earlier runs have left at this server.")
 @click.option("--yes-live", is_flag=True, help="Go on in live mode, without moving money.")
 @click.option(
     "--test", "is_test", is_flag=True, help="It is in test mode, although its orders do not say so."
@@ -82,6 +85,7 @@ def verify(
     yes_live: bool,
     is_test: bool,
     as_json: bool,
+    clean_up: bool,
     **how: Any,
 ) -> None:
     """Ask a server of this API about every rule that a caller can find out, and say where it differs.
@@ -91,22 +95,82 @@ def verify(
     """
     from payment_sandbox.verification.checks import NotVerified
     from payment_sandbox.verification.comparing import compare
-    from payment_sandbox.verification.verifying import is_live
 
     if differences is not None and not differences.absolute().parent.is_dir():
         fail(f"cannot write {differences}: its folder is not there")
-    with _service("--url", url, key, how) as service, _beside(against, against_key, how) as other:
+    with (
+        _service("--url", url, key, {**how, "is_remembered": True}) as service,
+        _beside(against, against_key, how) as other,
+        _ended_politely(service),
+    ):
         try:
-            told = is_live(service)
-            if told is None and not (is_test or yes_live):
-                fail(f"{service.url} does not say whether its orders are tests: add --test, or --yes-live")
-            live = not is_test if told is None else told
-            if live and not yes_live:
-                fail(f"{service.url} makes no test orders; if this may be live mode, add --yes-live")
-            compared = compare(service, live=live, against=other)
+            if clean_up:
+                _clean_up(service)
+            live = _is_live(service, is_test=is_test, yes_live=yes_live)
+            compared = compare(service, live=live, against=other, progress=_progress())
         except NotVerified as why:
             fail(printable(str(why)))
     _told(compared, differences, as_json=as_json, made_orders=True)
+
+
+def _is_live(service: "Service", *, is_test: bool, yes_live: bool) -> bool:
+    """Whether it may be live mode; ends the command if nobody said that this is meant."""
+    from payment_sandbox.verification.verifying import is_live
+
+    told = is_live(service)
+    if told is None and not (is_test or yes_live):
+        fail(f"{service.url} does not say whether its orders are tests: add --test, or --yes-live")
+    live = not is_test if told is None else told
+    if live and not yes_live:
+        fail(f"{service.url} makes no test orders; if this may be live mode, add --yes-live")
+    return live
+
+
+def _progress() -> "Progress | None":
+    """Say on a terminal how far it is, and how long it takes."""
+    from payment_sandbox.serving.realtime import monotonic_seconds
+
+    if not sys.stderr.isatty():
+        return None
+    begun = monotonic_seconds()
+
+    def say(done: int, of: int) -> None:
+        left = f", about {(monotonic_seconds() - begun) / done * (of - done):.0f} s left" if done else ""
+        end = "\n" if done + 1 == of else ""
+        print(f"\r{done + 1} of {of} probes{left}   ", end=end, file=sys.stderr, flush=True)
+
+    return say
+
+
+def _clean_up(service: "Service") -> NoReturn:
+    """Take back what earlier runs have left, and exit."""
+    from payment_sandbox.verification.service import REFUNDED
+
+    count = len(service.made.read())
+    remaining = {order_id: left for order_id, left in service.tidy().items() if left != REFUNDED}
+    print(f"{count - len(remaining)} of {count} orders are taken back")
+    for order_id, left in remaining.items():
+        print(f"{order_id}: {left}")
+    sys.exit(1 if remaining else 0)
+
+
+@contextmanager
+def _ended_politely(service: "Service") -> Iterator[None]:
+    """Take back what was made also when somebody ends it; what is left then is in the file."""
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        count = len(service.made.orders)
+        rest = f"{count} orders are left: verify --clean-up takes them back" if count else "nothing is left"
+        fail(f"stopped; {rest}")
+    finally:
+        service.made.close()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*signal_and_frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 @click.command("import-journal", epilog="Example: payment-sandbox import-journal shop.har")
@@ -172,7 +236,9 @@ def _beside(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service
     if url is None:
         yield None
         return
-    with _service("--against", url, key, {**how, "webhook_url": None, "methods": {}}) as service:
+    with _service(
+        "--against", url, key, {**how, "webhook_url": None, "methods": {}, "is_remembered": False}
+    ) as service:
         yield service
 
 
@@ -181,6 +247,7 @@ def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[
     """The service at an address, with who pays there and where its webhooks arrive."""
     import requests
 
+    from payment_sandbox.verification.made import Made, made_file
     from payment_sandbox.verification.service import UNLIMITED, Pace, pause
     from payment_sandbox.verification.verifying import service_at
 
@@ -197,7 +264,15 @@ def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[
         ask = _ask if how["by_hand"] else None
         try:
             yield service_at(
-                url, key, session, pause=pause, pace=pace, receiver=receiver, ask=ask, names=how["methods"]
+                url,
+                key,
+                session,
+                pause=pause,
+                pace=pace,
+                receiver=receiver,
+                ask=ask,
+                names=how["methods"],
+                made=Made(url.rstrip("/"), made_file() if how.get("is_remembered") else None),
             )
         finally:
             if receiver is not None:

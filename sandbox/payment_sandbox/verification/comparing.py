@@ -8,9 +8,9 @@ from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.verification.checks import REFUSED, Check, passive
 from payment_sandbox.verification.differences import anonymous, settings_of
-from payment_sandbox.verification.probing import Reported, Verdict
+from payment_sandbox.verification.probing import Progress, Reported, Verdict
 from payment_sandbox.verification.recorded import Mirror, RecordedCall, settings_at_start
-from payment_sandbox.verification.service import Names, Service, reverse
+from payment_sandbox.verification.service import REFUNDED, Names, Service, reverse
 from payment_sandbox.verification.verifying import (
     MODEL_KEY,
     VerificationResult,
@@ -54,12 +54,14 @@ class Compared(NamedTuple):
         return [verdict for verdict in self.differing if verdict.rule not in self.copied]
 
 
-def compare(service: Service, *, live: bool, against: Service | None = None) -> Compared:
+def compare(
+    service: Service, *, live: bool, against: Service | None = None, progress: Progress | None = None
+) -> Compared:
     """Verify a service, and the sandbox or another server beside it.
 
     The settings are tried out at once: the sandbox is verified with them, too.
     """
-    theirs = verify(service, live=live)
+    theirs = verify(service, live=live, progress=progress)
     ours = usual()
     offered = settings_of(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
     settings, copy = _shown_to_copy(theirs, ours, offered, aliases_of(service.names))
@@ -148,7 +150,7 @@ def compare_recorded(recorded: Sequence[RecordedCall], name: str, names: Names |
     with model(settings_at_start(recorded)) as own:
         mirror = Mirror(own.service, own.client)
         checks = [*mirror.play(recorded), *passive([each.answer for each in recorded])]
-    theirs = found_of(checks, mirror.theirs, [], NOT_RECORDED)
+    theirs = found_of(checks, mirror.theirs, {}, NOT_RECORDED)
     refusals = [answer for answer in mirror.answers if not answer.is_success]
     settings = settings_of(mirror.theirs, mirror.answers, theirs.refusals, refusals)
     copied = _copied_recording(recorded, settings) if settings else frozenset()
@@ -189,7 +191,6 @@ def _line(text: str) -> str:
 
 ORDER: Final = (Verdict.UNKNOWN, Verdict.AGREES, Verdict.DIFFERS)  # what matters most stands last
 VERDICT_WIDTH: Final = len(Verdict.UNKNOWN.value)
-LEFT_SHOWN_MAX: Final = 3
 
 
 def lines(verdicts: Mapping[str, Reported], beside: Mapping[str, Reported] | None = None) -> Iterator[str]:
@@ -217,17 +218,14 @@ def counts(results: VerificationResult) -> str:
 
 
 def left_behind(results: VerificationResult) -> str:
-    """What could not be taken back, in a sentence."""
-    if not results.remaining:
-        return "every order that it made is cancelled again"
-    some = ", ".join(results.remaining[:LEFT_SHOWN_MAX])
-    more = (
-        f" and {len(results.remaining) - LEFT_SHOWN_MAX} more"
-        if len(results.remaining) > LEFT_SHOWN_MAX
-        else ""
-    )
-    problem = "orders could not be cancelled, because money had moved; where it could be, it was refunded"
-    return f"{len(results.remaining)} {problem}: {some}{more}"
+    """What could not be taken back: a sentence, and a line for each order."""
+    codes = f"; its {results.codes} QR requests expire by themselves" if results.codes else ""
+    refunded = [order_id for order_id, left in results.remaining.items() if left == REFUNDED]
+    others = [f"{order_id}: {left}" for order_id, left in results.remaining.items() if left != REFUNDED]
+    given_back = f", of which {len(refunded)} had to be voided or refunded for that" if refunded else ""
+    if not others:
+        return f"every order that it made is taken back{given_back}{codes}"
+    return "\n".join([f"{len(others)} orders could not be taken back{codes}:", *others])
 
 
 def as_data(compared: Compared) -> dict[str, Any]:
@@ -237,7 +235,7 @@ def as_data(compared: Compared) -> dict[str, Any]:
         "rules": [_rule(each, compared.ours.reports) for each in compared.theirs.reports.values()],
         "settings": dict(compared.settings),
         "not_copied": [each.rule for each in compared.not_copied],
-        "left": compared.theirs.remaining,
+        "left": list(compared.theirs.remaining),
     }
 
 

@@ -5,9 +5,11 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from payment_sandbox.verification.checks import CannotTell, Check, Checks
-from payment_sandbox.verification.service import Service
+from payment_sandbox.verification.service import NOT_LIVE, Service
 
 Probing = Callable[[Service], Checks]
+Progress = Callable[[int, int], None]
+"""Is told how many probes are done, and how many there are."""
 
 
 class Verdict(Enum):
@@ -35,7 +37,6 @@ class Reported(NamedTuple):
 
 
 PROBES: Final[list[Probe]] = []
-NOT_LIVE: Final = "it would make invoices or move money, so it is not asked in live mode"
 UNREADABLE: Final = (TypeError, ValueError, LookupError, AttributeError, RecursionError, OverflowError)
 """What a probe runs into if an answer has other kinds of values than every server of this API."""
 HOWS_MAX: Final = 3  # ways in which a rule differs
@@ -51,26 +52,36 @@ def probe(*rules: str, spends: bool = False) -> Callable[[Probing], Probing]:
     return declare
 
 
-def run(probes: Iterable[Probe], service: Service, *, is_live: bool) -> Iterator[Check | Reported]:
+def run(
+    probes: Sequence[Probe], service: Service, *, is_live: bool, progress: Progress | None = None
+) -> Iterator[Check | Reported]:
     """Run probes: the checks, and for rules that a probe did not get to, why."""
-    for each in probes:
+    service.is_live = is_live
+    for number, each in enumerate(probes):
+        if progress is not None:
+            progress(number, len(probes))
         if is_live and each.spends:
             yield from (Reported(rule, Verdict.UNKNOWN, NOT_LIVE) for rule in each.rules)
             continue
-        reached: set[str] = set()
-        service.begin(each.run.__name__)
-        why = "the probe did not get that far"
-        try:
-            for check in each.run(service):
-                reached.add(check.rule)
-                yield check
-        except CannotTell as reason:
-            why = str(reason)
-        except UNREADABLE as error:
-            why = f"an answer could not be read: {type(error).__name__}: {error}"
-        for rule in each.rules:
-            if rule not in reached:
-                yield Reported(rule, Verdict.UNKNOWN, why)
+        yield from _asked(each, service)
+
+
+def _asked(each: Probe, service: Service) -> Iterator[Check | Reported]:
+    """Run one probe."""
+    service.begin(each.run.__name__)
+    reached: set[str] = set()
+    why = "the probe did not get that far"
+    try:
+        for check in each.run(service):
+            reached.add(check.rule)
+            yield check
+    except CannotTell as reason:
+        why = str(reason)
+    except UNREADABLE as error:
+        why = f"an answer could not be read: {type(error).__name__}: {error}"
+    for rule in each.rules:
+        if rule not in reached:
+            yield Reported(rule, Verdict.UNKNOWN, why)
 
 
 def sum_up(results: Iterable[Check | Reported]) -> dict[str, Reported]:

@@ -14,7 +14,8 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.verification.answer import MISSING, ServiceAnswer, parsed
 from payment_sandbox.verification.checks import CannotTell, NotVerified
 from payment_sandbox.verification.fetching import ANSWER_SECONDS, Fetched, Unanswered, Unusable, fetched
-from payment_sandbox.verification.samples import CUSTOMER, LINES, LINES_TOTAL, by, lines_worth
+from payment_sandbox.verification.made import Made
+from payment_sandbox.verification.samples import CUSTOMER, INVOICE, LINES, LINES_TOTAL, by, lines_worth
 
 if TYPE_CHECKING:
     import requests
@@ -45,6 +46,10 @@ def reverse(names: Names) -> dict[str, str]:
 
 
 ORDERS: Final = "/v1/orders/"
+CODES: Final = "/v1/bankqr/"
+UNKNOWN: Final = 404
+REFUNDED: Final = "refunded, or voided"
+NOT_LIVE: Final = "it would make invoices or move money, so it is not asked in live mode"
 ENDED: Final = ("cancelled", "expired", "error")
 JSON: Final = "application/json"
 MARK: Final = "payment-sandbox verify"
@@ -107,12 +112,14 @@ class Service:
         receiver: WebhookReceiver | None = None,
         names: Names | None = None,
         answer_seconds: float = ANSWER_SECONDS,
+        made: Made | None = None,
     ) -> None:
         """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there.
 
         An answer may take ``answer_seconds``.
 
-        ``names`` are the account's own names of payment methods, by those of the ledger.
+        ``names`` are the account's own names of payment methods, by those of the ledger. ``made`` remembers
+        what has to be taken back.
         """
         self.url = url.rstrip("/")
         self.key = key
@@ -123,7 +130,9 @@ class Service:
         self.receiver = receiver
         self.names = names or {}
         self._wait = wait
-        self._open: list[str] = []
+        self.made = made or Made(self.url)
+        self.is_live = False  # then nothing is sent that would cost if it were accepted
+        self.codes = 0  # QR requests, which nobody can take back
         self._probe = ""
         self._times_asked: Counter[tuple[Any, ...]] = Counter()
         self.repeated = 0  # calls that were made again
@@ -159,7 +168,8 @@ class Service:
         answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, content, asked)
         self.answers.append(answer)
         if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
-            self._open.append(str(answer.at("id")))
+            self.made.add(str(answer.at("id")))
+        self.codes += answer.is_success and (method, path) == ("POST", CODES)
         return answer
 
     def begin(self, probe: str) -> None:
@@ -214,7 +224,16 @@ class Service:
     # Orders
 
     def create(self, *transactions: Any, **fields: Any) -> ServiceAnswer:
-        """Try to create an order; a field that is ``...`` is left out."""
+        """Try to create an order; a field that is ``...`` is left out.
+
+        Raises:
+            CannotTell: it might be an invoice, and this is live mode.
+        """
+        if self.is_live and INVOICE in (
+            *(transaction.get("payment_method") for transaction in transactions),
+            *(fields.get("payment_methods") or ()),
+        ):
+            raise CannotTell(NOT_LIVE)
         body: dict[str, Any] = {"currency": "EUR", "amount": 1000, "description": MARK, **fields}
         if transactions:
             body["transactions"] = list(transactions)
@@ -316,32 +335,52 @@ class Service:
         went = self.payer.pay(self.page_of(order), f"{amount / 100:.2f} EUR with {method}")
         return self.read(order), went
 
-    def tidy(self) -> list[str]:
-        """Cancel the orders that can be cancelled and refund the others; the ids of those that stay."""
-        remaining = [order_id for order_id in self._open if not self._is_undone(order_id)]
-        self._open.clear()
+    def tidy(self) -> dict[str, str]:
+        """Cancel the orders that can be cancelled and refund the others; what is left of those that stay."""
+        remaining: dict[str, str] = {}
+        for order_id in list(self.made.orders):
+            left = self._left_of(order_id)
+            if left is not None:
+                remaining[order_id] = left
+            if left in (None, REFUNDED):
+                self.made.remove(order_id)
         return remaining
 
-    def _is_undone(self, order_id: str) -> bool:
+    def _left_of(self, order_id: str) -> str | None:
+        """Take an order back: None if it has ended, or what is left of it."""
         place = f"{ORDERS}{order_id}/"
         try:
-            if self.call("DELETE", place).is_success or self.call("GET", place).at("status") in ENDED:
-                return True
-            self._give_back(place)
-        except (CannotTell, NotVerified):
-            pass
-        return False
+            if self.call("DELETE", place).is_success:
+                return None
+            order = self.call("GET", f"{place}?fields[]=amount_details")
+            if order.at("status") in ENDED or order.status == UNKNOWN:
+                return None
+            return self._given_back(order)
+        except (CannotTell, NotVerified) as why:
+            return str(why)
 
-    def _give_back(self, place: str) -> None:
-        """Void what is left of an authorization, and refund what was captured."""
-        order = self.call("GET", f"{place}?fields[]=amount_details")
-        remaining, captured = order.at("amount_details.remaining"), order.at("amount_details.captured")
-        if isinstance(remaining, int) and remaining > 0:
-            self.take(order, "voids/amount/", {"description": MARK, "amount": remaining})
-        if isinstance(captured, int) and captured > 0:
-            given = self.refund(order, {"description": MARK, "amount": captured})
-            if not given.is_success:
-                self.refund(order, {"description": MARK, "order_lines": lines_worth(captured)})
+    def _given_back(self, order: ServiceAnswer) -> str:
+        """Void what is left of an authorization, and refund what was captured; what is left then."""
+        remaining, captured = (
+            _cents(order.at(f"amount_details.{name}")) for name in ("remaining", "captured")
+        )
+        problems = []
+        if remaining:
+            voided = self.take(order, "voids/amount/", {"description": MARK, "amount": remaining})
+            problems += [] if voided.is_success else [f"{remaining} cents are reserved"]
+        if captured and not any(
+            self.refund(order, {"description": MARK, **what}).is_success
+            for what in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)})
+        ):
+            is_refunded = "has-refunds" in (order.at("flags") or ())
+            problems.append(f"{captured} cents were paid{' and in part refunded' if is_refunded else ''}")
+        return ", ".join(problems) or REFUNDED
+
+
+def _cents(amount: Any) -> int:
+    """An amount, also as a string; 0 if it is none."""
+    text = str(amount)
+    return int(text) if text.isascii() and text.isdigit() else 0
 
 
 def _no_auth(request: Any) -> Any:

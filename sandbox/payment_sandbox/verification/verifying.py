@@ -10,9 +10,10 @@ from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.fidelity.ledger import Rule, rules
 from payment_sandbox.verification.answer import ServiceAnswer
 from payment_sandbox.verification.checks import CannotTell, Check, NotVerified, passive
+from payment_sandbox.verification.made import Made
 from payment_sandbox.verification.payers import FormPayer, HandPayer
 from payment_sandbox.verification.probes import all_probes
-from payment_sandbox.verification.probing import UNREADABLE, Reported, Verdict, run, sum_up
+from payment_sandbox.verification.probing import UNREADABLE, Progress, Reported, Verdict, run, sum_up
 from payment_sandbox.verification.service import UNLIMITED, Names, Pace, Service
 
 if TYPE_CHECKING:
@@ -60,9 +61,12 @@ class VerificationResult(NamedTuple):
     """What is known of every rule of the ledger, the orders left behind, all answers, and the refusals."""
 
     reports: Mapping[str, Reported]
-    remaining: list[str]
+    remaining: Mapping[str, str]
+    """What is left of orders, by their ids."""
     answers: list[ServiceAnswer]
     refusals: list[ServiceAnswer]
+    codes: int = 0
+    """QR requests that were made."""
 
     def count(self, verdict: Verdict) -> int:
         """How many rules have a verdict."""
@@ -102,11 +106,13 @@ def usual() -> VerificationResult:
         return verify(own.service, live=False)
 
 
-def verify(service: Service, *, live: bool) -> VerificationResult:
+def verify(service: Service, *, live: bool, progress: Progress | None = None) -> VerificationResult:
     """Ask about every rule."""
     service.answers.clear()
     try:
-        results: list[Check | Reported] = list(run(all_probes(), service, is_live=live))
+        results: list[Check | Reported] = list(
+            run(list(all_probes()), service, is_live=live, progress=progress)
+        )
         answers = list(service.answers)
     except NotVerified as why:
         raise NotVerified(f"{why}{_left(service.tidy())}") from None
@@ -116,17 +122,17 @@ def verify(service: Service, *, live: bool) -> VerificationResult:
     remaining = service.tidy()
     with suppress(*UNREADABLE):
         results += passive(answers)
-    return found_of(results, answers, remaining)
+    return found_of(results, answers, remaining)._replace(codes=service.codes)
 
 
-def _left(orders: Sequence[str]) -> str:
+def _left(orders: Mapping[str, str]) -> str:
     return f"; these orders are left there: {', '.join(orders)}" if orders else ""
 
 
 def found_of(
     checks: Sequence[Check | Reported],
     answers: list[ServiceAnswer],
-    remaining: list[str],
+    remaining: Mapping[str, str],
     otherwise: str | None = None,
 ) -> VerificationResult:
     """Sum up checks; ``otherwise`` is why nothing is known of a rule that nobody checked."""
@@ -190,9 +196,10 @@ def service_at(
     receiver: WebhookReceiver | None = None,
     ask: Callable[[str], bool] | None = None,
     names: Names | None = None,
+    made: Made | None = None,
 ) -> Service:
     """A service where a program pays, which reads the forms of pages; or a person, whom ``ask`` asks."""
     wait = pace or Pace(UNLIMITED)
     forms = FormPayer(session, wait)
     payer = forms if ask is None else HandPayer(forms, ask)
-    return Service(url, key, session, payer, wait, pause, receiver, names)
+    return Service(url, key, session, payer, wait, pause, receiver, names, made=made)

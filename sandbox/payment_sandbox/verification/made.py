@@ -1,0 +1,79 @@
+"""The orders that verifications have made and not taken back yet, in a file, so that a later one can."""
+
+import json
+from pathlib import Path
+from typing import Final
+
+FILE: Final = "verify-made.jsonl"
+
+
+class Made:
+    """The orders that were made at one server and are still open there, in the order of their creation.
+
+    Each change is a line of the file, so that an end at any moment loses none. Without a file, they are only
+    remembered. A line that cannot be read is left out.
+    """
+
+    def __init__(self, url: str, file: Path | None = None) -> None:
+        self._url = url
+        self.file = file
+        self.orders: dict[str, None] = {}
+
+    def add(self, order_id: str) -> None:
+        """Note an order."""
+        self.orders[order_id] = None
+        self._write({"made": order_id})
+
+    def remove(self, order_id: str) -> None:
+        """Note that an order is taken back, as far as that is possible."""
+        if order_id in self.orders:
+            del self.orders[order_id]
+            self._write({"gone": order_id})
+
+    def read(self) -> list[str]:
+        """What the file knows of this server; it is noted here, too."""
+        for line in self._lines():
+            if line.get("url") == self._url:
+                made, gone = line.get("made"), line.get("gone")
+                if isinstance(made, str):
+                    self.orders[made] = None
+                self.orders.pop(gone or "", None)
+        return list(self.orders)
+
+    def _lines(self) -> list[dict[str, str]]:
+        if self.file is None or not self.file.exists():
+            return []
+        lines = []
+        for line in self.file.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                data = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(data, dict):
+                lines.append(data)
+        return lines
+
+    def _write(self, change: dict[str, str]) -> None:
+        if self.file is None:
+            return
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps({'url': self._url, **change})}\n")
+
+    def close(self) -> None:
+        """Remove the file if nothing is left in it, of any server."""
+        open_ones: set[tuple[str, str]] = set()
+        for line in self._lines():
+            place = line.get("url", "")
+            if "made" in line:
+                open_ones.add((place, line["made"]))
+            open_ones.discard((place, line.get("gone", "")))
+        if self.file is not None and not open_ones:
+            self.file.unlink(missing_ok=True)
+
+
+def made_file() -> Path:
+    """Where the list is kept: in the user's state folder."""
+    from platformdirs import user_state_path  # here, because only this command needs it
+
+    return user_state_path("payment-sandbox") / FILE
