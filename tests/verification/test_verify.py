@@ -39,6 +39,7 @@ def test_the_sandbox_agrees_with_itself() -> None:
     assert "the probe did not get that far" not in unknown
 
 
+@pytest.mark.prove  # each is verified twice, which takes a while
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_a_server_that_differs(name: str) -> None:
     """Exactly its differences are found, and settings copy those that settings can copy."""
