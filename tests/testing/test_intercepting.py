@@ -126,6 +126,26 @@ def test_the_key_selects_the_project(payment_sandbox_server: PaymentSandboxServe
     assert (http.client.HTTPConnection.connect, httpx.HTTPTransport.handle_request) == before
 
 
+@pytest.mark.parametrize("send", [by_requests, by_httpx])
+def test_a_key_that_is_built_in(payment_sandbox: PaymentSandbox, send: Callable[[str], int]) -> None:
+    """Comes to this project; the project's own key does so, too."""
+    payment_sandbox.intercept(PROVIDER, key="live-key")
+    assert [send(key) for key in ("live-key", payment_sandbox.api_key, "another")] == [201, 201, 401]
+    assert len(payment_sandbox.client.journal()) == 2
+    assert "live-key" not in payment_sandbox.timeline()
+
+
+def test_a_project_with_a_key_of_its_own(payment_sandbox_server: PaymentSandboxServer) -> None:
+    """One after the other; not two at a time."""
+    for _ in range(2):
+        with payment_sandbox_server.project(api_key="live-key") as project:
+            assert project.api_key == "live-key"
+            project.intercept(PROVIDER)
+            assert by_requests("live-key") == 201
+            with pytest.raises(ValueError, match="another project has this key now"):
+                payment_sandbox_server.project(api_key="live-key")
+
+
 def test_the_address_may_have_a_path_and_a_port(payment_sandbox: PaymentSandbox) -> None:
     """And other addresses are left alone."""
     payment_sandbox.intercept("http://localhost:9911/payments/", "https://other.example")

@@ -75,6 +75,9 @@ def test_shared_projects_have_no_sequences(tmp_path: Path) -> None:
     [
         "payment_review(mood='error')",
         "payment_review('loud')",
+        "payment_review()",
+        "payment_review('error', expect=['CAP-99'])",
+        "payment_review('error', expect='CAP-04')",
         "payment_intercept(urls=['x'])",
         "payment_intercept(['x'])",
     ],
@@ -123,6 +126,38 @@ WORDS = (
     "  A webhook carries no status: GET the order before you fulfil it.",
     "the key 'custommer' is not known, so it was ignored; did you mean 'customer'?",
 )
+
+
+def test_mistakes_that_are_meant(tmp_path: Path) -> None:
+    """Do not count; all others do."""
+    code = """
+@pytest.mark.payment_review("error", expect=["HOOK-08", "SET-12"])
+def test_meant(payment_sandbox, webhook_receiver):
+    careless(payment_sandbox, webhook_receiver)
+
+@pytest.mark.payment_review(expect=["HOOK-08"])
+def test_meant_in_part(payment_sandbox, webhook_receiver):
+    careless(payment_sandbox, webhook_receiver)
+"""
+    careless = CARELESS.partition("def test_careless")[0]
+    ran = suite(tmp_path, careless + code, "--payment-review=error")
+    assert "1 failed, 1 passed" in ran.stdout, ran.stdout
+    assert "the review found a mistake in the integration:" in ran.stdout
+
+
+def test_a_failure_says_what_the_sandbox_knows(tmp_path: Path) -> None:
+    """Ignored fields with the closest known one, and what the review found."""
+    ran = suite(tmp_path, CARELESS.replace("def test_without(): pass", FAILS))
+    told = ran.stdout.partition("- payment sandbox -")[2]
+    assert "ignored: custommer;nearest=customer" in told
+    assert "review: HOOK-08 a webhook was answered, but the order was not read" in told
+
+
+FAILS = """
+def test_fails(payment_sandbox, webhook_receiver):
+    careless(payment_sandbox, webhook_receiver)
+    assert False
+"""
 
 
 def test_a_review_that_fails_tests(tmp_path: Path) -> None:

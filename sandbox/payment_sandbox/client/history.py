@@ -56,7 +56,16 @@ def timeline(client: SandboxClient) -> Iterator[str]:
     for item in items:
         for index, line in enumerate(_lines(item, answered, journal, urls)):
             yield f"{item['at']}  {line}" if index == 0 else f"    {line}"
-    yield from (finding.problem for finding in review(client) if finding.rule == UNTOLD)
+    for finding in review(client):
+        yield from _finding(finding)
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    if finding.rule == UNTOLD:
+        yield finding.problem
+    else:
+        yield f"review: {finding.rule} {finding.problem}"
+        yield f"    {finding.advice}"
 
 
 def _lines(
@@ -96,6 +105,10 @@ def _request(entry: answers.JournalEntry) -> Iterator[str]:
     error = entry["response"].get("error") if isinstance(entry["response"], dict) else None
     if error is not None:
         yield f"  {error['type']}: {error['value']}"
+    answered = entry["headers"]["response"]
+    for name, word in (("Sandbox-Ignored-Fields", "ignored"), ("Sandbox-Warnings", "warning")):
+        if name in answered:
+            yield f"  {word}: {answered[name]}"
     if entry["decision"] is not None:
         yield from _decision(entry["decision"])
 

@@ -18,12 +18,15 @@ FIXTURES = (
     "session_payment_sandbox",
 )
 FILES = (".yaml", ".yml", ".json")
+EXPECT = "expect"
 ASKING = ("payment_intercept", "payment_scenario", "payment_settings")  # markers that set a project up
 MARKERS = (
     "payment_scenario(scenario): the scenario that the test's project starts with: a name or a file",
     "payment_settings(**settings): the settings of the test's project",
-    "payment_intercept(*urls): requests to these addresses come to the test's project",
-    "payment_review(mode): off, warn or error: what to do about mistakes that the review finds in this test",
+    "payment_intercept(*urls, key=None): requests to these addresses come to the test's project; "
+    "key is the one that the shop has built in",
+    "payment_review(mode, expect=[rules]): off, warn or error: what to do about mistakes that the review "
+    "finds in this test, except those that are meant",
     "payment_webhook_sequences: run the test once per sequence in which webhooks can arrive",
     "payment_rehearse: rehearse this test: run it again with one thing changed at a time",
     "payment_webhook_orders: the former name of payment_webhook_sequences",
@@ -138,14 +141,39 @@ def review_mode(item: pytest.Item) -> str:
     Raises:
         pytest.UsageError: the marker or ini option names something else.
     """
+    usual: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
     marker = item.get_closest_marker("payment_review")
     if marker is None:
-        named: str = item.config.getoption("payment_review") or item.config.getini("payment_review")
-        return _checked_mode(named)
-    given = [*marker.args, *marker.kwargs.values()]
-    if len(given) != 1 or marker.kwargs.keys() - {"mode"}:
+        return _checked_mode(usual)
+    named = {name: value for name, value in marker.kwargs.items() if name != EXPECT}
+    given = [*marker.args, *named.values()]
+    if len(given) > 1 or named.keys() - {"mode"} or not (given or marker.kwargs):
         raise pytest.UsageError(f"payment_review takes one of {OFF}, {WARN} and {ERROR}")
-    return _checked_mode(given[0])
+    return _checked_mode(given[0] if given else usual)
+
+
+def review_expected(item: pytest.Item) -> tuple[str, ...]:
+    """The rules that a test breaks on purpose.
+
+    Raises:
+        pytest.UsageError: they are no list of rules of the ledger.
+    """
+    marker = item.get_closest_marker("payment_review")
+    expected = marker.kwargs.get(EXPECT, ()) if marker is not None else ()
+    if not expected:
+        return ()
+    from payment_sandbox.fidelity.ledger import rule_texts
+
+    unknown = (
+        [rule for rule in expected if rule not in rule_texts()]
+        if isinstance(expected, list | tuple)
+        else [expected]
+    )
+    if unknown:
+        raise pytest.UsageError(
+            f"payment_review: {EXPECT} takes rules such as ['CAP-04'], not {unknown[0]!r}"
+        )
+    return tuple(expected)
 
 
 def _checked_mode(mode: Any) -> str:
@@ -200,17 +228,18 @@ def _found(file: Path, folder: Path) -> Path:
     raise pytest.UsageError(f"payment_scenario: there is no file {file}, here or in {folder}")
 
 
-def marked_urls(item: Any) -> list[str]:
-    """The addresses whose requests come to a test's project.
+def marked_urls(item: Any) -> list[tuple[str, str | None]]:
+    """The addresses whose requests come to a test's project, each with the key that the shop has there.
 
     Raises:
         pytest.UsageError: the marker has something else.
     """
-    urls = list(item.config.getini("payment_intercept"))
+    urls: list[tuple[str, str | None]] = [(url, None) for url in item.config.getini("payment_intercept")]
     for marker in item.iter_markers("payment_intercept"):
-        if marker.kwargs or not marker.args or not all(isinstance(url, str) for url in marker.args):
+        is_known = not marker.kwargs.keys() - {"key"}
+        if not is_known or not marker.args or not all(isinstance(url, str) for url in marker.args):
             raise pytest.UsageError("payment_intercept takes addresses: payment_intercept('https://...')")
-        urls += marker.args
+        urls += [(url, marker.kwargs.get("key")) for url in marker.args]
     return urls
 
 

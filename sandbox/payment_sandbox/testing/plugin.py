@@ -73,7 +73,8 @@ def _project(server: "PaymentSandboxServer", node: Any) -> "Iterator[PaymentSand
         scenario = options.marked_scenario(node)
         if scenario is not None:
             project.scenario(scenario)
-        project.intercept(*options.marked_urls(node))
+        for url, key in options.marked_urls(node):
+            project.intercept(url, key=key)
         yield project
 
 
@@ -174,6 +175,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         is_marked = item.get_closest_marker("payment_review") is not None
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)
+            instance.payment_review_expect = options.review_expected(item) or instance.payment_review_expect
         return (yield)
     if exploring_options.is_rehearsed(item):
         from payment_sandbox.testing.rehearsing import rehearsed_call
@@ -184,7 +186,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
     if project is not None and (mode := options.review_mode(item)) != options.OFF:
         from payment_sandbox.testing.reports import reviewed
 
-        reviewed(item, project, mode)
+        reviewed(item, project, mode, options.review_expected(item))
     return outcome
 
 

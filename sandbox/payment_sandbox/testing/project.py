@@ -236,13 +236,13 @@ class PaymentSandbox(ShopInProcess):
 
         return pool_manager(self.server.in_process)
 
-    def intercept(self, *provider_urls: str) -> None:
+    def intercept(self, *provider_urls: str, key: str | None = None) -> None:
         """Let requests to these addresses come to the sandbox instead, until the project ends.
 
         For a shop whose client has the provider's address built in, such as
         ``intercept("https://api.provider.example")``. What requests, httpx, httpx2, urllib3 and http.client
         would send there is answered here, without a socket and without TLS; the key in the request selects
-        the project.
+        the project. A shop that has a fixed ``key`` built in comes to this project with it.
 
         Raises:
             ValueError: an address is not an HTTP address.
@@ -252,7 +252,7 @@ class PaymentSandbox(ShopInProcess):
             interceptions = self.server.interceptions
             if not self._intercepted:
                 self._rejected_before = interceptions.rejections.count
-            self._intercepted.append(interceptions.add(url))
+            self._intercepted.append(interceptions.add(url, {key: self.api_key} if key else None))
 
     # What happens
 

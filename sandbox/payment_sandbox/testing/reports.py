@@ -1,5 +1,6 @@
 """What the plugin reports: timelines of failed tests, reviews, and a server that cannot be had."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,10 +46,10 @@ def _wrong_files(config: pytest.Config) -> list[str]:
     return lines
 
 
-def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str) -> None:
+def reviewed(item: pytest.Item, project: "PaymentSandbox", mode: str, expect: Collection[str]) -> None:
     """Warn of the mistakes that a test showed, or fail it."""
     try:
-        review(project, mode, item.nodeid)
+        review(project, mode, item.nodeid, expect)
         return
     except AssertionError as error:
         problem = str(error)

@@ -1,6 +1,7 @@
 """What a test is told about its project: the timeline of a failure, and the mistakes of a shop."""
 
 import warnings
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ def review_text(project: "PaymentSandbox") -> str:
         return f"the timeline could not be read: {error}"
 
 
-def review(project: "PaymentSandbox", mode: str, test: str) -> None:
-    """Warn of the mistakes that a test showed, or fail it.
+def review(project: "PaymentSandbox", mode: str, test: str, expect: Collection[str] = ()) -> None:
+    """Warn of the mistakes that a test showed, or fail it; those against rules in ``expect`` are meant.
 
     Raises:
         AssertionError: ``mode`` is ``error``, and there are mistakes.
@@ -35,7 +36,7 @@ def review(project: "PaymentSandbox", mode: str, test: str) -> None:
         return
     reviewed = project.review()
     if mode == ERROR:
-        reviewed.assert_clean()
-    problems = reviewed.problems()
+        reviewed.assert_clean(expect)
+    problems = reviewed.problems(expect)
     if problems:
         warnings.warn(PaymentReviewWarning(f"{test}: {problems}"), stacklevel=2)

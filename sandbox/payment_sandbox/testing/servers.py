@@ -39,16 +39,33 @@ class PaymentSandboxServer(Access):
     def project(self, settings: Mapping[str, Any] | None = None, **more: Any) -> "PaymentSandbox":
         """Create a project with a frozen clock; it ends with ``close``, or as a context manager.
 
+        With ``api_key`` among the settings it has this key, for shops that have one built in.
+
         Raises:
             SandboxError: lists every invalid setting.
+            ValueError: another project has this key now, or the server runs in another process.
         """
         asked = {"clock": CLOCK, **self._settings, **(settings or {}), **more}
+        own_key = self._own_key(asked)
         if isinstance(asked["clock"], datetime):
             asked["clock"] = f"frozen@{asked['clock'].isoformat()}"
         if self.in_process is not None:
             self.listen_again()
             with suppress(Invalid):  # the API call then refuses it, as a server in another process would
-                project, api_key = self.in_process.registry.create(asked)
+                project, api_key = self.in_process.registry.create(asked, own_key)
                 return PaymentSandbox(self, api_key, project.project_id)
         made = self.client_for("").call("POST", "/control/projects/", asked)
         return PaymentSandbox(self, made["api_key"], made["project_id"])
+
+    def _own_key(self, asked: dict[str, Any]) -> str | None:
+        """The key that a project is asked to have."""
+        key: str | None = asked.pop("api_key", None)
+        if key is None:
+            return None
+        if self.in_process is None:
+            raise ValueError(
+                f"api_key={key!r}: a server in another process has it in a file: serve --project"
+            )
+        if not key or self.in_process.registry.find(key) is not None:
+            raise ValueError(f"api_key={key!r}: another project has this key now")
+        return key

@@ -2,7 +2,7 @@
 
 import atexit
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -52,6 +52,9 @@ class PaymentSandboxMixin(Base):
 
     payment_review: ClassVar[str] = "off"
     """What to do about mistakes in a test that passed: ``off``, ``warn`` or ``error``."""
+
+    payment_review_expect: ClassVar[Collection[str]] = ()
+    """The rules that the test breaks on purpose, such as ``("CAP-04",)``."""
 
     _payment_sandbox: PaymentSandbox | None = None
     _is_failed = False
@@ -117,7 +120,7 @@ class PaymentSandboxMixin(Base):
             return
         try:
             if not self._is_failed:
-                review(project, self.payment_review, self.id())
+                review(project, self.payment_review, self.id(), self.payment_review_expect)
         finally:
             project.close()
 

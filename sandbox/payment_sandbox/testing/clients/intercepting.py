@@ -7,7 +7,8 @@ socket in memory from ``connect``. The transports of httpx are hooked at ``handl
 import http.client
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -146,15 +147,23 @@ class Rejections:
 class Route:
     """One interception: a server in the place of a provider."""
 
-    def __init__(self, server: "Server", provider: Provider, rejections: Rejections) -> None:
+    def __init__(
+        self,
+        server: "Server",
+        provider: Provider,
+        rejections: Rejections,
+        keys: Mapping[str, str] | None = None,
+    ) -> None:
+        """``keys`` are those of projects, by the ones that a shop has instead."""
         self.provider = provider
+        self._keys = dict(keys or {})
         self._server = server
         self._in_process = InProcess(server)
         self._rejections = rejections
 
     def knows(self, key: str) -> bool:
         """Whether the key is that of a project of this server."""
-        return self._server.registry.find(key) is not None
+        return key in self._keys or self._server.registry.find(key) is not None
 
     def fits(self, target: str) -> int:
         """How much of the path is that of the provider; -1 if it is another."""
@@ -173,6 +182,10 @@ class Route:
         own = path.removeprefix(self.provider.prefix) if self.fits(target) >= 0 else path
         _, mark, query = target.partition("?")
         without_host = [(name, value) for name, value in headers if name.lower() != "host"]
+        if key in self._keys:
+            key = self._keys[key]
+            without_host = [(name, value) for name, value in without_host if name.lower() != "authorization"]
+            without_host.append(("Authorization", f"Basic {b64encode(f'{key}:'.encode()).decode()}"))
         answer = self._in_process.send(
             method, f"{self._server.url}{own}{mark}{query}", without_host, body, key, timeout_seconds
         )
@@ -186,7 +199,9 @@ class Route:
         if status == UNAUTHORIZED:
             shown = f"the API key {key[:KEY_SHOWN]}{MASK} is that of no project"
             whose = shown if key else "it had no Basic key"
-            self._rejections.add(f"{asked}: {whose}; the shop needs payment_sandbox.api_key")
+            self._rejections.add(
+                f"{asked}: {whose}; the shop needs payment_sandbox.api_key, or intercept(…, key=…)"
+            )
         elif not path.startswith(API):
             self._rejections.add(f"{asked}: paths begin with {API}; intercept what comes before it")
 
@@ -209,13 +224,13 @@ class Interceptions:
         self._routes: list[Route] = []
         self.rejections = Rejections()
 
-    def add(self, url: str) -> Route:
-        """Intercept requests to this address.
+    def add(self, url: str, keys: Mapping[str, str] | None = None) -> Route:
+        """Intercept requests to this address; ``keys`` as in ``Route``.
 
         Raises:
             ValueError: it is not an HTTP address.
         """
-        route = Route(self._server, Provider.parse(url), self.rejections)
+        route = Route(self._server, Provider.parse(url), self.rejections, keys)
         self._routes.append(route)
         _ORIGINS.add(route)
         return route
