@@ -53,6 +53,14 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
             fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
 
 
+def host_names(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what is no host name, such as an address with a scheme."""
+    for name in given:
+        if HOST_NAME.fullmatch(name) is None or name in LOOPBACK:
+            raise click.BadParameter(f"{name!r} is not a host name such as api.provider.example")
+    return given
+
+
 def _check_workers(count: int, state: str | None) -> None:
     if count == 1:
         return

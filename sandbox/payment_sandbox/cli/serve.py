@@ -8,12 +8,13 @@ import secrets
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from payment_sandbox.cli.options import (
     LOOPBACK,
@@ -22,6 +23,7 @@ from payment_sandbox.cli.options import (
     Port,
     check_options,
     fail,
+    host_names,
     put_once,
     scenario_names,
 )
@@ -48,6 +50,7 @@ class Announced(NamedTuple):
     server: "Server"
     host: str
     token: str | None
+    stands_in_for: Sequence[str] = ()  # host names of providers
 
     @property
     def control_token(self) -> str | None:
@@ -123,6 +126,7 @@ def _for_people(announced: Announced) -> Iterator[str]:
     yield f"Then open {server.url}/ in a browser: the dashboard shows the order and leads to its payment."
     yield f"Documentation: {server.url}/docs/"
     yield from _about_tls(server)
+    yield from _about_stand_in(announced)
     yield from _about_others(announced)
     yield from _about_projects(server)
     yield from (f"Ignored: {sentence}." for sentence in server.ignored)
@@ -139,6 +143,16 @@ def _about_tls(server: "Server") -> Iterator[str]:
     authority = server.security.authority
     if authority is not None:
         yield f"Let your browser and your shop trust {authority}; {server.url}/docs/https/ says how."
+
+
+def _about_stand_in(announced: Announced) -> Iterator[str]:
+    """How a shop gets here instead of to the provider, and how that is undone."""
+    for name in announced.stands_in_for:
+        line = f"127.0.0.1 {name}"
+        pattern = line.replace(".", r"\.")
+        yield f"It stands in for {name}. Lead the shop on this machine here, and undo that afterwards:"
+        yield f"  echo '{line}' | sudo tee -a /etc/hosts"
+        yield f"  sudo sed -i '/^{pattern}$/d' /etc/hosts"
 
 
 def _about_others(announced: Announced) -> Iterator[str]:
@@ -223,6 +237,7 @@ def _on_uncaught(*failed: Any) -> None:
         log.critical("an error was not expected", exc_info=failed)
 
 
+HTTPS_PORT: Final = 443
 SWITCH_SECONDS: Final = 0.001  # for how long a thread may keep the interpreter from the event loop
 NOTICED_SECONDS: Final = 1.2  # in which a load balancer that asks twice a second has noticed that it drains
 WARM_UP_AFTER_SECONDS: Final = 0.5  # first requests go first
@@ -258,6 +273,14 @@ a_file = click.Path(path_type=Path, dir_okay=False)
     help="Another host name of this server; may be given several times.",
 )
 @click.option("--public-url", help="The URL at which merchants and payers reach this server.")
+@click.option(
+    "--stand-in-for",
+    "stands_in_for",
+    multiple=True,
+    callback=host_names,
+    metavar="HOST",
+    help="The provider's host name, for shops that have it built in; may be given several times.",
+)
 @click.option("--tls", is_flag=True, help="Speak https besides http, with a certificate of its own.")
 @click.option("--tls-cert", type=a_file, help="Speak https with this certificate instead.")
 @click.option("--tls-key", type=a_file, help="The key of that certificate.")
@@ -300,6 +323,8 @@ def serve(
     **options: Any,
 ) -> None:
     """Serve the sandbox until Ctrl-C or SIGTERM; print a line for each call, webhook and status change."""
+    hosts = options.pop("stands_in_for")
+    port = _stand_in(hosts, port, options) if hosts else port
     check_options(host, {**options, "workers": workers})
     beside = BESIDE in os.environ
     if host not in LOOPBACK and not options["control_token"]:
@@ -317,7 +342,8 @@ def serve(
         stop_with_parent(stopped.set)
     else:
         write_ready(ready_file, server)
-        announce(Announced(server, host, options["control_token"]), as_json=log_format == "json")
+        announced = Announced(server, host, options["control_token"], hosts)
+        announce(announced, as_json=log_format == "json")
     others.begin()
     _run(activity, stopped)
     others.begin_to_end()
@@ -406,6 +432,17 @@ def _with_neighbour(refused: str, host: str, port: int) -> str:
     finally:
         sandbox.close()
     return f"{refused}; a payment sandbox, version {version}, already runs there: {url}/"
+
+
+def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
+    """Speak TLS under the provider's names, and give links under the first; the port that shops expect."""
+    options["tls"] = options["tls_cert"] is None
+    options["allow_hosts"] = (*options["allow_hosts"], *hosts)
+    source = click.get_current_context().get_parameter_source("port")
+    port = HTTPS_PORT if source is ParameterSource.DEFAULT else port
+    if options["public_url"] is None and port:
+        options["public_url"] = f"https://{hosts[0]}" + ("" if port == HTTPS_PORT else f":{port}")
+    return port
 
 
 def _security(host: str, options: dict[str, Any]) -> "Security":

@@ -52,7 +52,11 @@ def _why(host: str, port: int, error: Exception) -> str:
     if number == errno.EADDRINUSE:
         return f"{place}: port {port} is taken; free it, or take another one: --port 0, make run PORT=8090"
     if number == errno.EACCES:
-        return f"{place}: this user may not use port {port}; take one over 1023, or a free one with --port 0"
+        allowed = f"sudo sysctl net.ipv4.ip_unprivileged_port_start={port}"
+        return (
+            f"{place}: this user may not use port {port}; take one over 1023, or a free one with --port 0; "
+            f"on Linux, {allowed} allows it"
+        )
     if number == errno.EADDRNOTAVAIL:
         return f"{place}: {host} is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
     if isinstance(error, socket.gaierror):
