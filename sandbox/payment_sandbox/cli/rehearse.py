@@ -2,12 +2,13 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from payment_sandbox.cli.noted import JSON, TEXT, Noted, format_option, printed
 from payment_sandbox.cli.options import fail
 
 Asked = TypeVar("Asked")
@@ -22,9 +23,10 @@ Asked = TypeVar("Asked")
     help="Write it into this .html or .json file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@format_option
 @click.argument("command", nargs=-1, required=True)
 def rehearse(
-    budget: str, only: str | None, report: Path | None, as_json: bool, command: tuple[str, ...]
+    budget: str, only: str | None, report: Path | None, as_json: bool, form: str, command: tuple[str, ...]
 ) -> None:
     """Run a suite again and again, with one thing changed at a time.
 
@@ -32,7 +34,7 @@ def rehearse(
     projects. Its exit code is the verdict. It runs as it is first, and must pass.
     """
     from payment_sandbox.rehearsal.exploring import parse_variation
-    from payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
+    from payment_sandbox.rehearsal.report import report_of, write
     from payment_sandbox.rehearsal.run import check_report, seconds_of
     from payment_sandbox.rehearsal.suites import Suite, SuiteFails
 
@@ -54,11 +56,7 @@ def rehearse(
     )
     if report is not None:
         write(report, [test])
-    print(
-        json.dumps(test)
-        if as_json
-        else "\n".join([*lines_of(test), summary([test], "suite"), *explored.notes])
-    )
+    print(_shown(test, JSON if as_json else form, explored.notes))
     sys.exit(1 if explored.findings else 0)
 
 
@@ -67,3 +65,15 @@ def _checked(option: str, check: Callable[[str], Asked], text: str) -> Asked:
         return check(text)
     except ValueError as wrong:
         fail(f"{option} {wrong}")
+
+
+def _shown(test: Mapping[str, Any], form: str, notes: Sequence[str]) -> str:
+    """The report, for people or machines."""
+    from payment_sandbox.rehearsal.report import lines_of, summary
+
+    if form == JSON:
+        return json.dumps(test)
+    if form == TEXT:
+        return "\n".join([*lines_of(test), summary([test], "suite"), *notes])
+    noted = [Noted(each["kind"], each["sentence"], each["lesson"]) for each in test["findings"]]
+    return printed(noted, form, "rehearse")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
 from payment_sandbox.cli.options import LOOPBACK, Port, SecondsOption, fail, is_server_url
 from payment_sandbox.cli.remote.calling import trust_authority
 from payment_sandbox.kernel.patterns import printable
@@ -76,6 +77,7 @@ method_names = click.option(
 @click.option("--ca", type=a_file, help="Certificates to trust for https.")
 @method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@format_option
 def verify(
     url: str,
     key: str,
@@ -85,6 +87,7 @@ def verify(
     yes_live: bool,
     is_test: bool,
     as_json: bool,
+    form: str,
     clean_up: bool,
     **how: Any,
 ) -> None:
@@ -110,7 +113,7 @@ def verify(
             compared = compare(service, live=live, against=other, progress=_progress())
         except NotVerified as why:
             fail(printable(str(why)))
-    _told(compared, differences, as_json=as_json, made_orders=True)
+    _told(compared, differences, JSON if as_json else form, made_orders=True)
 
 
 def _is_live(service: "Service", *, is_test: bool, yes_live: bool) -> bool:
@@ -178,7 +181,10 @@ def _interrupt(*signal_and_frame: Any) -> NoReturn:
 @click.option("--differences", type=a_file, help="Write the settings that copy the differences here.")
 @method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def import_journal(file: Path, differences: Path | None, methods: dict[str, str], as_json: bool) -> None:
+@format_option
+def import_journal(
+    file: Path, differences: Path | None, methods: dict[str, str], as_json: bool, form: str
+) -> None:
     """Make the calls of a HAR file in the sandbox, and say where the recorded answers differ.
 
     The file is what a browser or a proxy recorded between your shop and the real service. The exit code is 1
@@ -193,17 +199,21 @@ def import_journal(file: Path, differences: Path | None, methods: dict[str, str]
         fail(f"cannot read {file}: {error.strerror}")
     except HarRefused as refused:
         fail(f"{file}: {refused}")
-    _told(compare_recorded(recorded, file.name, methods), differences, as_json=as_json, made_orders=False)
+    compared = compare_recorded(recorded, file.name, methods)
+    _told(compared, differences, JSON if as_json else form, made_orders=False)
 
 
-def _told(compared: "Compared", file: Path | None, *, as_json: bool, made_orders: bool) -> NoReturn:
+def _told(compared: "Compared", file: Path | None, form: str, *, made_orders: bool) -> NoReturn:
     """Print what was found, write the settings, and exit."""
     from payment_sandbox.verification.comparing import as_data, written
 
     if file is not None:
         _write(file, written(compared, file.name))
-    if as_json:
+    if form == JSON:
         print(json.dumps(as_data(compared), indent=2))
+    elif form in (GITHUB, SARIF):
+        noted = [Noted(each.rule, each.how) for each in compared.differing]
+        print(printed(noted, form, "verify"))
     else:
         print(_report(compared, file, made_orders=made_orders))
     sys.exit(1 if compared.differing else 0)

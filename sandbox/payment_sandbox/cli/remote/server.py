@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
 from payment_sandbox.cli.options import SecondsOption, fail
 from payment_sandbox.cli.remote.calling import Call, columns, order_ids, remote, short_time, shown
 from payment_sandbox.kernel.patterns import printable
@@ -105,13 +106,20 @@ def journal(call: Call, method: str | None, path: str | None, status: int | None
 
 
 @remote("review", example="review")
-def review(call: Call) -> None:
+@format_option
+def review(call: Call, form: str) -> None:
     """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
     from payment_sandbox.client.history import review as look_through
+    from payment_sandbox.operations.review import HINT
 
     reviewed = look_through(call.sandbox)
     findings = [finding._asdict() for finding in reviewed]
-    call.show(findings, lambda _: "\n".join(map(str, reviewed)) or "no mistakes found")
+    if form in (GITHUB, SARIF):
+        noted = [Noted(each.rule, each.problem, each.advice, each.kind == HINT) for each in reviewed]
+        print(printed(noted, form, "review"))
+    else:
+        call.as_json = call.as_json or form == JSON
+        call.show(findings, lambda _: "\n".join(map(str, reviewed)) or "no mistakes found")
     sys.exit(1 if reviewed else 0)
 
 
