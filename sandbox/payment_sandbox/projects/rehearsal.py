@@ -19,6 +19,11 @@ class Rehearsal(Protocol):
     is_elsewhere: bool
     """Whether a shop in the process of its test handles webhooks on other threads than the test's."""
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the shop asks the same without end, also when it gets no answer any more."""
+        ...
+
     def call(self, method: str, path: str) -> Fault | None:
         """A call of the shop: what goes wrong with it."""
         ...
@@ -48,6 +53,7 @@ class NoRehearsal:
     """Changes nothing."""
 
     is_elsewhere = False
+    is_exhausted = False
 
     def call(self, method: str, path: str) -> None:
         """No fault."""

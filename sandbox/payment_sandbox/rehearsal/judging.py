@@ -175,6 +175,9 @@ def _seen(project: Project, run: RehearsedRun) -> Iterator[BookProblem]:
     """What shows in calls and answers, whatever the books say."""
     for call in run.waited_forever:
         yield BookProblem("waits", f"the shop waits for ever for {call}: the call has no time limit")
+    if run.asked_without_end:
+        call = run.asked_without_end
+        yield BookProblem("endless", f"the shop asks without end: {call}, while nothing changes")
     deliveries = project.epoch.store.deliveries()
     answers = [attempt.reply.body for delivery in deliveries for attempt in delivery.attempts]
     if any(MASK in answer for answer in answers):  # they were masked when they came

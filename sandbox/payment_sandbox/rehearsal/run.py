@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 FIRST: Final = 1  # the number of a webhook's first attempt
 NAMES: Final = {"customer pay": "the customer's payment", "bank credit": "the bank's credit"}
 MEETING_SECONDS: Final = 0.15
+READS_ALIKE_MAX: Final = 300  # in a row, without any time between them
+CUT_OFF: Final = Fault.read({"reset": True})
 RUNS_REHEARSED: Final = 1  # of a job, whose later runs are alike
 
 Visit = Callable[[Order, int], None]
@@ -64,6 +67,9 @@ class RehearsedRun:
         self.project = project
         self.happened: list[ChangedStep] = []
         self.waited_forever: list[str] = []
+        self.asked_without_end = ""  # the call that the shop repeats while nothing changes
+        self._last_read: tuple[str, datetime] | None = None
+        self._reads_alike = 0
         self.visit = visit
         self.restart = restart
         self.has_steps = False
@@ -91,9 +97,26 @@ class RehearsedRun:
 
     # What the project asks
 
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the shop asks on although its calls are cut off by now."""
+        return self._reads_alike > 2 * READS_ALIKE_MAX
+
+    def _asks_without_end(self, method: str, path: str) -> bool:
+        """Whether the shop repeats a read again and again, while no time passes."""
+        read = (path, self.project.now()) if method == "GET" else None
+        self._reads_alike = self._reads_alike + 1 if read is not None and read == self._last_read else 0
+        self._last_read = read
+        if self._reads_alike < READS_ALIKE_MAX:
+            return False
+        self.asked_without_end = f"{method} {short_path(path)}"
+        return True
+
     def call(self, method: str, path: str) -> Fault | None:
         """The fault of a call of the shop."""
         self._meet()
+        if self._asks_without_end(method, path):
+            return CUT_OFF
         label = f"the shop's {method} {short_path(path)}"
         effect = self._effect(kind_of_call(method, path), label, Asked(method, path))
         return effect if isinstance(effect, Fault) else None

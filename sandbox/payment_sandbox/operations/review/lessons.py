@@ -58,6 +58,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "went-back": Lesson("a message that comes late takes a payment back", "go-forward-only"),
     "lapsed": CAPTURE,
     "waits": Lesson("one silent call stops the shop for everybody", "set-time-limits"),
+    "endless": Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits"),
     "secret": Lesson("whoever reads the log can charge and refund in the shop's name", "keep-secrets"),
 }
 

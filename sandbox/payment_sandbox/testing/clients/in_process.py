@@ -62,6 +62,10 @@ class TookTooLong(Exception):
         super().__init__(f"no answer within {timeout_seconds:g} seconds")
 
 
+class AsksWithoutEnd(BaseException):
+    """A shop under rehearsal asks the same for ever; a test ends with it, whatever the shop catches."""
+
+
 class InProcess:
     """The sandbox without sockets; a call returns once the webhooks it triggered are answered.
 
@@ -83,11 +87,13 @@ class InProcess:
         """Make one call, on this thread, as the project of ``key``.
 
         Raises:
+            AsksWithoutEnd: in a rehearsal, the shop has asked this for ever.
             CutOff: a fault cut the connection.
             TookTooLong: a fault delayed the response for longer than the caller waits.
         """
         project = self._server.registry.find(key)
         receiver, path = self._receiver_of(project), path_of(url)
+        _end_endless(project, method, path)
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_API) else None
         waits = shop_request is None and self._waits(project, receiver, method, path)
         begun_seconds, is_settled = monotonic_seconds(), True
@@ -150,6 +156,11 @@ class InProcess:
                 cut.begun = _answered(heads[-1], answers) if any(answers) else None
                 raise
         return _answered(heads[-1], answers)
+
+
+def _end_endless(project: "Project | None", method: str, path: str) -> None:
+    if project is not None and project.epoch.rehearsal.is_exhausted and path.startswith(MERCHANT_API):
+        raise AsksWithoutEnd(f"{method} {path} is asked again and again, while nothing changes")
 
 
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
