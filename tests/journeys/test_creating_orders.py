@@ -148,6 +148,20 @@ def test_unknown_keys_are_dropped_and_named(sandbox: Sandbox) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.rule("SET-12")
+def test_details_of_another_method_are_named(project: Callable[..., Sandbox]) -> None:
+    """They change nothing, so they are ignored, or refused if the settings say so."""
+    details = {"issuer_id": "bank-1", "cvc": "123", "one_click_type": "first"}
+    transaction = {"payment_method": "credit-card", "payment_method_details": details}
+    answer = project().create(transaction)
+    assert answer.headers["Sandbox-Ignored-Fields"] == "transactions[0].payment_method_details.issuer_id"
+    assert "issuer_id" not in answer.json()["transactions"][0]["payment_method_details"]
+    refused = project(unknown_fields="reject").create(transaction)
+    (violation,) = refused.json()["error"]["violations"]
+    assert violation["path"] == "transactions[0].payment_method_details.issuer_id"
+    assert "one_click_type" in violation["allowed"]
+
+
 @pytest.mark.rule("SET-13")
 def test_unknown_keys_can_be_refused(project: Callable[..., Sandbox]) -> None:
     """With unknown_fields reject each is a violation that names the nearest known key."""

@@ -1,10 +1,11 @@
 """Orders, refunds, issuers and QR requests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from flask import Response, request
 
+from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations import authorizations
@@ -16,6 +17,7 @@ from payment_sandbox.operations.update import update
 from payment_sandbox.orders.lines import LineQuantity, total_cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import (
     COMPARED,
     EXTRA_BLOCKS,
@@ -34,7 +36,7 @@ from payment_sandbox.web.auth import project
 from payment_sandbox.web.bodies import json_object, line
 from payment_sandbox.web.merchant import forms
 from payment_sandbox.web.merchant.exchange import BODY_ERRORS, TAKING, api
-from payment_sandbox.web.merchant.reading import note_ignored, read_body, read_partly, warn
+from payment_sandbox.web.merchant.reading import leave_out, note_ignored, read_body, read_partly, warn
 from payment_sandbox.web.routes import route
 
 ORDER_FORM: Final = OrderForm()
@@ -72,6 +74,7 @@ def post_order() -> Response:
     """Create an order."""
     own = project()
     data, violations = read_partly(own, ORDER_FORM)
+    violations += leave_out(own, [*_details_of_other_methods(own, data)])
     data.setdefault("client", {}).setdefault("user_agent", request.headers.get("User-Agent", ""))
     order = create_order(own, data, violations)
     _warn_of_sum(order)
@@ -201,6 +204,17 @@ def _refuse_unknown_blocks(blocks: list[str]) -> None:
 def _with_blocks(order: Order, blocks: list[str]) -> str:
     extra = {name: EXTRA_BLOCKS[name](order) for name in blocks}
     return line({**order_record(project(), order), **extra})
+
+
+def _details_of_other_methods(own: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
+    """The details in a request that belong to another payment method, and that this one does not read."""
+    for index, transaction in enumerate(data.get("transactions", ())):
+        method = BY_NAME.get(own.settings.method(str(transaction.get("payment_method"))) or "")
+        if method is not None:
+            known = [field.name for field in method.capabilities.details]
+            for name in transaction.get("payment_method_details", ()):
+                if name not in known:
+                    yield UnknownKey(f"transactions[{index}].payment_method_details.{name}", name, known)
 
 
 def _warn_of_sum(order: Order) -> None:

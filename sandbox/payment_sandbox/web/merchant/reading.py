@@ -36,13 +36,16 @@ def read_partly(
         return valid, []
     data, violations = load(form, body)
     others = (key for key in unknown_keys(form, body) if key.path not in also_known)
-    unknown = list(islice(others, VIOLATIONS_MAX))
+    return data, [*violations, *leave_out(project, list(islice(others, VIOLATIONS_MAX)))]
+
+
+def leave_out(project: Project, unknown: Sequence[UnknownKey]) -> list[Violation]:
+    """Note keys that are ignored (SET-12), or return why they are refused if the settings say so (SET-13)."""
     if project.settings.unknown_fields == "reject":
-        violations += [key.violation() for key in unknown]
-    else:
-        note_ignored(*(key.path for key in unknown))
-        _note_unknown(unknown)
-    return data, violations
+        return [key.violation() for key in unknown]
+    note_ignored(*(key.path for key in unknown))
+    _note_unknown(unknown)
+    return []
 
 
 def note_query(project: Project) -> None:
