@@ -147,11 +147,13 @@ def _progress() -> "Progress | None":
 
 def _clean_up(service: "Service") -> NoReturn:
     """Take back what earlier runs have left, and exit."""
-    from payment_sandbox.verification.service import REFUNDED
+    from payment_sandbox.verification.service import MARK, REFUNDED
 
     count = len(service.made.read())
     remaining = {order_id: left for order_id, left in service.tidy().items() if left != REFUNDED}
     print(f"{count - len(remaining)} of {count} orders are taken back")
+    if service.made.is_unsure:
+        print(f"one more may be left: a run ended while it asked for it; its description is {MARK!r}")
     for order_id, left in remaining.items():
         print(f"{order_id}: {left}")
     sys.exit(1 if remaining else 0)
@@ -160,7 +162,13 @@ def _clean_up(service: "Service") -> NoReturn:
 @contextmanager
 def _ended_politely(service: "Service") -> Iterator[None]:
     """Take back what was made also when somebody ends it; what is left then is in the file."""
-    before = signal.signal(signal.SIGTERM, _interrupt)
+
+    def interrupt(*signal_and_frame: Any) -> None:
+        if service.is_interrupted or not service.is_asking:
+            raise KeyboardInterrupt
+        service.is_interrupted = True
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     except KeyboardInterrupt:
@@ -169,11 +177,8 @@ def _ended_politely(service: "Service") -> Iterator[None]:
         fail(f"stopped; {rest}")
     finally:
         service.made.close()
-        signal.signal(signal.SIGTERM, before)
-
-
-def _interrupt(*signal_and_frame: Any) -> NoReturn:
-    raise KeyboardInterrupt
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @click.command("import-journal", epilog="Example: payment-sandbox import-journal shop.har")

@@ -18,6 +18,15 @@ class Made:
         self._url = url
         self.file = file
         self.orders: dict[str, None] = {}
+        self.is_unsure = False  # whether a run was killed while it asked for an order, and got no id
+
+    def ask(self) -> None:
+        """Note that an order is asked for; ``add`` or ``refused`` follow."""
+        self._write({"asked": "an order"})
+
+    def refused(self) -> None:
+        """Note that none was made."""
+        self._write({"refused": "it"})
 
     def add(self, order_id: str) -> None:
         """Note an order."""
@@ -35,6 +44,7 @@ class Made:
         for line in self._lines():
             if line.get("url") == self._url:
                 made, gone = line.get("made"), line.get("gone")
+                self.is_unsure = "asked" in line
                 if isinstance(made, str):
                     self.orders[made] = None
                 self.orders.pop(gone or "", None)

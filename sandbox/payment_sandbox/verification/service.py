@@ -70,6 +70,11 @@ def _retry_after(headers: Mapping[str, str]) -> float:
     return float(text) if text.isascii() and text.isdigit() else 0.0
 
 
+def _creates(method: str, path: str) -> bool:
+    """Whether a call makes an order."""
+    return (method, path.rstrip("/") + "/") == ("POST", ORDERS)
+
+
 def _anonymous(text: str) -> str:
     return OWN_IDS.sub("", UUID.sub("", text))
 
@@ -132,6 +137,8 @@ class Service:
         self._wait = wait
         self.made = made or Made(self.url)
         self.is_live = False  # then nothing is sent that would cost if it were accepted
+        self.is_interrupted = False  # by somebody who wants it to end, before the next call
+        self.is_asking = False  # for an order, whose id would be lost
         self.codes = 0  # QR requests, which nobody can take back
         self._probe = ""
         self._times_asked: Counter[tuple[Any, ...]] = Counter()
@@ -160,6 +167,7 @@ class Service:
         given = {**({"Content-Type": JSON} if data is not None else {}), **(headers or {})}
         auth: Any = _no_auth if key == "" else (key or self.key, "")
         url = f"{self.url}{renamed_path(path, self.names)}"
+        self._begin_call(method, path)
         reply, content = self._patiently(
             lambda: fetched(self._session, method, url, data, given, auth, self._answer_seconds), method, path
         )
@@ -167,10 +175,25 @@ class Service:
         asked = self._asked(method, path, body, given, data, key)
         answer = ServiceAnswer(method, path, body, reply.status_code, reply.headers, shown, content, asked)
         self.answers.append(answer)
-        if answer.is_success and (method, path.rstrip("/") + "/") == ("POST", ORDERS):
-            self.made.add(str(answer.at("id")))
-        self.codes += answer.is_success and (method, path) == ("POST", CODES)
+        self._remember(answer)
         return answer
+
+    def _begin_call(self, method: str, path: str) -> None:
+        """Note what may have to be taken back; between two calls, somebody may end it without a loss."""
+        if self.is_interrupted:
+            raise KeyboardInterrupt
+        self.is_asking = _creates(method, path)
+        if self.is_asking:
+            self.made.ask()
+
+    def _remember(self, answer: ServiceAnswer) -> None:
+        if _creates(answer.method, answer.path):
+            if answer.is_success:
+                self.made.add(str(answer.at("id")))
+            else:
+                self.made.refused()
+        self.is_asking = False
+        self.codes += answer.is_success and (answer.method, answer.path) == ("POST", CODES)
 
     def begin(self, probe: str) -> None:
         """Note which probe asks from now on."""
@@ -338,6 +361,7 @@ class Service:
     def tidy(self) -> dict[str, str]:
         """Cancel the orders that can be cancelled and refund the others; what is left of those that stay."""
         remaining: dict[str, str] = {}
+        self.is_interrupted = False
         for order_id in list(self.made.orders):
             left = self._left_of(order_id)
             if left is not None:
