@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.reviews import PaymentReviewWarning
     from payment_sandbox.testing.servers import PaymentSandboxServer
     from payment_sandbox.testing.unittesting import PaymentSandboxMixin
+    from payment_sandbox.web.answers import records as answers
 
 __all__ = [
     "BookEntry",
@@ -26,6 +27,7 @@ __all__ = [
     "SandboxError",
     "WebhookReceiver",
     "__version__",
+    "answers",
 ]
 
 _HOME_OF: Final = {
@@ -43,6 +45,8 @@ _HOME_OF: Final = {
 
 def __getattr__(name: str) -> Any:
     """Import names lazily, so that the pytest plugin stays cheap to load."""
+    if name == "answers":  # the types of the control API's answers
+        return import_module("payment_sandbox.web.answers.records")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOME_OF[name]), name)

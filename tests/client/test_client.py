@@ -188,3 +188,10 @@ def test_a_test_s_own_look_is_not_the_shop_s(client: SandboxClient) -> None:
     assert [entry["method"] for entry in client.journal()] == ["POST"]
     with pytest.raises(SandboxError, match="503"):
         client.call("GET", f"/v1/orders/{order['id']}/")
+
+
+def test_the_types_of_answers_are_there_for_annotations() -> None:
+    """Under one name of the package."""
+    from payment_sandbox import answers
+
+    assert "attempts" in answers.Webhook.__required_keys__

@@ -11,7 +11,7 @@ import pytest
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.testing.clients import in_process
-from payment_sandbox.testing.project import PaymentSandbox
+from payment_sandbox.testing.project import PaymentSandbox, Thread
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import in_time, place, shop_that
 
@@ -157,7 +157,7 @@ def test_a_handler_runs_on_the_thread_that_waits(payment_sandbox: PaymentSandbox
     assert ran_on
     assert threading.get_ident() not in ran_on
     with pytest.raises(ValueError, match="thread is 'mine', but must be 'waiting' or 'own'"):
-        payment_sandbox.deliver_to(shop_that(lambda order_id: None), thread="mine")
+        payment_sandbox.deliver_to(shop_that(lambda order_id: None), thread="mine")  # type: ignore[arg-type]
 
 
 def test_what_others_cause_is_delivered_though_nobody_waits(payment_sandbox: PaymentSandbox) -> None:
@@ -200,7 +200,7 @@ def test_a_handler_may_advance_and_wait(payment_sandbox: PaymentSandbox, call: s
 
 
 @pytest.mark.parametrize("thread", ["waiting", "own"])
-def test_a_handler_that_is_too_slow_has_failed(payment_sandbox: PaymentSandbox, thread: str) -> None:
+def test_a_handler_that_is_too_slow_has_failed(payment_sandbox: PaymentSandbox, thread: Thread) -> None:
     """After five seconds of real time, whichever thread it runs on."""
     is_over = threading.Event()
     payment_sandbox.deliver_to(shop_that(lambda order_id: is_over.wait(5.5)), thread=thread)

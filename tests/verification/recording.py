@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.verification.verifying import Model, model
 
 LINES = [{"merchant_order_line_id": "socks", "name": "Socks", "amount": 500, "quantity": 2}]
@@ -36,7 +37,7 @@ class Recorder:
         )
         return answer.data
 
-    def act(self, order: Any, actor: str, action: str) -> None:
+    def act(self, order: Any, actor: Actor, action: ActionName) -> None:
         """Somebody does something that no recording shows."""
         self.own.client.act(order["id"], actor, action)
 

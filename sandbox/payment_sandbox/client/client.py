@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from payment_sandbox.client.clock import Advance, SandboxClock, given
 from payment_sandbox.client.errors import SandboxError, Violation, plainly
 from payment_sandbox.client.plain import plain, seconds
+from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.web.answers import records as answers
 from payment_sandbox.web.answers.records import OrderOverview, OrderRow
@@ -253,14 +254,16 @@ class SandboxClient(Calls):
         """Set the faults of requests and webhooks; without arguments, clear them (CTL-23, CTL-24)."""
         return self.call("PUT", "/control/faults/", {"faults": list(faults), "webhooks": list(webhooks)})
 
-    def act(self, order_id: str, actor: str, action: str, **how: Any) -> answers.Order:
+    def act(self, order_id: str, actor: Actor, action: ActionName, **how: Any) -> answers.Order:
         """Perform an action: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""
         if not isinstance(order_id, str):
             raise TypeError(f"act takes the id of an order, not a {type(order_id).__name__}: order['id']")
         body = {"actor": actor, "action": action, **how}
         return self.call("POST", f"/control/orders/{order_id}/act/", body)
 
-    def play(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
+    def play(
+        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+    ) -> answers.Order:
         """Let the scenario's customer or bank act on an order; act like this only if it leaves that to you.
 
         The clock advances to the time at which they act.

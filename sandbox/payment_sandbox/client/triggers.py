@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.web.answers.records import OrderOverview
 
 LIVE: Final = "live"
@@ -53,7 +54,7 @@ class TriggerRecipe(NamedTuple):
     mode: str | None = None
 
 
-def _acting(actor: str, action: str, **how: Any) -> Step:
+def _acting(actor: Actor, action: ActionName, **how: Any) -> Step:
     def step(sandbox: SandboxClient, order_id: str) -> None:
         sandbox.act(order_id, actor, action, **how)
 

@@ -1,8 +1,13 @@
 """The actions of customers, banks, screenings and processors on an attempt."""
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
+
+Actor = Literal["customer", "bank", "screening", "processor"]
+ActionName = Literal[
+    "visit", "pay", "cancel", "fail", "choose", "credit", "approve", "decline", "error", "settle"
+]
 
 CUSTOMER: Final = "customer"
 BANK: Final = "bank"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from payment_sandbox.client.clock import Advance
+from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.testing.loops import run_blocking
 from payment_sandbox.web.answers import records as answers
 
@@ -24,11 +25,11 @@ class Blocking(Protocol):
     client: "SandboxClient"
     clock: "SandboxClock"
 
-    def act(self, order_id: str, actor: str, action: str, **how: Any) -> answers.Order:
+    def act(self, order_id: str, actor: Actor, action: ActionName, **how: Any) -> answers.Order:
         """Perform an action."""
         ...
 
-    def play(self, order_id: str, actor: str, action: str, **how: Any) -> answers.Order:
+    def play(self, order_id: str, actor: Actor, action: ActionName, **how: Any) -> answers.Order:
         """Let the scenario act first."""
         ...
 
@@ -100,13 +101,13 @@ class AsyncPaymentSandbox:
         return await run_blocking(call, *given, **options)
 
     async def act(
-        self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any
+        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
     ) -> answers.Order:
         """Perform an action, and return the order; by default, the customer pays."""
         return await run_blocking(lambda: self._sandbox.act(order_id, actor, action, **how))
 
     async def play(
-        self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any
+        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
     ) -> answers.Order:
         """Let the scenario's customer or bank act on an order; act like this only if it waits for you."""
         return await run_blocking(lambda: self._sandbox.play(order_id, actor, action, **how))

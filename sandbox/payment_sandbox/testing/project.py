@@ -7,11 +7,12 @@ from datetime import timedelta
 from functools import cached_property
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.times import Period, PeriodError
+from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing.access import Access
 from payment_sandbox.testing.calling import CALLING_LOOP
@@ -34,6 +35,7 @@ SHOP_URL: Final = "http://testserver/webhook"
 """Where webhooks go without a ``webhook_url``; test clients and Django's test settings know this host."""
 
 WAITING: Final = "waiting"
+Thread = Literal["waiting", "own"]
 OWN: Final = "own"
 
 
@@ -56,7 +58,7 @@ class ShopInProcess:
         webhook_url: str = SHOP_URL,
         *,
         host: str | None = None,
-        thread: str = WAITING,
+        thread: Thread = WAITING,
         hosts: Collection[str] | None = None,
     ) -> None:
         """Deliver webhooks straight into the merchant's own WSGI or ASGI application, without a socket.
@@ -264,7 +266,9 @@ class PaymentSandbox(ShopInProcess):
         """
         return self.client.scenario(scenario)
 
-    def act(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
+    def act(
+        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+    ) -> answers.Order:
         """Perform an action, and return the order; by default, the customer pays.
 
         For example ``act(order_id, "customer", "choose", payment_method="credit-card")`` or
@@ -278,7 +282,9 @@ class PaymentSandbox(ShopInProcess):
         finally:
             self._on_action()
 
-    def play(self, order_id: str, actor: str = "customer", action: str = "pay", **how: Any) -> answers.Order:
+    def play(
+        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+    ) -> answers.Order:
         """Let the scenario's customer or bank act on an order; act like this only if it leaves that to you.
 
         A test that plays orders has another outcome under each scenario; one that acts always has the same.

@@ -1,6 +1,7 @@
 """Fixtures: the shop under test, and a payment service that the test controls."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from flask.testing import FlaskClient
@@ -39,7 +40,7 @@ class Customer:
         shop: Shop = self.browser.application.extensions["shop"]
         return shop
 
-    def pays(self, sale: Sale, **how: str) -> None:
+    def pays(self, sale: Sale, **how: Any) -> None:
         """Pay on the payment page."""
         self.sandbox.act(str(sale.payment_id), **how)
 

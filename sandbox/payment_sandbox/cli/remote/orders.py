@@ -20,7 +20,7 @@ from payment_sandbox.cli.remote.calling import (
     value_of,
 )
 from payment_sandbox.kernel.patterns import printable
-from payment_sandbox.orders.actions import ACTIONS
+from payment_sandbox.orders.actions import ACTIONS, ActionName, Actor
 
 if TYPE_CHECKING:
     from payment_sandbox.web.answers.records import OrderOverview, OrderRow, Webhook
@@ -102,7 +102,7 @@ def _webhooks(call: Call, answer: "list[Webhook]") -> Iterator[str]:
 @click.option("--issuer-id", help="The bank that a customer chooses.")
 @click.option("--authorization", help="How wallet-google authorizes.")
 @click.option("--reason", help="Why it fails.")
-def act(call: Call, order_id: str, actor: str, action: str, **how: Any) -> None:
+def act(call: Call, order_id: str, actor: Actor, action: ActionName, **how: Any) -> None:
     """Act for a customer, bank, screening or processor on an order: its id, its beginning, or last."""
     given = {key: value for key, value in how.items() if value is not None}
     order = call.sandbox.act(call.order_id(order_id), actor, action, **given)
