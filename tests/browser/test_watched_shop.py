@@ -54,7 +54,7 @@ def test_the_whole_life_of_a_sale_is_seen(
     buying.goto(checked_out(sock_shop))
     watching.get_by_role("link", name="S-1001-1").click()
     picture = watching.locator("#picture")
-    expect(picture).to_contain_text("POST /v1/orders/")
+    expect(picture).to_contain_text("creates the order")
     by_id(buying, "pay").click()
     expect(buying.locator("body")).to_contain_text("Sale S-1001: thank you!")
     expect(picture).to_contain_text("goes back to the shop")
@@ -64,10 +64,10 @@ def test_the_whole_life_of_a_sale_is_seen(
     expect(picture).to_contain_text("webhook, try 2")
     expect(picture).to_contain_text("204")
     assert requests.post(f"{sock_shop}/sales/S-1001/ship", timeout=10).status_code == 200
-    expect(picture).to_contain_text("POST …/captures/orderlines/")
+    expect(picture).to_contain_text("captures")
     back = requests.post(f"{sock_shop}/sales/S-1001/return", data={"hat": 1, "slip": "R-1"}, timeout=10)
     assert back.status_code == 200
-    expect(picture).to_contain_text("POST …/refunds/")
+    expect(picture).to_contain_text("refunds")
     expect(by_id(watching, "refund")).to_contain_text("completed")
     assert {webhook["state"] for webhook in sandbox.webhooks()} == {"delivered"}
 
