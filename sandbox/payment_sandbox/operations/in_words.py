@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening
 from payment_sandbox.operations.review.evidence import as_object
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
@@ -69,8 +70,8 @@ def _asked(entry: JournalEntry) -> str:
     things = [part for part in place[1::2] if part and part != "transactions"]
     verb = VERBS.get((entry.method, things[0] if things else ORDER if place[0] else ORDERS), "")
     amount: Any = as_object(entry.request).get("amount")
-    has_amount = verb and isinstance(amount, int) and not isinstance(amount, bool)
-    return f"{verb} · {euros(amount)}" if has_amount else verb
+    has_amount = type(amount) is int and abs(amount) <= AMOUNT_CENTS_MAX
+    return f"{verb} · {euros(amount)}" if verb and has_amount else verb
 
 
 def euros(cents: int) -> str:
