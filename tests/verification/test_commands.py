@@ -100,6 +100,7 @@ def test_verify_tells_each_rule_and_writes_the_settings(other: Server, tmp_path:
     assert "value: Only euros, please" in written
 
 
+@pytest.mark.prove
 def test_two_servers_are_compared(other: Server) -> None:
     """With --against, the verdict on the other one stands beside."""
     with requests.Session() as session, model({"authorized_status": "accepted"}) as beside:

@@ -33,6 +33,7 @@ def _all_of_them(exchange: Exchange) -> None:
         after(exchange)
 
 
+@pytest.mark.prove
 def test_a_sandbox_with_the_file_is_found_to_differ_in_the_same_way(tmp_path: Path) -> None:
     """Served with --project, it answers as the service did."""
     with model() as own:

@@ -180,6 +180,7 @@ def test_an_order_without_flags_does_not_tell() -> None:
             assert is_live(service) is expected
 
 
+@pytest.mark.prove
 def test_a_busy_server_makes_no_difference() -> None:
     """Every fifth call is 429, 502, 503 or 504, and every seventh connection breaks: all is asked again."""
     with model() as own:
