@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 import requests
 
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.server import NO_TLS, Security, Server
 from tests.support.driver import Sandbox
 from tests.support.postgres import Postgres
 
@@ -20,9 +20,9 @@ class Company:
     state: str
     servers: list[Server] = field(default_factory=list)
 
-    def begin(self) -> Server:
+    def begin(self, security: Security = NO_TLS) -> Server:
         """Start another server."""
-        server = Server(state=self.state)
+        server = Server(state=self.state, security=security)
         server.start()
         self.servers.append(server)
         return server

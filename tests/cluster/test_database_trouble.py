@@ -17,9 +17,10 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.services import REAL_TIME
+from payment_sandbox.storage import schema
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox.storage.connections import Unavailable
-from payment_sandbox.storage.postgresql import Database
+from payment_sandbox.storage.connections import Connections, Unavailable
+from payment_sandbox.storage.postgresql import Address, Database
 from payment_sandbox.storage.schema import NEWEST
 from tests.cluster.conftest import Company
 from tests.storage.test_every_store import NOON
@@ -136,7 +137,7 @@ def test_two_owners_of_a_project(postgresql: Postgres) -> None:
     """The one with the older token writes nothing, whatever it believes."""
     address = postgresql.new_database()
     one, other = (Database(address, name, REAL_TIME) for name in ("one", "other"))
-    one.beat("http://127.0.0.1:1", "1", is_draining=False)
+    one.beat(Address("http://127.0.0.1:1"), "1", is_draining=False)
     project, _ = registry_on(one).create({"name": "before"})
     assert other.claim(project.project_id) is None
     one.leave()
@@ -292,6 +293,24 @@ def test_a_newer_schema_is_refused_unless_it_allows_this_version(postgresql: Pos
     )
     with pytest.raises(StateRefused, match="upgrade this server"):
         Database(address, "old", REAL_TIME)
+
+
+def test_the_tables_of_an_older_server_are_brought_up_to_date(
+    postgresql: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on beside the newer one, which knows of it what it has said."""
+    address = postgresql.new_database()
+    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+    with closing(Connections(address, REAL_TIME.monotonic_seconds, schema.migrate)) as old:
+        monkeypatch.undo()
+        with old.asking() as run:
+            run.execute(
+                "INSERT INTO sandbox_server (id, url, version) VALUES ('old', 'http://127.0.0.1:1', '1')"
+            )
+        with closing(Database(address, "new", REAL_TIME)) as new:
+            new.beat(Address("https://127.0.0.1:2", "abc"), "2", is_draining=False)
+            known = {each.server_id: each.fingerprint for each in new.servers()}
+            assert known == {"old": None, "new": "abc"}
 
 
 def test_servers_that_start_at_once_make_the_tables_once(postgresql: Postgres) -> None:

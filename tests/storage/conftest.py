@@ -42,7 +42,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
 
 
 def _in_postgresql(server: Postgres) -> Iterator[Kept]:
-    from payment_sandbox.storage.postgresql import Database  # here: not everybody has its driver
+    from payment_sandbox.storage.postgresql import Address, Database  # here: not everybody has its driver
 
     address = server.new_database()
     database = Database(address, "this-server", REAL_TIME)
@@ -53,14 +53,14 @@ def _in_postgresql(server: Postgres) -> Iterator[Kept]:
             "SELECT id, identity, chosen, counters FROM sandbox_project ORDER BY position", name
         )
         records = "SELECT kind, body FROM sandbox_record WHERE project = '{}' ORDER BY position"
-        history = "SELECT kind, number, body FROM sandbox_history WHERE project = '{}' ORDER BY number"
+        newest = "SELECT max(number) FROM sandbox_history WHERE project = '{}'"
         return [
             StoredProject.read(
                 identity,
                 chosen,
                 counters,
                 rows=server.execute(records.format(project_id), name),
-                history=server.execute(history.format(project_id), name),
+                newest_number=server.execute(newest.format(project_id), name)[0][0],
             )
             for project_id, identity, chosen, counters in projects
         ]
@@ -73,6 +73,6 @@ def _in_postgresql(server: Postgres) -> Iterator[Kept]:
         yield
         server.execute("ALTER TABLE sandbox_record DROP CONSTRAINT refusing", name)
 
-    database.beat("http://127.0.0.1:1", "1", is_draining=False)
+    database.beat(Address("http://127.0.0.1:1"), "1", is_draining=False)
     yield Kept("postgresql", database, stored, refusing)
     database.close()

@@ -10,6 +10,7 @@ from payment_sandbox.orders.webhooks import Attempt, Delivery, Reply, WebhookReq
 from payment_sandbox.projects.events import TOO_LONG
 from payment_sandbox.projects.journal import (
     AgendaEvent,
+    Decided,
     Failure,
     JournalEntry,
     PerformedAction,
@@ -33,7 +34,7 @@ def fill_journal(project: Project, count: int) -> int:
     """Requests."""
     entry = JournalEntry("request-1", NOON, "GET", "/", "", 200, b"", b"")
     for _ in range(count):
-        project.epoch.journal.add(entry)
+        project.epoch.journal.add([entry])
     assert project.epoch.journal.dropped == MORE
     return len(list(project.epoch.journal.entries()))
 
@@ -43,27 +44,27 @@ def fill_decisions(project: Project, count: int) -> int:
     decision: Any = object()
     for number in range(count):
         project.epoch.journal.note({f"attempt {number}": decision})
-    return len(project.epoch.journal.decided)
+    return len(project.epoch.journal.of(Decided))
 
 
 def fill_actions(project: Project, count: int) -> int:
     """Of customers."""
     taken = PerformedAction("action-1", NOON, NOON, "customer", "visit", "page", "order", None, {})
-    project.epoch.journal.add_actions([taken] * count)
+    project.epoch.journal.add([taken] * count)
     return len(list(project.epoch.journal.actions()))
 
 
 def fill_statuses(project: Project, count: int) -> int:
     """Of orders."""
     reached = StatusReached("status-1", "order", None, None, "new", NOON, NOON, None)
-    project.epoch.journal.statuses.extend([reached] * count)
+    project.epoch.journal.add([reached] * count)
     return len(project.epoch.journal.statuses)
 
 
 def fill_agenda_events(project: Project, count: int) -> int:
     """That have happened."""
     event = AgendaEvent("event-1", "order", "expiry", "label", NOON, NOON)
-    project.epoch.journal.agenda_events.extend([event] * count)
+    project.epoch.journal.add([event] * count)
     return len(project.epoch.journal.agenda_events)
 
 
@@ -71,7 +72,7 @@ def fill_failures(project: Project, count: int) -> int:
     """Of events that were due."""
     failure = Failure("failure-1", "order", "expiry", "label", "error", NOON, NOON)
     for _ in range(count):
-        project.epoch.journal.add_failure(failure)
+        project.epoch.journal.add([failure])
     return len(project.epoch.journal.failures)
 
 

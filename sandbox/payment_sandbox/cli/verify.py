@@ -102,7 +102,7 @@ def verify(
     if differences is not None and not differences.absolute().parent.is_dir():
         fail(f"cannot write {differences}: its folder is not there")
     with (
-        _service("--url", url, key, {**how, "is_remembered": True}) as service,
+        _service("--url", url, key, how) as service,
         _beside(against, against_key, how) as other,
         _ended_politely(service),
     ):
@@ -162,6 +162,9 @@ def _clean_up(service: "Service") -> NoReturn:
 @contextmanager
 def _ended_politely(service: "Service") -> Iterator[None]:
     """Take back what was made also when somebody ends it; what is left then is in the file."""
+    from payment_sandbox.verification.made import Made, made_file
+
+    service.made = Made(service.url, made_file())
 
     def interrupt(*signal_and_frame: Any) -> None:
         if service.is_interrupted or not service.is_asking:
@@ -251,9 +254,7 @@ def _beside(url: str | None, key: str, how: dict[str, Any]) -> "Iterator[Service
     if url is None:
         yield None
         return
-    with _service(
-        "--against", url, key, {**how, "webhook_url": None, "methods": {}, "is_remembered": False}
-    ) as service:
+    with _service("--against", url, key, {**how, "webhook_url": None, "methods": {}}) as service:
         yield service
 
 
@@ -262,7 +263,6 @@ def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[
     """The service at an address, with who pays there and where its webhooks arrive."""
     import requests
 
-    from payment_sandbox.verification.made import Made, made_file
     from payment_sandbox.verification.service import UNLIMITED, Pace, pause
     from payment_sandbox.verification.verifying import service_at
 
@@ -287,7 +287,6 @@ def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[
                 receiver=receiver,
                 ask=ask,
                 names=how["methods"],
-                made=Made(url.rstrip("/"), made_file() if how.get("is_remembered") else None),
             )
         finally:
             if receiver is not None:

@@ -47,17 +47,9 @@ def _note(project: Project, epoch: Epoch, job: Job, problem: str | None) -> None
         if epoch.advance_log is not None:
             epoch.advance_log.append(shown)
         if problem is not None:
-            epoch.journal.add_failure(
-                Failure(
-                    epoch.journal.next_id("failure"),
-                    "",
-                    KIND,
-                    job.label,
-                    problem,
-                    job.at,
-                    project.services.real.wall_now(),
-                )
-            )
+            real_at = project.services.real.wall_now()
+            number = epoch.journal.next_id("failure")
+            epoch.journal.add([Failure(number, "", KIND, job.label, problem, job.at, real_at)])
     if problem is not None:
         project.events.publish("failed", **shown)
 
@@ -302,7 +294,7 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
         epoch.timeline.move_to(due.at)
         epoch.timeline.remove([due.sequence])
         epoch.set_aside[due.sequence] = SetAside(due, problem)
-        epoch.journal.add_failure(failure)
+        epoch.journal.add([failure])
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))
     project.events.publish("failed", **event(due, problem))

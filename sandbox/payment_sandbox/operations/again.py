@@ -6,10 +6,10 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.operations.act import act
-from payment_sandbox.operations.advance import AdvanceLimits
-from payment_sandbox.operations.agenda import applies
+from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.clock import advance_clock
+from payment_sandbox.operations.history import PAGES_OF_BANKS
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -17,7 +17,8 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 
 EXPIRIES: Final = ("expiry", "page-expiry", "authorization-expiry")
-PAID_ON_PAGES: Final = ("login", "card", "sheet", "scan", "terms")
+PAID_ON_PAGES: Final = (*PAGES_OF_BANKS, "terms")
+WEBHOOKS: Final = "webhooks"
 WEBHOOKS_SECONDS: Final = 12.0  # two attempts that take as long as they may
 PAYS: Final = Action(CUSTOMER, "pay")
 FAILS: Final = Action(CUSTOMER, "fail", reason="Do not honour")
@@ -88,11 +89,9 @@ def again(project: Project, order: Order, name: str, create: Callable[[], Order]
 
 def _expire(project: Project, order: Order) -> None:
     """Move the clock to the last of its expiries, and no further."""
-    epoch = project.epoch
-    dues = [due for due in epoch.timeline if due.item.order_id == order.id and applies(epoch, due)]
-    ends = [due.at for due in dues if due.item.kind in EXPIRIES]
+    ends = [due.at for due in dues_of(project.epoch, order) if due.item.kind in EXPIRIES]
     if ends:
-        advance_clock(project, {"to": max(ends)}, AdvanceLimits())
+        advance_clock(project, {"to": max(ends)})
 
 
 def _capture_in_parts(project: Project, order: Order) -> None:
@@ -108,19 +107,15 @@ def _webhooks(project: Project, effect: Mapping[str, Any]) -> Iterator[None]:
         yield
         return
     rule = {"then": dict(effect)}
-    project.change_faults(lambda faults: _with(faults, [rule, *faults.document.get("webhooks", ())]))
+    project.change_faults(lambda faults: faults.with_rules(WEBHOOKS, [rule, *faults.document[WEBHOOKS]]))
     try:
         yield
     finally:
-        project.change_faults(lambda faults: _with(faults, _without(faults, rule)))
+        project.change_faults(lambda faults: _without(faults, rule))
 
 
-def _with(faults: Faults, webhooks: list[Any]) -> Faults:
-    return Faults.read({**faults.document, "webhooks": webhooks}).carried_over(faults)
-
-
-def _without(faults: Faults, rule: Mapping[str, Any]) -> list[Any]:
-    rules = list(faults.document.get("webhooks", ()))
+def _without(faults: Faults, rule: Mapping[str, Any]) -> Faults:
+    rules = list(faults.document[WEBHOOKS])
     if rule in rules:
         rules.remove(rule)
-    return rules
+    return faults.with_rules(WEBHOOKS, rules)

@@ -8,6 +8,7 @@ from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.due import handler_of
 from payment_sandbox.orders.commands import Command
+from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.epoch import TIDY_AT_LEAST, Epoch
 from payment_sandbox.projects.jobs import KIND, Job
 from payment_sandbox.projects.project import Project, ProjectReset
@@ -24,6 +25,12 @@ def event(due: Due[Command], error: str | None = None) -> dict[str, Any]:
         "label": due.item.label,
     }
     return shown if error is None else {**shown, "failed": error}
+
+
+def dues_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
+    """What is due for an order and its refunds."""
+    ids = {order.id, *(refund.refund_id for refund in order.refunds)}
+    return [due for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)]
 
 
 def agenda(epoch: Epoch) -> list[dict[str, Any]]:

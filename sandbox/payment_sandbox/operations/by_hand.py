@@ -50,7 +50,7 @@ def _recorded(
     finally:
         set_cause(before)
     taken = PerformedAction(action_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
-    journal.add_actions([taken])
+    journal.add([taken])
     event = action_event(taken)
     project.events.publish(event.kind, **event.data)
     return order

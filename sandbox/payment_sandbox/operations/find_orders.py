@@ -20,11 +20,11 @@ class Wanted(NamedTuple):
     before: str | None = None
 
     def matches(self, order: Order) -> bool:
-        """Whether an order meets the conditions; ``before`` is not one of them."""
+        """Whether an order meets the conditions; ``before`` is not one, and ``text`` is plain already."""
         return (
             self.status in (None, order.status)
             and (self.method is None or self.method in methods_of(order))
-            and (self.text is None or _plain(self.text) in _texts(order))
+            and (self.text is None or self.text in _texts(order))
         )
 
 
@@ -36,7 +36,7 @@ def find_orders(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
     """
     if wanted.before is not None and epoch.store.order(wanted.before) is None:
         raise Invalid([Violation("before", "is not the id of an order")])
-    return _found(epoch, wanted)
+    return _found(epoch, wanted._replace(text=wanted.text and _plain(wanted.text)))
 
 
 def _found(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
@@ -70,5 +70,7 @@ def _texts(order: Order) -> str:
 
 def _plain(text: str) -> str:
     """A text without the difference of cases and accents."""
-    decomposed = normalize("NFKD", text.casefold())
-    return "".join(letter for letter in decomposed if not combining(letter)) if decomposed != text else text
+    folded = text.casefold()
+    if folded.isascii():
+        return folded
+    return "".join(letter for letter in normalize("NFKD", folded) if not combining(letter))

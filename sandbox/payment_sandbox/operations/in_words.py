@@ -5,7 +5,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening
+from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening, history
 from payment_sandbox.operations.review.evidence import as_object
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.statuses import OrderStatus
@@ -47,7 +47,18 @@ class Belief(NamedTuple):
         return self.shop == self.service
 
 
-def in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
+def told(epoch: Epoch, order_id: str, believed: Sequence[Belief]) -> list[Happening]:
+    """An order's history with calls in words, and with the reads that are missing; as the shop ``believed``.
+
+    Raises:
+        Unknown: there is no such order.
+    """
+    happenings = _in_words(epoch, history(epoch, order_id))
+    knows = bool(believed) and believed[-1].is_true
+    return happenings if knows else list(_with_missing(epoch, order_id, happenings))
+
+
+def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
     """Happenings with the shop's calls in words: what was asked, what was read, or why not."""
     calls = {happening.id for happening in happenings if happening.kind == "request"}
     entries = [entry for entry in epoch.journal.unmasked() if entry.id in calls]
@@ -79,15 +90,11 @@ def euros(cents: int) -> str:
     return f"{'-' if cents < 0 else ''}€{abs(cents) // 100:,}.{abs(cents) % 100:02}"
 
 
-def with_missing(epoch: Epoch, order_id: str, happenings: Iterable[Happening]) -> Iterator[Happening]:
+def _with_missing(epoch: Epoch, order_id: str, happenings: Iterable[Happening]) -> Iterator[Happening]:
     """The happenings, with a note after each webhook that the shop acknowledged without reading the order.
 
     A shop that knows the status anyway has missed nothing.
     """
-    believed = beliefs(epoch, order_id)
-    if believed and believed[-1].is_true:
-        yield from happenings
-        return
     last_read = max((change.real_at for change in _reads(epoch, order_id)), default=None)
     unread: set[str] = set()  # webhooks that came after it
     for happening in happenings:

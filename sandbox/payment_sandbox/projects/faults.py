@@ -60,6 +60,14 @@ class Faults(NamedTuple):
             uses.append(before.uses[old.index(rule)] if is_known else Use())
         return self._replace(uses=tuple(uses))
 
+    def with_rules(self, kind: str, rules: Sequence[Any], fresh: Sequence[Any] = ()) -> "Faults":
+        """The same with these rules for ``faults`` or ``webhooks``; those in ``fresh`` begin anew.
+
+        Raises:
+            Invalid: lists all violations.
+        """
+        return Faults.read({**self.document, kind: list(rules)}).carried_over(self, fresh)
+
     def used(self, uses: Sequence[Use]) -> "Faults":
         """The same faults with these uses; surplus uses are dropped."""
         known = tuple(uses[: len(self.faults)])

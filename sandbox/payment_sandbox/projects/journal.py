@@ -2,11 +2,12 @@
 
 import json
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime
 from itertools import count
-from typing import Any, Final, NamedTuple, TypeVar
+from threading import Lock
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
@@ -253,6 +254,37 @@ Wanted = Callable[[JournalEntry], bool]
 """Which entries somebody wants to read."""
 
 
+Kept = TypeVar("Kept", bound=Record)
+
+
+class Records:
+    """The newest records of each kind; of decisions the newest one for each attempt."""
+
+    def __init__(self) -> None:
+        self._kept: Mapping[type, deque[Any]] = {
+            kind: deque(maxlen=ENTRIES_MAX) for kind in RECORDS.values() if kind is not Decided
+        }
+        self.decided: OrderedDict[str, Decided] = OrderedDict()  # by transaction
+        self.dropped = 0  # of the requests
+
+    def of(self, kind: type[Kept]) -> Collection[Kept]:
+        """The records of a kind, oldest first."""
+        kept: Any = self.decided.values() if kind is Decided else self._kept[kind]
+        return cast(Collection[Kept], kept)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Add records, oldest first."""
+        for record in records:
+            if isinstance(record, Decided):
+                self.decided[record.transaction_id] = record
+                continue
+            kept = self._kept[type(record)]
+            self.dropped += isinstance(record, JournalEntry) and len(kept) == ENTRIES_MAX
+            kept.append(record)
+        while len(self.decided) > ENTRIES_MAX:
+            self.decided.popitem(last=False)
+
+
 class Journal:
     """Keeps the newest records of each kind, and counts the dropped requests.
 
@@ -265,54 +297,82 @@ class Journal:
         self._numbers = count(1)
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
-        self._entries: deque[JournalEntry] = deque(maxlen=ENTRIES_MAX)
-        self._actions: deque[PerformedAction] = deque(maxlen=ENTRIES_MAX)
-        self.dropped = 0
-        self.decided: OrderedDict[str, Decided] = OrderedDict()  # by transaction
-        self.statuses: deque[StatusReached] = deque(maxlen=ENTRIES_MAX)
-        self.agenda_events: deque[AgendaEvent] = deque(maxlen=ENTRIES_MAX)
-        self.failures: deque[Failure] = deque(maxlen=ENTRIES_MAX)
+        self._new = Records()
+        self._earlier = Records()
+        self._read_earlier: Callable[[], Iterable[Record]] | None = None  # once, into those
+        self._reading = Lock()
 
     def next_id(self, kind: str) -> str:
         """A new id for a record, such as ``request-7``; numbers grow in the order in which things begin."""
         return f"{kind}-{next(self._numbers)}"
 
-    def last_number(self) -> int:
-        """The number of the newest record; those that come later have higher ones."""
+    def mark(self) -> int:
+        """Use up a number: the records of all that begins later have higher ones."""
         return next(self._numbers)
 
     def go_on_from(self, other: "Journal", number: int) -> None:
         """Begin with the records of another journal up to a number, as a store would have kept them."""
-        lists = (*other._lists().values(), other.decided.values())
-        records = [record for kept in lists for record in list(kept) if number_of(record) <= number]
-        records.sort(key=number_of)
-        self.dropped = other.dropped
-        self.load(records)
-        self._store(records)
+        records = [record for kind in RECORDS.values() for record in other.of(kind)]
+        records = sorted((record for record in records if number_of(record) <= number), key=number_of)
+        self.add(records)
+        self._new.dropped = other.dropped
+        self._numbers = count(number + 1)
+
+    def go_on_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
+        """Begin after a number; ``read`` reads the records up to it, oldest first, when somebody asks."""
+        self._numbers = count(number + 1)
+        self._read_earlier = read
+
+    def of(self, kind: type[Kept]) -> list[Kept]:
+        """The records of a kind, oldest first, as they came."""
+        self._read()
+        return [*self._earlier.of(kind), *self._new.of(kind)][-ENTRIES_MAX:]
+
+    def _read(self) -> None:
+        if self._read_earlier is not None:
+            with self._reading:
+                if self._read_earlier is not None:
+                    self._earlier.add(self._read_earlier())
+                    self._read_earlier = None
+
+    @property
+    def dropped(self) -> int:
+        """How many requests were dropped to make room."""
+        self._read()
+        kept = len(self._earlier.of(JournalEntry)) + len(self._new.of(JournalEntry))
+        return self._new.dropped + max(kept - ENTRIES_MAX, 0)
+
+    @property
+    def statuses(self) -> list[StatusReached]:
+        """The statuses that were reached, oldest first."""
+        return self.of(StatusReached)
+
+    @property
+    def agenda_events(self) -> list[AgendaEvent]:
+        """What was due and has happened, oldest first."""
+        return self.of(AgendaEvent)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The commands that failed, oldest first, without secrets."""
+        return [self._masking.record(failure) for failure in self.of(Failure)]
 
     def note(self, decisions: Mapping[str, Decision]) -> None:
         """Store the scenario's decisions on attempts, up to the same limit as entries."""
-        new = [Decided(self.next_id("decision"), *decision) for decision in decisions.items()]
-        self._keep_decided(new)
-        self._store(new)
-
-    def _keep_decided(self, new: Iterable[Decided]) -> None:
-        for decided in new:
-            self.decided[decided.transaction_id] = decided
-        while len(self.decided) > ENTRIES_MAX:
-            self.decided.popitem(last=False)
+        self.add([Decided(self.next_id("decision"), *decision) for decision in decisions.items()])
 
     def explanation(self, transaction_id: str | None) -> Mapping[str, Any] | None:
         """What the scenario decided for an attempt and why, without secrets; None if nothing is known."""
-        decided = self.decided.get(transaction_id or "")
+        self._read()
+        by_id = transaction_id or ""
+        decided = self._new.decided.get(by_id) or self._earlier.decided.get(by_id)
         return None if decided is None else self._masking.record(decided.explanation())
 
-    def add(self, entry: JournalEntry) -> None:
-        """Add an entry; a full journal drops its oldest."""
-        if len(self._entries) == ENTRIES_MAX:
-            self.dropped += 1
-        self._entries.append(entry)
-        self._store([entry])
+    def add(self, records: Sequence[Record]) -> None:
+        """Add records; a full journal drops its oldest."""
+        self._new.add(records)
+        if self._is_stored:
+            self._unstored.extend(records)
 
     def entries(
         self, wanted: Wanted | None = None, *, newest_first: bool = False, with_bodies: bool = True
@@ -321,14 +381,14 @@ class Journal:
 
         Without bodies and headers, masking takes much less time.
         """
-        entries = list(self._entries)
+        entries = self.of(JournalEntry)
         for entry in reversed(entries) if newest_first else entries:
             if wanted is None or wanted(entry):
                 yield self._masked(entry.readable() if with_bodies else entry.without_bodies())
 
     def unmasked(self) -> list[JournalEntry]:
         """All entries as they came, oldest first; what is shown of them has to pass ``masked``."""
-        return list(self._entries)
+        return self.of(JournalEntry)
 
     def masked(self, text: str) -> str:
         """A text without secrets."""
@@ -341,37 +401,13 @@ class Journal:
         """All actions, or those on some orders, oldest first, without secrets."""
         return (
             self._masking.record(taken)
-            for taken in list(self._actions)
+            for taken in self.of(PerformedAction)
             if orders is None or taken.order_id in orders
         )
 
     def returns(self) -> list[PerformedAction]:
         """The visits of customers to shops after they paid, or gave up; they have no secrets."""
-        return [taken for taken in list(self._actions) if taken.action == RETURN]
-
-    def add_actions(self, actions: list[PerformedAction]) -> None:
-        """Add actions."""
-        self._actions.extend(actions)
-        self._store(actions)
-
-    def add_statuses(self, statuses: list[StatusReached]) -> None:
-        """Add statuses that were reached."""
-        self.statuses.extend(statuses)
-        self._store(statuses)
-
-    def add_agenda_events(self, events: list[AgendaEvent]) -> None:
-        """Add what was due and has happened."""
-        self.agenda_events.extend(events)
-        self._store(events)
-
-    def add_failure(self, failure: Failure) -> None:
-        """Add a command that failed."""
-        self.failures.append(self._masking.record(failure))
-        self._store([failure])
-
-    def _store(self, records: Iterable[Record]) -> None:
-        if self._is_stored:
-            self._unstored.extend(records)
+        return [taken for taken in self.of(PerformedAction) if taken.action == RETURN]
 
     def take_unstored(self) -> Iterator[Record]:
         """The records since the last call, without secrets, for a store that keeps them."""
@@ -383,27 +419,6 @@ class Journal:
                 yield self._masking.record(record._replace(decision=record.explanation()))
             else:
                 yield self._masking.record(record)
-
-    def load(self, records: Iterable[Record]) -> None:
-        """Begin with what a store has kept, oldest first."""
-        lists, newest = self._lists(), 0
-        for record in records:
-            if isinstance(record, Decided):
-                self._keep_decided([record])
-            else:
-                lists[type(record)].append(record)
-            newest = max(newest, number_of(record))
-        self._numbers = count(newest + 1)
-
-    def _lists(self) -> Mapping[type, deque[Any]]:
-        """The records by kind, except decisions."""
-        return {
-            JournalEntry: self._entries,
-            PerformedAction: self._actions,
-            StatusReached: self.statuses,
-            AgendaEvent: self.agenda_events,
-            Failure: self.failures,
-        }
 
     def find(self, entry_id: str) -> JournalEntry | None:
         """A request by its id, without secrets."""

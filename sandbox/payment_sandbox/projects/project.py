@@ -16,7 +16,7 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
-from payment_sandbox.projects.quotas import MEGABYTE, NO_QUOTAS, Meter, QuotaReached, Quotas
+from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.settings import Settings
@@ -232,7 +232,9 @@ class Project:
                 self._record(edit)
                 return
             if edit.creates:
-                self._refuse_beyond_quota(current)
+                meter = self.services.meter
+                in_all = meter.bytes_in_all if meter is not None else 0
+                self.services.quotas.refuse_more(current.orders_created, current.store.bytes_kept, in_all)
             current.store.commit(change)
             is_earlier = edit.apply(change)
             self._telling.acquire()
@@ -241,27 +243,6 @@ class Project:
         finally:
             self._telling.release()
         self._follow(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
-
-    def _refuse_beyond_quota(self, epoch: Epoch) -> None:
-        """Refuse a new order, refund or QR request once the quotas are reached.
-
-        Raises:
-            QuotaReached: names the quota.
-        """
-        quotas, meter = self.services.quotas, self.services.meter
-        if quotas.orders is not None and epoch.orders_created >= quotas.orders:
-            most = f"a project may have {quotas.orders} orders here (--max-orders)"
-        elif quotas.bytes is not None and epoch.store.bytes_kept >= quotas.bytes:
-            most = f"a project may keep {quotas.bytes / MEGABYTE:g} MB here (--max-megabytes)"
-        elif (
-            meter is not None
-            and quotas.bytes_in_all is not None
-            and (meter.bytes_in_all >= quotas.bytes_in_all)
-        ):
-            most = f"this server may keep {quotas.bytes_in_all / MEGABYTE:g} MB (--max-megabytes-in-all)"
-        else:
-            return
-        raise QuotaReached(f"{most}; reset a project, or delete one")
 
     def _current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:

@@ -8,6 +8,12 @@ from payment_sandbox.orders.refusals import Refusal
 MEGABYTE: Final = 1_000_000
 
 
+class QuotaReached(Refusal):
+    """The project or the server keeps as much as it may; what there is goes on."""
+
+    rule = "SET-08"
+
+
 class Quotas(NamedTuple):
     """How much a server takes; None means any number.
 
@@ -24,14 +30,24 @@ class Quotas(NamedTuple):
         """Whether bytes have to be counted."""
         return self.bytes is not None or self.bytes_in_all is not None
 
+    def refuse_more(self, orders: int, bytes_kept: int, bytes_in_all: int) -> None:
+        """Refuse a new order, refund or QR request in a project that has these, once a quota is reached.
+
+        Raises:
+            QuotaReached: names the quota.
+        """
+        if self.orders is not None and orders >= self.orders:
+            most = f"a project may have {self.orders} orders here (--max-orders)"
+        elif self.bytes is not None and bytes_kept >= self.bytes:
+            most = f"a project may keep {self.bytes / MEGABYTE:g} MB here (--max-megabytes)"
+        elif self.bytes_in_all is not None and bytes_in_all >= self.bytes_in_all:
+            most = f"this server may keep {self.bytes_in_all / MEGABYTE:g} MB (--max-megabytes-in-all)"
+        else:
+            return
+        raise QuotaReached(f"{most}; reset a project, or delete one")
+
 
 NO_QUOTAS: Final = Quotas()
-
-
-class QuotaReached(Refusal):
-    """The project or the server keeps as much as it may; what there is goes on."""
-
-    rule = "SET-08"
 
 
 class Meter:

@@ -107,10 +107,10 @@ class Recorder:
         if self.decisions:
             journal.note(self.decisions)
         actions = [taken._replace(real_at=real_at) for taken in self._actions]
-        journal.add_actions(actions)
-        journal.add_agenda_events([event._replace(real_at=real_at) for event in self._agenda_events])
+        journal.add(actions)
+        journal.add([event._replace(real_at=real_at) for event in self._agenda_events])
         statuses = list(self._statuses(orders, moves, at, real_at))
-        journal.add_statuses(statuses)
+        journal.add(statuses)
         yield from map(action_event, actions)
         for transaction_id, decision in self.decisions.items():
             yield Published("decision", {}, partial(_explained, transaction_id, decision))

@@ -52,12 +52,12 @@ class ChangeSet(NamedTuple):
     chosen: Chosen | None = None  # None if it did not change
     counters: Counters | None = None  # after the edit; for a durable store only
 
-    def records(self) -> Iterator[tuple[str, Any]]:
-        """Every record in it, with its id."""
-        yield from self.orders.items()
-        yield from ((credential.vault_token, credential) for credential in self.credentials)
-        yield from ((request.id, request) for request in self.qr_requests)
-        yield from ((delivery.id, delivery) for delivery in self.deliveries)
+    def records(self) -> Iterator[tuple[str, str, Any]]:
+        """Every record in it: the name of its field here, its id, and itself."""
+        yield from (("orders", order_id, order) for order_id, order in self.orders.items())
+        yield from (("credentials", credential.vault_token, credential) for credential in self.credentials)
+        yield from (("qr_requests", request.id, request) for request in self.qr_requests)
+        yield from (("deliveries", delivery.id, delivery) for delivery in self.deliveries)
 
 
 class HistoryRow(NamedTuple):
@@ -90,6 +90,14 @@ class Store(Protocol):
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Save records of the journal, and delete as many old ones as are too many."""
+        ...
+
+    def history(self, number_max: int) -> Sequence[HistoryRow]:
+        """The saved records of the journal up to a number, oldest first.
+
+        Raises:
+            NotStored: they cannot be read just now.
+        """
         ...
 
     def order(self, order_id: str) -> Order | None:

@@ -27,6 +27,7 @@ from payment_sandbox.storage.connections import Unavailable
 from payment_sandbox.storage.history import store_history
 from payment_sandbox.storage.postgresql import (
     LEASE_SECONDS,
+    Address,
     Database,
     Lease,
     PeerServer,
@@ -53,7 +54,7 @@ class Elsewhere(NamedTuple):
     """The server that a request has to be passed on to."""
 
     server_id: str
-    url: str
+    address: Address
 
 
 class Here(NamedTuple):
@@ -112,14 +113,14 @@ class Cluster:
         self,
         database: Database,
         registry: ClusterRegistry,
-        url: str,
+        address: Address,
         statistics: Statistics,
     ) -> None:
         self.registry = registry
         self.secret = database.shared_value("secret", token_hex(32))
         self.is_draining = False
         self._database = database
-        self._url = url
+        self._address = address
         self._statistics = statistics
         self._changed = Condition()  # guards what follows
         self._valid_until_seconds = 0.0
@@ -154,7 +155,7 @@ class Cluster:
         Raises:
             NotStored: the database does not answer.
         """
-        self._database.replace(self._url)
+        self._database.replace(self._address.url)
         self._beat()
         for thread in self._threads:
             start(thread)
@@ -209,7 +210,7 @@ class Cluster:
         if owner is None:
             return None
         if owner.server_id not in (None, self._database.server_id):
-            elsewhere = Elsewhere(str(owner.server_id), str(owner.url))
+            elsewhere = Elsewhere(str(owner.server_id), Address(str(owner.url), owner.fingerprint))
             self._remember(subject, elsewhere)
             return elsewhere
         if self.is_draining:
@@ -230,7 +231,7 @@ class Cluster:
         me = self._database.server_id
         for server in self._database.servers():
             if server.server_id != me and not server.is_draining:
-                return Elsewhere(server.server_id, server.url)
+                return Elsewhere(server.server_id, Address(server.url, server.fingerprint))
         raise NotStored(self._database.place, "this server stops, and there is no other", is_full=False)
 
     def _await_lease(self) -> None:
@@ -345,7 +346,7 @@ class Cluster:
         with self._changed:
             self.is_draining = True
         with suppress(NotStored):
-            self._database.beat(self._url, __version__, is_draining=True)
+            self._database.beat(self._address, __version__, is_draining=True)
             for project in self.registry.loaded():
                 self._give_back(project, max(until_seconds - monotonic_seconds(), 0.0))
         with self._changed:  # until nobody believes any more that a project is here
@@ -390,7 +391,7 @@ class Cluster:
     def _beat(self) -> None:
         """Renew the lease; after a lapse, drop what others have taken over meanwhile."""
         begun = monotonic_seconds()
-        was_known = self._database.beat(self._url, __version__, is_draining=self.is_draining)
+        was_known = self._database.beat(self._address, __version__, is_draining=self.is_draining)
         if begun >= self._valid_until_seconds or not was_known:
             tokens = self._database.tokens()
             for project in self.registry.loaded():
@@ -446,17 +447,17 @@ def joined(address: str, services: Services) -> Database:
     """
     database = Database(address, token_hex(8), services.real)
     try:
-        database.beat("", __version__, is_draining=False)  # before it owns anything
+        database.beat(Address(""), __version__, is_draining=False)  # before it owns anything
     except NotStored as failed:
         raise StateRefused(str(failed)) from failed
     return database
 
 
-def cluster_of(registry: Registry, url: str, statistics: Statistics) -> Cluster:
-    """This server's part; ``url`` is where the other servers reach it.
+def cluster_of(registry: Registry, address: Address, statistics: Statistics) -> Cluster:
+    """This server's part; ``address`` is where the other servers reach it.
 
     Raises:
         NotStored: the database does not answer.
     """
     assert isinstance(registry, ClusterRegistry), "it is shared"
-    return Cluster(registry.database, registry, url, statistics)
+    return Cluster(registry.database, registry, address, statistics)

@@ -2,7 +2,8 @@
 
 Between servers, the connections stay open for the next request. A header says which server asks, for whom and
 how often the request was passed on; a secret that all servers read in their database keeps others from
-claiming to be one.
+claiming to be one. A server that speaks TLS is called so, and has to show the certificate whose fingerprint
+stands in the database.
 """
 
 import asyncio
@@ -17,7 +18,9 @@ from urllib.parse import urlsplit
 from httptools import HttpResponseParser
 
 from payment_sandbox.serving.connection import Response
+from payment_sandbox.serving.tls import any_server_context, shown_by
 from payment_sandbox.serving.wsgi import Answer, Head, Headers, Peers, Request
+from payment_sandbox.storage.postgresql import Address
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 
 FORWARDED: Final = b"sandbox-forwarded"
@@ -101,7 +104,7 @@ class Forwarder:
 
     def __init__(self, loop: AbstractEventLoop) -> None:
         self._loop = loop
-        self._idle: dict[str, deque[tuple[StreamReader, StreamWriter]]] = {}
+        self._idle: dict[Address, deque[tuple[StreamReader, StreamWriter]]] = {}
 
     async def close(self) -> None:
         """Close the idle connections."""
@@ -112,9 +115,14 @@ class Forwarder:
         await asyncio.gather(*(writer.wait_closed() for writer in writers), return_exceptions=True)
 
     async def forward(
-        self, request: Request, header: bytes, url: str, response: Response, is_alive: Callable[[], bool]
+        self,
+        request: Request,
+        header: bytes,
+        address: Address,
+        response: Response,
+        is_alive: Callable[[], bool],
     ) -> None:
-        """Have the server at ``url`` answer; ``is_alive`` says whether it still can.
+        """Have the server at an address answer; ``is_alive`` says whether it still can.
 
         ``header`` says for whom.
 
@@ -123,29 +131,29 @@ class Forwarder:
             BrokenOff: it has not answered; nothing was sent to the client.
         """
         sent = request_bytes(request, header)
-        reader, writer, incoming = await self._asked(url, sent, is_alive)
+        reader, writer, incoming = await self._asked(address, sent, is_alive)
         is_reusable = False
         try:
             is_whole = await self._pass_back(request, reader, incoming, response)
             is_reusable = is_whole and incoming.stays_open
         finally:
-            if is_reusable and len(self._idle.setdefault(url, deque())) < IDLE_CONNECTIONS_MAX:
-                self._idle[url].append((reader, writer))
+            if is_reusable and len(self._idle.setdefault(address, deque())) < IDLE_CONNECTIONS_MAX:
+                self._idle[address].append((reader, writer))
             else:
                 writer.close()
 
     async def _asked(
-        self, url: str, sent: bytes, is_alive: Callable[[], bool]
+        self, address: Address, sent: bytes, is_alive: Callable[[], bool]
     ) -> "tuple[StreamReader, StreamWriter, _Incoming]":
         """Send the request, and read the head of the response, on a connection that still works."""
-        idle = self._idle.get(url, deque())
+        idle = self._idle.get(address, deque())
         while idle:
             reader, writer = idle.pop()
             if not reader.at_eof() and not writer.is_closing():
                 break
             writer.close()
         else:
-            reader, writer = await self._connected(url)
+            reader, writer = await self._connected(address)
         try:
             writer.write(sent)
             return reader, writer, await self._head(reader, is_alive)
@@ -153,13 +161,19 @@ class Forwarder:
             writer.close()
             raise BrokenOff from error
 
-    async def _connected(self, url: str) -> tuple[StreamReader, StreamWriter]:
-        parts = urlsplit(url)
+    async def _connected(self, address: Address) -> tuple[StreamReader, StreamWriter]:
+        parts, tls = urlsplit(address.url), any_server_context() if address.fingerprint else None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                return await asyncio.open_connection(parts.hostname, parts.port, limit=PIECE_BYTES)
+                reader, writer = await asyncio.open_connection(
+                    parts.hostname, parts.port, limit=PIECE_BYTES, ssl=tls
+                )
         except (OSError, TimeoutError, ValueError) as error:  # a server that starts has no address yet
             raise Unsent from error
+        if tls is not None and shown_by(writer.get_extra_info("ssl_object")) != address.fingerprint:
+            writer.transport.abort()
+            raise Unsent
+        return reader, writer
 
     async def _head(self, reader: StreamReader, is_alive: Callable[[], bool]) -> _Incoming:
         incoming = _Incoming()

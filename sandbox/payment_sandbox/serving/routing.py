@@ -151,7 +151,7 @@ class Router:
         header = passed_on(routed.peers, routed.hops + 1, cluster.secret)
         try:
             await self._forwarder.forward(
-                request, header, place.url, response, lambda: cluster.is_alive(place.server_id)
+                request, header, place.address, response, lambda: cluster.is_alive(place.server_id)
             )
         except Unsent:
             cluster.suspect(routed.subject)

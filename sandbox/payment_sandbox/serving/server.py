@@ -127,12 +127,17 @@ class Server:
         from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
 
         if self.registry.is_shared:
-            from payment_sandbox.serving.cluster import cluster_of  # here, because most servers stand alone
+            from payment_sandbox.serving.cluster import cluster_of  # here: most servers stand alone
+            from payment_sandbox.serving.tls import fingerprint
+            from payment_sandbox.storage.postgresql import Address
 
             own = bind(LOOPBACK, 0) if is_worker else None  # where the other workers reach this one
             own_port = (own or bound).getsockname()[1]
-            url = reachable_url(LOOPBACK if own else host, own_port)
-            self.cluster = cluster_of(self.registry, url, self.services.courier.statistics)
+            address = Address(
+                reachable_url(LOOPBACK if own else host, own_port),
+                None if own or self.security.tls is None else fingerprint(self.security.tls),
+            )
+            self.cluster = cluster_of(self.registry, address, self.services.courier.statistics)
             self.services.courier.may_begin = self.cluster.may_deliver
             if own is not None:
                 self._for_workers = HttpServer(own, None, limits, self.cluster)

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 from payment_sandbox.orders.refusals import Invalid
@@ -29,13 +29,16 @@ def store_history(project: Project) -> None:
             log.warning("%d records of project %s: %s", len(rows), project.project_id, failed)
 
 
-def load_history(project: Project, rows: Iterable[HistoryRow]) -> None:
-    """Give a project's journal what was saved of it; what cannot be read is left out."""
-    project.epoch.journal.load(_records(project, rows))
+def load_history(project: Project, newest_number: int) -> None:
+    """Give a project's journal what was saved of it, when somebody looks: there may be much.
+
+    What cannot be read is left out.
+    """
+    project.epoch.journal.go_on_after(newest_number, lambda: _records(project, newest_number))
 
 
-def _records(project: Project, rows: Iterable[HistoryRow]) -> Iterator[Record]:
-    for row in rows:
+def _records(project: Project, newest_number: int) -> Iterator[Record]:
+    for row in project.epoch.store.history(newest_number):
         try:
             yield _record(row)
         except (Invalid, KeyError, ValueError, TypeError) as problem:

@@ -77,6 +77,10 @@ class MemoryStore:
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Do nothing: the journal is in memory already."""
 
+    def history(self, number_max: int) -> Sequence[HistoryRow]:
+        """Nothing, for the same reason."""
+        return ()
+
     def load(self, change: ChangeSet) -> None:
         """Commit it, since there is no other storage."""
         self.commit(change)
@@ -103,7 +107,7 @@ class MemoryStore:
 
     def _measure(self, meter: Meter, change: ChangeSet, surplus: list[str]) -> None:
         before = self.bytes_kept
-        for record_id, record in change.records():
+        for _, record_id, record in change.records():
             size = len(json.dumps(encode(record)))
             self.bytes_kept += size - self._sizes.get(record_id, 0)
             self._sizes[record_id] = size

@@ -50,12 +50,20 @@ TRIES: Final = 3  # where a connection was broken
 TOGETHER_MAX: Final = 50  # records of a change set that is written with others
 
 
+class Address(NamedTuple):
+    """Where the other servers reach one."""
+
+    url: str
+    fingerprint: str | None = None  # of its certificate; None: it speaks no TLS
+
+
 class Owner(NamedTuple):
     """A project, and which server owns it; None if nobody does who is alive."""
 
     project_id: str
     server_id: str | None
     url: str | None
+    fingerprint: str | None
 
 
 class PeerServer(NamedTuple):
@@ -66,6 +74,7 @@ class PeerServer(NamedTuple):
     version: str
     is_draining: bool
     projects: int
+    fingerprint: str | None
 
 
 class Lease:
@@ -95,7 +104,7 @@ class Claimed(NamedTuple):
 
 ALIVE: Final = f"s.heartbeat_at > now() - interval '{LEASE_SECONDS} seconds'"
 LOCATE: Final = f"""
-    SELECT p.id, s.id, s.url FROM sandbox_project p
+    SELECT p.id, s.id, s.url, s.fingerprint FROM sandbox_project p
     LEFT JOIN sandbox_server s ON s.id = p.owner AND {ALIVE}
     WHERE p.id = %(name)s OR p.key_digest = %(name)s
 """
@@ -104,13 +113,15 @@ CLAIM: Final = f"""
     WHERE p.id = %(id)s AND (p.owner IS NULL OR p.owner = %(me)s
         OR NOT EXISTS (SELECT FROM sandbox_server s WHERE s.id = p.owner AND {ALIVE}))
     RETURNING token, sequence, identity, chosen, counters,
+        (SELECT max(number) FROM sandbox_history WHERE project = p.id),
         coalesce(extract(epoch FROM now() - p.used_at), 0)::float8
 """
 HEARTBEAT: Final = """
-    INSERT INTO sandbox_server (id, url, version, is_draining)
-    VALUES (%(id)s, %(url)s, %(version)s, %(drains)s)
-    ON CONFLICT (id) DO UPDATE
-    SET heartbeat_at = now(), url = excluded.url, is_draining = excluded.is_draining
+    INSERT INTO sandbox_server (id, url, fingerprint, version, is_draining)
+    VALUES (%(id)s, %(url)s, %(fingerprint)s, %(version)s, %(drains)s)
+    ON CONFLICT (id) DO UPDATE SET
+        heartbeat_at = now(), url = excluded.url, fingerprint = excluded.fingerprint,
+        is_draining = excluded.is_draining
     RETURNING xmax = 0
 """
 FENCE: Final = """
@@ -187,11 +198,11 @@ class Database(Connections):
 
     # Servers
 
-    def beat(self, url: str, version: str, *, is_draining: bool) -> bool:
+    def beat(self, address: Address, version: str, *, is_draining: bool) -> bool:
         """Say that this server is alive; False if the others had given it up, or it is new."""
-        values = {"id": self.server_id, "url": url, "version": version, "drains": is_draining}
+        own = {"id": self.server_id, "version": version, "drains": is_draining}
         with self.asking() as run:
-            row = run.execute(HEARTBEAT, values).fetchone()
+            row = run.execute(HEARTBEAT, {**own, **address._asdict()}).fetchone()
         return row is not None and not row[0]
 
     def replace(self, url: str) -> None:
@@ -215,7 +226,7 @@ class Database(Connections):
         """All servers that are alive, oldest first."""
         query = f"""
             SELECT s.id, s.url, s.version, s.is_draining,
-                (SELECT count(*) FROM sandbox_project p WHERE p.owner = s.id)
+                (SELECT count(*) FROM sandbox_project p WHERE p.owner = s.id), s.fingerprint
             FROM sandbox_server s WHERE {ALIVE} ORDER BY s.started_at, s.id
         """
         with self.asking() as run:
@@ -235,12 +246,10 @@ class Database(Connections):
             row = run.execute(CLAIM, {"me": self.server_id, "id": project_id}).fetchone()
             if row is None:
                 return None
-            token, sequence, identity, chosen, counters, unused_seconds = row
+            token, sequence, identity, chosen, counters, newest, unused_seconds = row
             query = "SELECT kind, body FROM sandbox_record WHERE project = %s ORDER BY position"
             rows = run.execute(query, (project_id,)).fetchall()
-            query = "SELECT kind, number, body FROM sandbox_history WHERE project = %s ORDER BY number"
-            history = run.execute(query, (project_id,))
-            stored = StoredProject.read(identity, chosen, counters, rows, history)
+            stored = StoredProject.read(identity, chosen, counters, rows, newest)
         return Claimed(Lease(project_id, token, sequence), stored, unused_seconds)
 
     def release(self, lease: Lease, due_in_seconds: float | None, unused_seconds: float) -> None:
@@ -415,6 +424,14 @@ class Database(Connections):
         with self.asking() as run:
             run.execute(PUT_HISTORY, values)
 
+    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+        """The records of a journal up to a number, oldest first."""
+        query = """
+            SELECT kind, number, body FROM sandbox_history WHERE project = %s AND number <= %s ORDER BY number
+        """
+        with self.asking(4 * STATEMENT_SECONDS) as run:
+            return [HistoryRow(*row) for row in run.execute(query, (project_id, number_max))]
+
     def _refused(self, error: psycopg.Error) -> NotStored:
         return NotStored(self.place, reason(error), is_full=isinstance(error, errors.DiskFull))
 
@@ -524,3 +541,7 @@ class PostgresStore(DurableStore):
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Write records of the journal."""
         self._database.write_history(self.lease, rows)
+
+    def history(self, number_max: int) -> Sequence[HistoryRow]:
+        """The records of the journal up to a number."""
+        return self._database.read_history(self._identity.project_id, number_max)

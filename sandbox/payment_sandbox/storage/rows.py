@@ -13,7 +13,7 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
+from payment_sandbox.projects.store import ChangeSet, Storage
 from payment_sandbox.storage.codec import FORMAT, decode, encode
 from payment_sandbox.storage.history import load_history
 from payment_sandbox.storage.memory import MemoryStore
@@ -43,7 +43,7 @@ class StoredProject(NamedTuple):
     identity: Mapping[str, Any]
     state: dict[str, Any]
     real_at: str | None  # when it was written; a running clock continues from there
-    history: Sequence[HistoryRow] = ()
+    newest_number: int | None = None  # of its journal
 
     @classmethod
     def read(
@@ -52,7 +52,7 @@ class StoredProject(NamedTuple):
         chosen: str,
         counters: str,
         rows: Iterable[tuple[str, str]],
-        history: Iterable[tuple[str, int, str]] = (),
+        newest_number: int | None = None,
     ) -> "StoredProject":
         """A project from its columns, and the kind and body of its records in the order of their creation.
 
@@ -64,8 +64,7 @@ class StoredProject(NamedTuple):
         for kind, body in rows:
             state[kind].append(json.loads(body))
         state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
-        kept = [HistoryRow(*row) for row in history]
-        return cls(json.loads(identity), state, state.pop("real_at", None), kept)
+        return cls(json.loads(identity), state, state.pop("real_at", None), newest_number)
 
 
 class DurableStore(MemoryStore, ABC):
@@ -120,16 +119,10 @@ def counters_body(change: ChangeSet, real_at: datetime) -> str | None:
 
 def rows_of(change: ChangeSet) -> Iterator[Row]:
     """Every record of a change set."""
-    records: tuple[tuple[str, Iterable[tuple[str, Any]]], ...] = (
-        (ORDER, change.orders.items()),
-        (CREDENTIAL, ((credential.vault_token, credential) for credential in change.credentials)),
-        (QR_REQUEST, ((request.id, request) for request in change.qr_requests)),
-        (DELIVERY, ((delivery.id, delivery) for delivery in change.deliveries)),
-        (DUE, ((str(due.sequence), (due.at, due.sequence, due.item)) for due in change.dues)),
-    )
-    for kind, items in records:
-        for item_id, record in items:
-            yield Row(kind, item_id, json.dumps(encode(record)))
+    for kind, item_id, record in change.records():
+        yield Row(kind, item_id, json.dumps(encode(record)))
+    for due in change.dues:
+        yield Row(DUE, str(due.sequence), json.dumps(encode((due.at, due.sequence, due.item))))
 
 
 def read_identity(data: Mapping[str, Any]) -> Identity:
@@ -158,7 +151,8 @@ def resumed_project(
     project = Project(identity, Settings(), services, storage)
     real_at = decode(datetime, stored.real_at, "real_at") if stored.real_at is not None else None
     resume(project, {"format": FORMAT, **stored.state}, real_at)
-    load_history(project, stored.history)
+    if stored.newest_number is not None:
+        load_history(project, stored.newest_number)
     made, has = project.epoch.ids.counts.get("order", 0), project.epoch.orders_created
     if place is not None and has < made:
         log.warning("%s: project %s has %d orders, but %d were made", place, identity.project_id, has, made)

@@ -76,6 +76,7 @@ MIGRATIONS: Final = (
             "CREATE TABLE sandbox_deleted_key (digest text PRIMARY KEY)",
         ),
     ),
+    Migration(2, 1, ("ALTER TABLE sandbox_server ADD fingerprint text",)),
 )
 NEWEST: Final = MIGRATIONS[-1].number
 FIRST: Final = """

@@ -347,13 +347,13 @@ class Before(NamedTuple):
 
     epoch: Epoch
     snapshot: Snapshot
-    number: int
-    """The highest number of a record in the journal."""
+    mark: int
+    """The records of the journal up to this number belong to it."""
 
 
 def remember(project: Project) -> Before:
     """The project as it is now."""
-    return Before(project.epoch, _taken(project), project.epoch.journal.last_number())
+    return Before(project.epoch, _taken(project), project.epoch.journal.mark())
 
 
 def come_back(project: Project, before: Before) -> None:
@@ -362,11 +362,11 @@ def come_back(project: Project, before: Before) -> None:
     Raises:
         ProjectReset: it has been reset or restored since.
     """
-    with project.exclusively(before.epoch):
-        journal = before.epoch.journal
+    with project.exclusively(before.epoch) as current:
+        journal = current.journal
     checked = _consistent(project, before.snapshot)
     epoch = _epoch(project, checked, before.epoch.number + 1)
-    epoch.journal.go_on_from(journal, before.number)
+    epoch.journal.go_on_from(journal, before.mark)
     project.replace_epoch(epoch, checked.change)
     send_owed(project)
 

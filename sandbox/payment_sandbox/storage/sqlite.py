@@ -220,14 +220,14 @@ def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProj
         raise ValueError(f"{stray} records belong to no project")
     query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
     records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
-    history = "SELECT kind, number, body FROM history WHERE project = ? ORDER BY number"
+    newest = "SELECT max(number) FROM history WHERE project = ?"
     return server, [
         StoredProject.read(
             identity,
             chosen,
             counters,
             database.execute(records, (number,)),
-            database.execute(history, (number,)),
+            database.execute(newest, (number,)).fetchone()[0],
         )
         for number, identity, chosen, counters in database.execute(query).fetchall()
     ]
@@ -359,6 +359,13 @@ class StateFile:
                 before = max(row.number for row in rows) - KEPT_MAX
                 run.execute("DELETE FROM history WHERE project = ? AND number < ?", (number, before))
 
+    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+        """The records of a journal up to a number, oldest first."""
+        query = "SELECT kind, number, body FROM history WHERE project = ? AND number <= ? ORDER BY number"
+        with self._transaction() as run:
+            rows = run.execute(query, (self._numbers.get(project_id), number_max))
+            return [HistoryRow(*row) for row in rows]
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Commit everything written inside, or nothing.
@@ -416,6 +423,10 @@ class SqliteStore(DurableStore):
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Write records of the journal."""
         self._file.write_history(self.identity.project_id, rows)
+
+    def history(self, number_max: int) -> Sequence[HistoryRow]:
+        """The records of the journal up to a number."""
+        return self._file.read_history(self.identity.project_id, number_max)
 
 
 def _unusable(path: Path, error: Exception) -> StateRefused:

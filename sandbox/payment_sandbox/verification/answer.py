@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.web.bodies import nests_deeper
 
 
@@ -18,6 +19,9 @@ class _Missing:
 MISSING: Final = _Missing()
 SUCCESS: Final = range(200, 300)
 DEPTH_MAX: Final = 100
+EACH_ITS_OWN: Final = re.compile(  # in linear time: a text may be long
+    r"\b\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}[^\s\"]*\"|token-?\w*"
+)
 _STEP: Final = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 
@@ -64,6 +68,11 @@ def value_at(data: Any, place: str) -> Any:
         except (KeyError, IndexError, TypeError):
             return MISSING
     return value
+
+
+def anonymous(text: str) -> str:
+    """A text without what is another at each service: identifiers, addresses, times."""
+    return EACH_ITS_OWN.sub("", UUID.sub("", text))
 
 
 def parsed(content: bytes) -> Any:

@@ -6,8 +6,9 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.verification.answer import anonymous
 from payment_sandbox.verification.checks import REFUSED, Check, passive
-from payment_sandbox.verification.differences import anonymous, settings_of
+from payment_sandbox.verification.differences import settings_of
 from payment_sandbox.verification.probing import Progress, Reported, Verdict
 from payment_sandbox.verification.recorded import Mirror, RecordedCall, settings_at_start
 from payment_sandbox.verification.service import REFUNDED, Names, Service, reverse

@@ -1,12 +1,10 @@
 """Makes the settings of a project that behaves as the verified service does."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.methods import NAMES
-from payment_sandbox.verification.answer import ServiceAnswer, value_at
+from payment_sandbox.verification.answer import ServiceAnswer, anonymous, value_at
 from payment_sandbox.verification.checks import is_order
 from payment_sandbox.verification.samples import CARD, CUSTOMER
 from payment_sandbox.verification.service import ORDERS
@@ -18,14 +16,7 @@ UNAUTHORIZED: Final = 401  # belongs to no project, so no setting of one can cha
 REDUCED: Final = {"country", "ip_address"}
 DETAILS: Final = "transactions[0].payment_method_details."
 
-EACH_ITS_OWN: Final = re.compile(r"\w+://\S*|\d{4}-\d\d-\d\d[T ][\d:.]+\S*|\"[0-9a-f-]{8,}\S*\"")
-
 Observed = Callable[[Sequence[ServiceAnswer]], Any]
-
-
-def anonymous(text: str) -> str:
-    """A text without what is another at each service: identifiers, addresses, times."""
-    return EACH_ITS_OWN.sub("", UUID.sub("", text))
 
 
 def observed(answers: Sequence[ServiceAnswer]) -> dict[str, Any]:

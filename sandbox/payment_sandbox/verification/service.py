@@ -1,7 +1,6 @@
 """The service under verification: calls it at a bounded rate, and takes back what it made."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -9,9 +8,8 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.receiver import ReceivedWebhook, WebhookReceiver
-from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.verification.answer import MISSING, ServiceAnswer, parsed
+from payment_sandbox.verification.answer import MISSING, ServiceAnswer, anonymous, parsed
 from payment_sandbox.verification.checks import CannotTell, NotVerified
 from payment_sandbox.verification.fetching import ANSWER_SECONDS, Fetched, Unanswered, Unusable, fetched
 from payment_sandbox.verification.made import Made
@@ -61,7 +59,6 @@ BUSY: Final = (429, 502, 503, 504)  # not the service's rules
 PAUSE_SECONDS: Final = 0.5
 PAUSE_SECONDS_MAX: Final = 30.0
 FAILED_MAX: Final = 10
-OWN_IDS: Final = re.compile(r"token-?\w*|://[^/\"']+")  # and addresses, such as that of a receiver
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
@@ -73,10 +70,6 @@ def _retry_after(headers: Mapping[str, str]) -> float:
 def _creates(method: str, path: str) -> bool:
     """Whether a call makes an order."""
     return (method, path.rstrip("/") + "/") == ("POST", ORDERS)
-
-
-def _anonymous(text: str) -> str:
-    return OWN_IDS.sub("", UUID.sub("", text))
 
 
 class Payer(Protocol):
@@ -117,14 +110,12 @@ class Service:
         receiver: WebhookReceiver | None = None,
         names: Names | None = None,
         answer_seconds: float = ANSWER_SECONDS,
-        made: Made | None = None,
     ) -> None:
         """``wait`` is called before each call, and keeps the rate; ``pause`` lets some seconds pass there.
 
         An answer may take ``answer_seconds``.
 
-        ``names`` are the account's own names of payment methods, by those of the ledger. ``made`` remembers
-        what has to be taken back.
+        ``names`` are the account's own names of payment methods, by those of the ledger.
         """
         self.url = url.rstrip("/")
         self.key = key
@@ -135,7 +126,7 @@ class Service:
         self.receiver = receiver
         self.names = names or {}
         self._wait = wait
-        self.made = made or Made(self.url)
+        self.made = Made(self.url)
         self.is_live = False  # then nothing is sent that would cost if it were accepted
         self.is_interrupted = False  # by somebody who wants it to end, before the next call
         self.is_asking = False  # for an order, whose id would be lost
@@ -211,7 +202,7 @@ class Service:
     ) -> tuple[Any, ...]:
         """What is asked and by whom, without identifiers of the service; the nth time."""
         what = "" if body is None and data is None else repr(body) if body is not None else repr(data)
-        asked = (self._probe, method, *(_anonymous(text) for text in (path, what)), tuple(headers), key)
+        asked = (self._probe, method, *(anonymous(text) for text in (path, what)), tuple(headers), key)
         self._times_asked[asked] += 1
         return (*asked, self._times_asked[asked])
 

@@ -10,7 +10,6 @@ from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.fidelity.ledger import Rule, rules
 from payment_sandbox.verification.answer import ServiceAnswer
 from payment_sandbox.verification.checks import CannotTell, Check, NotVerified, passive
-from payment_sandbox.verification.made import Made
 from payment_sandbox.verification.payers import FormPayer, HandPayer
 from payment_sandbox.verification.probes import all_probes
 from payment_sandbox.verification.probing import UNREADABLE, Progress, Reported, Verdict, run, sum_up
@@ -196,10 +195,9 @@ def service_at(
     receiver: WebhookReceiver | None = None,
     ask: Callable[[str], bool] | None = None,
     names: Names | None = None,
-    made: Made | None = None,
 ) -> Service:
     """A service where a program pays, which reads the forms of pages; or a person, whom ``ask`` asks."""
     wait = pace or Pace(UNLIMITED)
     forms = FormPayer(session, wait)
     payer = forms if ask is None else HandPayer(forms, ask)
-    return Service(url, key, session, payer, wait, pause, receiver, names, made=made)
+    return Service(url, key, session, payer, wait, pause, receiver, names)

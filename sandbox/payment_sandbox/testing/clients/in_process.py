@@ -1,6 +1,6 @@
 """The sandbox without sockets: calls of a test and its shop, answered on the caller's thread."""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from contextlib import nullcontext
 from functools import partial
 from http.client import responses
@@ -212,6 +212,11 @@ def _cut_off() -> None:
 
 def _be_silent() -> None:
     raise NoAnswer
+
+
+def basic(key: str, password: str = "") -> str:
+    """The ``Authorization`` header with an API key."""
+    return f"Basic {b64encode(f'{key}:{password}'.encode()).decode()}"
 
 
 def key_in(authorization: str) -> str:

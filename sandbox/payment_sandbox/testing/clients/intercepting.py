@@ -7,7 +7,6 @@ socket in memory from ``connect``. The transports of httpx are hooked at ``handl
 import http.client
 import os
 import sys
-from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -20,7 +19,7 @@ from urllib.request import getproxies_environment
 
 from payment_sandbox.kernel.masking import MASK, mask
 from payment_sandbox.serving.binding import DEFAULT_PORTS
-from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse
+from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse, basic
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
 from payment_sandbox.testing.environments import Pairs
 
@@ -185,7 +184,7 @@ class Route:
         if key in self._keys:
             key = self._keys[key]
             without_host = [(name, value) for name, value in without_host if name.lower() != "authorization"]
-            without_host.append(("Authorization", f"Basic {b64encode(f'{key}:'.encode()).decode()}"))
+            without_host.append(("Authorization", basic(key)))
         answer = self._in_process.send(
             method, f"{self._server.url}{own}{mark}{query}", without_host, body, key, timeout_seconds
         )

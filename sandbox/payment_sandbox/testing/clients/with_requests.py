@@ -1,6 +1,5 @@
 """Sessions of ``requests`` whose calls to the sandbox need no socket."""
 
-from base64 import b64encode
 from collections.abc import Mapping
 from http.client import HTTPMessage
 from io import BytesIO
@@ -18,6 +17,7 @@ from payment_sandbox.testing.clients.in_process import (
     InProcess,
     SandboxResponse,
     TookTooLong,
+    basic,
     key_in,
     path_of,
 )
@@ -59,7 +59,7 @@ class DirectSession:
         asked = f"{url}?{urlencode(params, doseq=True)}" if params else url
         sent = list({"Content-Type": "application/json", **headers}.items())
         if auth is not None:
-            sent.append(("Authorization", f"Basic {b64encode(':'.join(auth).encode()).decode()}"))
+            sent.append(("Authorization", basic(*auth)))
         key = auth[0] if auth is not None else ""
         try:
             return self._in_process.send(method, asked, sent, data or b"", key, timeout)

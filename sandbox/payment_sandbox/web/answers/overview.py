@@ -3,19 +3,16 @@
 from collections import Counter
 from typing import Any, Final, cast
 
-from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.act import possible_actions
-from payment_sandbox.operations.agenda import applies, event
+from payment_sandbox.operations.agenda import dues_of, event
 from payment_sandbox.operations.cancel import why_not_cancellable
 from payment_sandbox.operations.coverage import CoverageGroup
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.amounts import Cents
-from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import order_url, payment_url
@@ -72,12 +69,6 @@ def order_overview(project: Project, order: Order) -> records.OrderOverview:
         ],
         "pages": _pages(project, order),
     }
-
-
-def dues_of(epoch: Epoch, order: Order) -> list[Due[Command]]:
-    """What is due for an order and its refunds."""
-    ids = {order.id, *(refund.refund_id for refund in order.refunds)}
-    return [due for due in epoch.timeline if due.item.order_id in ids and applies(epoch, due)]
 
 
 def actions(project: Project, order: Order) -> records.Actions:

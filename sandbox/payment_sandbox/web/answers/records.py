@@ -1,10 +1,10 @@
 """The records of the control API: one definition for what is answered, described, and typed in clients.
 
-A text in ``Annotated`` is the description of a field. Whoever serializes a record returns its type, so that
-mypy compares the keys; ``shapes.shape_of`` describes it in OpenAPI; the client returns it as it comes.
+A text in ``Annotated`` describes a field. Who serializes a record returns its type, so mypy compares the
+keys; ``shapes.shape_of`` describes it in OpenAPI; the client returns it as it comes.
 """
 
-from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from payment_sandbox.web.answers.kinds import (
     Json,
@@ -595,6 +595,3 @@ class StateVersion(TypedDict):
     """The order's version; it grows with every change."""
 
     state: int
-
-
-DROPPED: Final = "How many older items were dropped to make room."

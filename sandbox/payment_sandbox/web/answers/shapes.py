@@ -19,9 +19,9 @@ from typing import (
 from marshmallow import Schema, fields
 
 from payment_sandbox.web.answers.kinds import Format, Like, OneOf
-from payment_sandbox.web.answers.records import DROPPED
 from payment_sandbox.web.answers.tables import number
 
+DROPPED: Final = "How many older items were dropped to make room."
 PLAIN: "Final[dict[Any, type[fields.Field[Any]]]]" = {
     str: fields.String,
     int: fields.Integer,

@@ -1,7 +1,7 @@
 """An order once more with one thing otherwise, and two orders beside each other."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
@@ -12,15 +12,16 @@ from payment_sandbox.forms import read
 from payment_sandbox.operations.again import BY_VARIATION, Variation, again, variations
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
-from payment_sandbox.operations.history import Happening, history
-from payment_sandbox.operations.in_words import folded, in_words, with_missing
+from payment_sandbox.operations.history import Happening
+from payment_sandbox.operations.in_words import folded, told
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.dashboard.copies import created_with
+from payment_sandbox.web.dashboard.copies import created_with, creation_of
 from payment_sandbox.web.dashboard.frame import ORDER, POSTED, VIEW, dashboard, enter, show, url
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.dashboard.verdict import verdict
@@ -66,14 +67,13 @@ def post_again(project_id: str, order_id: str) -> Response:
     """Make an order once more, otherwise, and show both beside each other."""
     project = enter(project_id)
     order = project.find_order(order_id)
-    body = created_with(project, order)
+    body = created_with(project, order, creation_of(project, order))
     if body is None:
         raise Unknown("nobody knows any more what this order was created with")
-    data = {**read(ORDER_FORM, body), "client": order.client}
     name = request.form.get("again", "")
-    made = again(project, order, name, lambda: create_by_hand(project, data, body))
-    about = BY_VARIATION[name].about
-    notice = Notice(project.project_id, f"The same order again, {BY_VARIATION[name].label}. {about}")
+    made = again(project, order, name, lambda: made_by_hand(project, body, order.client))
+    variation = BY_VARIATION[name]
+    notice = Notice(project.project_id, f"The same order again, {variation.label}. {variation.about}")
     return go(with_notice(url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
 
 
@@ -81,29 +81,38 @@ def post_again(project_id: str, order_id: str) -> Response:
 def get_orders_beside(project_id: str, order_id: str, other_id: str) -> Response:
     """Show two orders, line by line."""
     project = enter(project_id)
-    left, right = project.find_order(order_id), project.find_order(other_id)
+    orders = [project.find_order(each) for each in (order_id, other_id)]
+    verdicts = [verdict(project, order) for order in orders]
+    left, right = (
+        _steps(told(project.epoch, order.id, known.beliefs))
+        for order, known in zip(orders, verdicts, strict=True)
+    )
     return show(
         "beside",
         project,
         "orders",
-        sides=[(order_row(project, order), verdict(project, order)) for order in (left, right)],
-        compared=list(_compared(_steps(project, left), _steps(project, right))),
+        sides=[(order_row(project, order), known) for order, known in zip(orders, verdicts, strict=True)],
+        compared=list(_compared(left, right)),
     )
 
 
-def ways_again(project: Project, order: Order) -> dict[str, Any]:
+def made_by_hand(project: Project, body: Mapping[str, Any], client: Mapping[str, Any]) -> Order:
+    """Create an order as a merchant does in the back office."""
+    return create_by_hand(project, {**read(ORDER_FORM, body), "client": client}, body)
+
+
+def ways_again(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any]:
     """What the page of an order offers: how it can be played again, and what it can be compared with."""
     offers: list[Variation] = []
-    if created_with(project, order) is not None:
+    if created_with(project, order, created) is not None:
         url_told = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
         offers = variations(order, is_told=url_told is not None)
     older = next(find_orders(project.epoch, Wanted(before=order.id)), None)
     return {"variations": offers, "before_this": older.id if older is not None else None}
 
 
-def _steps(project: Project, order: Order) -> list[Side]:
-    happenings = in_words(project.epoch, history(project.epoch, order.id))
-    shown = folded(list(with_missing(project.epoch, order.id, happenings)))
+def _steps(happenings: Sequence[Happening]) -> list[Side]:
+    shown = folded(happenings)
     begun = {happening.id for happening in shown if happening.label.partition(" · ")[0] in CREATIONS}
     steps = (step for step in shown if step.id not in begun and step.cause not in begun)
     return list(islice(map(_side, steps), STEPS_SHOWN))

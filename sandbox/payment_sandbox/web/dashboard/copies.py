@@ -29,9 +29,8 @@ LINE_LENGTH = 70
 ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 
 
-def curl(project: Project, order: Order) -> str | None:
-    """The command that creates the same order; None if no request created it, or it is forgotten."""
-    created = _creation(project, order)
+def curl(project: Project, created: JournalEntry | None) -> str | None:
+    """The command that creates the same order as this request; None if there was none, or it is forgotten."""
     body = request_record(project, created)["request"] if created is not None else None
     if created is None or not isinstance(body, dict):
         return None
@@ -43,21 +42,23 @@ def curl(project: Project, order: Order) -> str | None:
     )
 
 
-def _creation(project: Project, order: Order) -> JournalEntry | None:
-    """The request that created an order."""
+def creation_of(project: Project, order: Order) -> JournalEntry | None:
+    """The request that created an order; None if there was none, or it is forgotten."""
     created = project.epoch.journal.entries(
         lambda entry: entry.order_id == order.id and entry.method == "POST" and entry.status == 201
     )
     return next((entry for entry in created if _is_creation(entry)), None)
 
 
-def created_with(project: Project, order: Order) -> dict[str, Any] | None:
-    """The body that created an order, by a request or by hand; None if it is forgotten, or had secrets."""
-    created = _creation(project, order)
+def created_with(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any] | None:
+    """The body of the request that ``created`` an order, or what somebody asked for by hand.
+
+    None if it is forgotten, or had secrets.
+    """
     if created is not None:
         body = request_record(project, created)["request"]
     else:
-        by_hand = (taken for taken in project.epoch.journal.actions(frozenset((order.id,))))
+        by_hand = project.epoch.journal.actions(frozenset((order.id,)))
         body = next((taken.how.get("order") for taken in by_hand if taken.action == CREATE), None)
     return dict(body) if isinstance(body, Mapping) and MASK not in json.dumps(body) else None
 

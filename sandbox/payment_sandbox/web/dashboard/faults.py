@@ -68,7 +68,7 @@ def _switched(switch: Switch, before: Faults) -> Faults:
     rules = [rule for rule in before.document.get(switch.kind, ()) if rule != switch.rule]
     if not _is_on(switch, before):
         rules.insert(0, dict(switch.rule))  # the first rule that matches decides
-    return Faults.read({**before.document, switch.kind: rules}).carried_over(before, [switch.rule])
+    return before.with_rules(switch.kind, rules, [switch.rule])
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/faults/", **POSTED)

@@ -9,11 +9,12 @@ from flask import Response, request
 from payment_sandbox.forms import read
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations.act import act
+from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.attempts import offered
-from payment_sandbox.operations.by_hand import act_as_merchant, create_by_hand
+from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.find_orders import Wanted, find_orders
-from payment_sandbox.operations.history import Happening, history
-from payment_sandbox.operations.in_words import folded, in_words, with_missing
+from payment_sandbox.operations.history import Happening
+from payment_sandbox.operations.in_words import folded, told
 from payment_sandbox.orders.actions import ACTIONS, CUSTOMER, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
@@ -24,13 +25,12 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import order_page_path
 from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.control import journal_summary
-from payment_sandbox.web.answers.order import OrderForm
-from payment_sandbox.web.answers.overview import dues_of, order_overview, order_row
+from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.carried import application
 from payment_sandbox.web.dashboard import faults
-from payment_sandbox.web.dashboard.again import SEEN_TO_FAIL, ways_again
-from payment_sandbox.web.dashboard.copies import curl, pretty, test_code
+from payment_sandbox.web.dashboard.again import SEEN_TO_FAIL, made_by_hand, ways_again
+from payment_sandbox.web.dashboard.copies import creation_of, curl, pretty, test_code
 from payment_sandbox.web.dashboard.first_minute import first_calls, first_steps
 from payment_sandbox.web.dashboard.frame import (
     ORDER,
@@ -49,7 +49,6 @@ from payment_sandbox.web.pictures import ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
-ORDER_FORM: Final = OrderForm()
 ROWS_SHOWN: Final = 50
 ANSWER_SECONDS: Final = 12.0  # two webhooks that take as long as they may
 REQUESTS_SHOWN: Final = 8
@@ -113,7 +112,7 @@ def post_test_order(project_id: str) -> Response:
     """Create a test order, so that there is something to pay."""
     project = enter(project_id)
     hold_webhooks()
-    order = create_by_hand(project, {**read(ORDER_FORM, TEST_ORDER), "client": {}}, TEST_ORDER)
+    order = made_by_hand(project, TEST_ORDER, {})
     return go(url(project, f"orders/{order.id}/"))
 
 
@@ -122,7 +121,7 @@ def post_test_webhook(project_id: str) -> Response:
     """Pay a test order, and say what the shop answered to its webhooks."""
     project = enter(project_id)
     asked = {**TEST_ORDER, "transactions": [{"payment_method": "credit-card"}]}
-    order = create_by_hand(project, {**read(ORDER_FORM, asked), "client": {}}, asked)
+    order = made_by_hand(project, asked, {})
     act(project, order.id, Action(CUSTOMER, "pay"))
     project.settle(ANSWER_SECONDS, orders=[order.id])
     back = way_back() or url(project, "webhooks/")
@@ -201,21 +200,28 @@ def _shown(project: Project, order: Order | None) -> Response:
         rows=[order_row(project, row) for row in rows[:ROWS_SHOWN]],
         has_more=len(rows) > ROWS_SHOWN,
         count=project.epoch.orders_created,
-        steps=first_steps(project),
-        calls=first_calls(application().public_url),
         wanted=wanted,
         marked=with_mistakes(project),
         statuses=[status.value for status in OrderStatus],
         methods=NAMES,
         requests=[journal_summary(entry) for entry in islice(newest, REQUESTS_SHOWN)],
         switches=faults.switches(project),
-        **(_one(project, order) if order is not None else {"order": None}),
+        **(_one(project, order) if order is not None else _none(project)),
     )
 
 
+def _none(project: Project) -> dict[str, Any]:
+    """What stands beside the list as long as no order is chosen."""
+    return {
+        "order": None,
+        "steps": first_steps(project),
+        "calls": first_calls(application().public_url),
+    }
+
+
 def _one(project: Project, order: Order) -> dict[str, Any]:
-    told = in_words(project.epoch, history(project.epoch, order.id))
-    happenings = list(with_missing(project.epoch, order.id, told))
+    known, created = verdict(project, order), creation_of(project, order)
+    happenings = told(project.epoch, order.id, known.beliefs)
     overview = order_overview(project, order)
     link = partial(link_of, project)
     picture = sequence(folded(happenings), due_of(project, order), link)
@@ -225,7 +231,7 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
     return {
         "order": overview["order"],
         "row": order_row(project, order),
-        "verdict": verdict(project, order),
+        "verdict": known,
         "overview": overview,
         "possible": possible,
         "labels": LABELS,
@@ -235,9 +241,9 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
         "left_out": max(0, len(happenings) - ROWS_MAX),
         "link": link,
         "picture": svg(picture, title=f"What happened to order {order.id}"),
-        "curl": curl(project, order),
+        "curl": curl(project, created),
         "test_code": test_code(project, order),
         "pretty": pretty,
         "fail_by": SEEN_TO_FAIL,
-        **ways_again(project, order),
+        **ways_again(project, order, created),
     }

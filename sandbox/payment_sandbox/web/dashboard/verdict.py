@@ -29,11 +29,7 @@ class Kind(NamedTuple):
     @property
     def others(self) -> list[str]:
         """What else was found of this kind, in other words than the first."""
-        return [
-            text
-            for text in dict.fromkeys(each.problem for each in self.findings)
-            if text != self.first.problem
-        ]
+        return list(dict.fromkeys(each.problem for each in self.findings))[1:]
 
     @property
     def orders(self) -> list[str]:

@@ -350,7 +350,7 @@ def _keep(project: Project, response: Response, state: Exchange) -> None:
         unknown=state.unknown,
         warnings=state.warnings,
     )
-    journal.add(entry)
+    journal.add([entry])
     project.events.publish_lazily("request", entry.summary)
 
 
