@@ -35,6 +35,7 @@ ANSWERED_SECONDS_MAX: Final = 20
 OFTEN_WRITTEN: Final = ("checkpoint_timeout=30s", "max_wal_size=64MB")  # so that a crash is soon over
 READ_SECONDS: Final = 3.0  # after which a load balancer asks another server
 CENTS: Final = 100
+RETRIED: Final = "PT20M"  # after which the last try of a webhook that the busy shop missed was made
 
 
 class Member:
@@ -78,6 +79,7 @@ class History:
     done: Counter[tuple[str, str]] = field(default_factory=Counter)
     keys: dict[str, str] = field(default_factory=dict)  # of each order's project
     longest_seconds: float = 0.0
+    longest: Sequence[str] = ()  # what was answered meanwhile
     outages: list[tuple[float, float]] = field(default_factory=list)  # when there was no database
     _lock: Lock = field(default_factory=Lock)
 
@@ -86,11 +88,12 @@ class History:
         with self._lock:
             kept[order_id, kind] += 1
 
-    def waited(self, begun: float, ended: float) -> None:
+    def waited(self, begun: float, ended: float, answers: Sequence[str]) -> None:
         """Note how long it took until some server answered, while there was a database."""
         without = sum(max(0.0, min(ended, end) - max(begun, begin)) for begin, end in self.outages)
         with self._lock:
-            self.longest_seconds = max(self.longest_seconds, ended - begun - without)
+            if ended - begun - without > self.longest_seconds:
+                self.longest_seconds, self.longest = ended - begun - without, answers
 
 
 class Client:
@@ -101,6 +104,7 @@ class Client:
         self._ids = Ids(number)
         self._key = keys[number % len(keys)]
         self._history = history
+        self.told = ""  # by the newest call
         self.http = requests.Session()
         self.http.trust_env, self.http.auth = False, (self._key, "")
 
@@ -132,19 +136,24 @@ class Client:
 
     def _try(self, method: str, path: str, body: Any, timeout_seconds: float = 60.0) -> Any:
         """What was acknowledged; None if it was not."""
-        member = self._members[self._ids.number("server", len(self._members))]
+        number = self._ids.number("server", len(self._members))
         try:
-            answer = self.http.request(method, f"{member.url}{path}", json=body, timeout=timeout_seconds)
-        except requests.RequestException:
+            answer = self.http.request(
+                method, f"{self._members[number].url}{path}", json=body, timeout=timeout_seconds
+            )
+        except requests.RequestException as error:
+            self.told = f"{number}: {type(error).__name__}"
             return None
+        self.told = f"{number}: {answer.status_code} {answer.text[:200]}"
         return answer.json() if answer.status_code in (200, 201) else None
 
     def _read(self, order_id: str) -> None:
-        begun = perf_counter()
+        begun, answers = perf_counter(), []
         while self._try("GET", f"/v1/orders/{order_id}/", None, READ_SECONDS) is None:
+            answers.append(f"{perf_counter() - begun:.1f} s {self.told}")
             if perf_counter() - begun > 3 * ANSWERED_SECONDS_MAX:
                 break
-        self._history.waited(begun, perf_counter())
+        self._history.waited(begun, perf_counter(), answers)
 
 
 def attack(report: Report) -> None:
@@ -216,6 +225,9 @@ def _compare(report: Report, url: str, history: History, shop: Shop) -> None:
     report.limit(
         "longest time until some server answered, with a database", history.longest_seconds, most, "s"
     )
+    if history.longest_seconds > most:
+        for answer in dict.fromkeys(history.longest):
+            report.note("  meanwhile", answer)
     undelivered, disordered = _webhooks(url, history)
     report.expect("each webhook was delivered", not undelivered, undelivered[:5])
     report.expect("the webhooks of an order came in order", not disordered, disordered[:5])
@@ -249,12 +261,13 @@ def _webhooks(url: str, history: History) -> tuple[list[str], list[str]]:
     undelivered, disordered = [], []
     for key in set(history.keys.values()):
         auth = (key, "")
-        requests.post(f"{url}/control/clock/advance/", json={"by": "PT0S"}, auth=auth, timeout=90)
+        requests.post(f"{url}/control/clock/advance/", json={"by": RETRIED}, auth=auth, timeout=90)
         items = requests.get(f"{url}/control/webhooks/", auth=auth, timeout=60).json()["items"]
         delivered_at: defaultdict[str, list[str]] = defaultdict(list)
         for webhook in items:
             if webhook["state"] != "delivered":
-                undelivered.append(f"{webhook['id']} is {webhook['state']}")
+                outcomes = [attempt["error"] or attempt["response"] for attempt in webhook["attempts"]]
+                undelivered.append(f"{webhook['id']} is {webhook['state']}: {outcomes}")
                 continue
             delivered_at[webhook["order_id"]].append(webhook["attempts"][-1]["at"])
         disordered += [order_id for order_id, times in delivered_at.items() if times != sorted(times)]

@@ -25,9 +25,12 @@ class Dashboard:
         return self._checked(self.http.get(address, timeout=10), status)
 
     def press(self, page: Page, value: str, status: int = 200, **fields: str) -> Page:
-        """Press the button with this value; the fields of its form are sent, too, with these changes."""
+        """Press the button with this value; the fields of its form are sent, too, with these changes.
+
+        ``again=expired`` is the button with this name and value.
+        """
         form, name = self.button(page, value)
-        return self.send(form, {name: value, **fields}, page, status)
+        return self.send(form, {name: value.removeprefix(f"{name}="), **fields}, page, status)
 
     def send(self, form: Form, fields: dict[str, Any], page: Page, status: int = 200) -> Page:
         """Send a form with these fields in addition to its own."""
@@ -39,7 +42,7 @@ class Dashboard:
         """The form and the name of a button."""
         for form in page.forms:
             for name, known in form.buttons:
-                if known == value:
+                if value in (known, f"{name}={known}"):
                     return form, name
         raise AssertionError(f"there is no button {value!r} among {[form.buttons for form in page.forms]}")
 

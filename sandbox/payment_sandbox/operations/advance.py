@@ -83,6 +83,7 @@ class Advance:
     events: list[dict[str, Any]] = field(default_factory=list)
     stopped: bool = False
     under_way: list[dict[str, Any]] = field(default_factory=list)
+    by_hand: bool = False  # then somebody has stopped it
 
 
 def advance(
@@ -107,13 +108,23 @@ def advance(
         while is_settled and (orders := walk.step(until)) is not None:
             is_settled = walk.settle(orders)
         is_settled = is_settled and walk.settle(frozenset())
-        result.stopped = not is_settled or walk.is_ended(until)
+        walk.note_end(result, until, is_settled=is_settled)
         if until is not None and not result.stopped:
             with project.exclusively(epoch):
                 epoch.timeline.move_to(until)
         result.events, result.ended = list(walk.log), epoch.timeline.now
         result.under_way = _under_way(project, epoch)
     return result
+
+
+def stop_advance(project: Project) -> bool:
+    """Have the advance that runs now end where it is; False if none runs."""
+    epoch = project.epoch
+    if not epoch.is_advancing:
+        return False
+    epoch.is_stopping = True
+    epoch.outbox.wake()
+    return True
 
 
 def run_due(project: Project) -> None:
@@ -160,18 +171,21 @@ class _Walk:
     def settle(self, orders: Orders | None = None) -> bool:
         """Wait for the webhooks of these orders, or for all in flight; False if a limit is reached first."""
         left_seconds = self._until_seconds - self._project.services.real.monotonic_seconds()
-        return self._project.settle(
-            left_seconds, self._epoch, lambda: len(self.log) >= self._events_max, orders
-        )
+        return self._project.settle(left_seconds, self._epoch, self._is_enough, orders)
+
+    def _is_enough(self) -> bool:
+        return self._epoch.is_stopping or len(self.log) >= self._events_max
 
     def is_over_limit(self, until: datetime | None) -> bool:
         """Whether a limit is reached while something is still due."""
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
-        return (is_late or len(self.log) >= self._events_max) and next_due(self._epoch, until) is not None
+        return (is_late or self._is_enough()) and next_due(self._epoch, until) is not None
 
-    def is_ended(self, until: datetime | None) -> bool:
-        """Whether it stopped early: by a limit, or because the project was reset."""
-        return self._epoch is not self._project.epoch or self.is_over_limit(until)
+    def note_end(self, result: Advance, until: datetime | None, *, is_settled: bool) -> None:
+        """Say whether it stopped early: by a limit, by hand, or because the project was reset."""
+        is_reset = self._epoch is not self._project.epoch
+        result.stopped = not is_settled or is_reset or self.is_over_limit(until)
+        result.by_hand = result.stopped and self._epoch.is_stopping
 
     def next_at(self) -> datetime:
         """Return the time of the next event, or now if there is none."""
@@ -211,7 +225,7 @@ def _advancing(project: Project) -> Iterator[Epoch]:
         tidy(project, epoch)
         with project.exclusively(epoch):
             epoch.timeline.move_to(epoch.now())
-            epoch.advance_log = []
+            epoch.advance_log, epoch.is_stopping = [], False
         yield epoch
     except ProjectReset:
         raise ClockBusy("the project was just reset; try again") from None

@@ -76,7 +76,7 @@ def again(project: Project, order: Order, name: str, create: Callable[[], Order]
     if name == "declined":
         act(project, made.id, FAILS)
     elif name == "expires":
-        _expire(project, made)
+        expire(project, made)
     else:
         with _webhooks(project, variation.webhooks):
             act(project, made.id, PAYS)
@@ -87,8 +87,8 @@ def again(project: Project, order: Order, name: str, create: Callable[[], Order]
     return project.find_order(made.id)
 
 
-def _expire(project: Project, order: Order) -> None:
-    """Move the clock to the last of its expiries, and no further."""
+def expire(project: Project, order: Order) -> None:
+    """Move the clock to the last of an order's expiries, and no further."""
     ends = [due.at for due in dues_of(project.epoch, order) if due.item.kind in EXPIRIES]
     if ends:
         advance_clock(project, {"to": max(ends)})

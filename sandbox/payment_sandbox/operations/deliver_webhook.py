@@ -4,8 +4,8 @@ import json
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.orders.commands import AttemptDelivery
+from payment_sandbox.kernel.times import Period, timestamp
+from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import (
     Attempt,
@@ -17,7 +17,7 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import cut_text
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import Label, Offer, label_of
 from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, Duplicate, Swap, Together, WebhookEffect
@@ -72,23 +72,35 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None or _is_over(delivery, queued):
             return None
-        effect = _effect(edit, delivery)
+        effect = _effect(edit, delivery, queued)
         if not queued.forced and _is_postponed(edit, delivery, effect):
             return None
-        forward_to = edit.settings.forward_to
-        label = _label(project, epoch, delivery, queued) if forward_to and effect.reply is None else None
+        request = _request(edit, project, delivery, queued.changed or Changed())
+        is_listened_to = request.url == edit.settings.forward_to and effect.reply is None
+        label = _label(project, epoch, delivery, queued) if is_listened_to else None
         if label is not None and project.relay.leave(epoch, queued):
             _tell_waiting(edit, delivery)
             return None
-        body = {"event": "status_changed", "order_id": delivery.order_id, "project_id": project.project_id}
         return PreparedAttempt(
             queued,
-            WebhookRequest(forward_to or delivery.url, HEADERS, json.dumps(body).encode()),
+            request,
             edit.now,
             project.services.real.wall_now(),
             label,
             effect,
         )
+
+
+def _request(edit: Edit, project: Project, delivery: Delivery, changed: Changed) -> WebhookRequest:
+    url = changed.url or edit.settings.forward_to or delivery.url
+    return WebhookRequest(url, HEADERS, (changed.body or standard_body(project, delivery)).encode())
+
+
+def standard_body(project: Project, delivery: Delivery) -> str:
+    """What a webhook says."""
+    return json.dumps(
+        {"event": "status_changed", "order_id": delivery.order_id, "project_id": project.project_id}
+    )
 
 
 def offers_of(prepared: PreparedAttempt, label: Label) -> list[Offer]:
@@ -135,10 +147,13 @@ def record_attempt(
         delivery = edit.delivery(prepared.queued.delivery_id)
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
+        is_copy, state = is_copy or prepared.queued.changed is not None, delivery.state
         number = delivery.next_number - is_copy
         reply = _cut(project.masking.record(reply), reply)
         attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy)
+        if prepared.queued.changed is not None:
+            delivery = delivery._replace(state=state)  # the shop has not got the webhook itself
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
@@ -170,8 +185,10 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
     return masked._replace(error=error, traceback=traceback)
 
 
-def _effect(edit: Edit, delivery: Delivery) -> WebhookEffect:
-    """What happens to the next attempt. A rehearsal comes last."""
+def _effect(edit: Edit, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
+    """What happens to the next attempt, unless somebody has changed it. A rehearsal comes last."""
+    if queued.changed is not None:
+        return UNTOUCHED
     number, state = delivery.next_number, edit.state
     return (
         state.faults.webhook(delivery.status, number)
@@ -208,20 +225,41 @@ def _event(delivery: Delivery, number: int, at: datetime, reply: Reply) -> dict[
     }
 
 
-def redeliver(project: Project, delivery_id: str) -> Delivery:
+def find_delivery(project: Project, delivery_id: str) -> Delivery:
+    """A webhook with its attempts.
+
+    Raises:
+        Unknown: the project has none with this id.
+    """
+    delivery = project.epoch.store.delivery(delivery_id)
+    if delivery is None:
+        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
+    return delivery
+
+
+def redeliver(project: Project, delivery_id: str, changed: Changed | None = None) -> Delivery:
     """Make one more attempt now, even if the delivery has ended (CTL-22).
 
-    It skips the queue and waits for the response.
+    It skips the queue and waits for the response. One that is ``changed`` is not the webhook itself: its
+    outcome changes nothing.
 
     Raises:
         Unknown: the project has no such delivery.
     """
-    epoch = project.epoch
-    delivery = epoch.store.delivery(delivery_id)
-    if delivery is None:
-        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
-    project.deliver_now(epoch, QueuedDelivery(delivery_id, delivery.order_id, forced=True))
-    delivery = epoch.store.delivery(delivery_id)
+    order_id = find_delivery(project, delivery_id).order_id
+    project.deliver_now(project.epoch, QueuedDelivery(delivery_id, order_id, forced=True, changed=changed))
+    delivery = project.epoch.store.delivery(delivery_id)
     if delivery is None:
         raise Unknown(f"webhook {delivery_id!r} was dropped to make room for newer ones")
     return delivery
+
+
+def resend_later(project: Project, delivery_id: str, changed: Changed, after: Period) -> None:
+    """Send a webhook once more after some sandbox time.
+
+    Raises:
+        Unknown: the project has no such delivery.
+    """
+    delivery = find_delivery(project, delivery_id)
+    with project.edit() as edit:
+        edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changed))

@@ -19,6 +19,7 @@ from payment_sandbox.orders.commands import (
     ExpireAuthorization,
     ExpirePage,
     Perform,
+    Resend,
 )
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus, Trigger
@@ -26,6 +27,7 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.outbox import Changed
 
 
 class CommandHandler(Protocol):
@@ -173,6 +175,22 @@ class DeliveryAttempt:
         edit.send(command.delivery_id)
 
 
+class ResentDelivery:
+    """A webhook is sent once more."""
+
+    def applies(self, epoch: Epoch, command: Resend, at: datetime) -> bool:
+        """Whether the webhook was not dropped meanwhile."""
+        return epoch.store.delivery(command.delivery_id) is not None
+
+    def is_over(self, epoch: Epoch, command: Resend, at: datetime) -> bool:
+        """Whether it was."""
+        return not self.applies(epoch, command, at)
+
+    def run(self, edit: Edit, command: Resend) -> None:
+        """Send the webhook."""
+        edit.resend(command.delivery_id, Changed(command.url, command.body))
+
+
 HANDLERS: Final[dict[type[Command], CommandHandler]] = {
     ExpirePage: PageExpiry(),
     ExpireAttempt: AttemptExpiry(),
@@ -180,6 +198,7 @@ HANDLERS: Final[dict[type[Command], CommandHandler]] = {
     CaptureDelayed: DelayedCapture(),
     Perform: PlannedAction(),
     AttemptDelivery: DeliveryAttempt(),
+    Resend: ResentDelivery(),
 }
 
 

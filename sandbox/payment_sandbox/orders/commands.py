@@ -78,6 +78,20 @@ class AttemptDelivery(Command):
         return f"webhook attempt {self.number} for {self.order_id}"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Resend(AttemptDelivery):
+    """A webhook is sent once more, to another address or with another body, because somebody wants to see."""
+
+    url: str | None = None
+    body: str | None = None
+    kind: ClassVar[str] = "resend"
+
+    @property
+    def label(self) -> str:
+        """What the agenda shows."""
+        return f"webhook once more for {self.order_id}"
+
+
 ALL: Final[tuple[type[Command], ...]] = (
     ExpirePage,
     ExpireAttempt,
@@ -85,4 +99,5 @@ ALL: Final[tuple[type[Command], ...]] = (
     CaptureDelayed,
     Perform,
     AttemptDelivery,
+    Resend,
 )

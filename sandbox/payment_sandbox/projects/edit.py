@@ -21,7 +21,7 @@ from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger,
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch, State
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.recorder import Moved, Published, Recorder
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet
@@ -154,6 +154,14 @@ class Edit:
         delivery = self.delivery(delivery_id)
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id))
+
+    def resend(self, delivery_id: str, changed: Changed) -> None:
+        """Send a webhook once more, as somebody wants it."""
+        delivery = self.delivery(delivery_id)
+        if delivery is not None:
+            self.to_send.append(
+                QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed.or_none())
+            )
 
     def release_swapped(self) -> bool:
         """Send the webhooks that waited for another one to go first; True if there were any."""

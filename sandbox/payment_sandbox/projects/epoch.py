@@ -105,6 +105,7 @@ class Epoch:
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
+        self.is_stopping = False  # the current advance, because somebody asked for it
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created

@@ -13,12 +13,24 @@ from payment_sandbox.projects.locks import OUTBOX, ranked_lock
 FURTHER_MAX: Final = 50
 
 
+class Changed(NamedTuple):
+    """What somebody wants to be otherwise in a webhook that is sent once more; None: as it was."""
+
+    url: str | None = None
+    body: str | None = None
+
+    def or_none(self) -> "Changed | None":
+        """None if nothing is otherwise."""
+        return self if self != Changed() else None
+
+
 class QueuedDelivery(NamedTuple):
-    """A delivery to attempt; ``forced`` if it was requested manually."""
+    """A delivery to attempt; ``forced`` if it was requested manually, and perhaps ``changed``."""
 
     delivery_id: str
     order_id: str
     forced: bool = False
+    changed: Changed | None = None
 
 
 class Awaited:
@@ -308,6 +320,11 @@ class Outbox:
                 return True
             self._changed.wait_for(lambda: self._is_settled(awaited) or enough(), timeout_seconds)
             return self._is_settled(awaited)
+
+    def wake(self) -> None:
+        """Have those who wait look again whether it is enough."""
+        with self._changed:
+            self._changed.notify_all()
 
     def is_settled(self, awaited: Awaited) -> bool:
         """Whether the awaited deliveries are finished."""

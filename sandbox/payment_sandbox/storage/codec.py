@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -71,89 +72,146 @@ def decode(hint: Any, data: Any, path: str) -> Any:
     Raises:
         Invalid: names the first value that has the wrong type.
     """
-    if hint is Any:
-        return data
-    if hint is Command:
-        return _command(data, path)
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        inner = next(arm for arm in get_args(hint) if arm is not type(None))
-        return None if data is None else decode(inner, data, path)
-    if origin in (tuple, list):
-        return _sequence(hint, origin, data, path)
-    if origin in (dict, Mapping):
-        inner = get_args(hint)[1]
-        fields_given = _expect(data, dict, path)
-        return {key: decode(inner, value, f"{path}.{key}") for key, value in fields_given.items()}
-    return _value(hint, data, path)
-
-
-def _value(hint: Any, data: Any, path: str) -> Any:
-    if hint in (int, str, bool, float):
-        kind = (int, float) if hint is float else hint
-        if isinstance(data, bool) and hint is not bool:
-            raise _wrong(path, "must not be true or false")
-        return _expect(data, kind, path)
-    if hint is bytes:
-        return str(_expect(data, str, path)).encode()
     try:
-        if issubclass(hint, MOMENT[0]):
-            return _moment(_expect(data, str, path))
-        if hint is Period:
-            return Period.parse(_expect(data, str, path))
-        if issubclass(hint, StrEnum):
-            return hint(data)
-    except (ValueError, PeriodError, OverflowError) as error:
-        raise _wrong(path, str(error)) from None
-    return _record(hint, data, path)
+        return _decoder(hint)(data)
+    except _Wrong as wrong:
+        raise Invalid([Violation(f"{path}{wrong.path}", wrong.problem)]) from None
+
+
+class _Wrong(Exception):
+    """A value has the wrong type; whoever holds it puts its own step before the ``path``."""
+
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
+        self.path = ""
+
+    def within(self, step: str) -> "_Wrong":
+        self.path = f"{step}{self.path}"
+        return self
+
+
+@cache
+def _decoder(hint: Any) -> Callable[[Any], Any]:
+    """The decoder for a type; cached, since a project that is taken over has many records."""
+    if hint is Any:
+        return lambda data: data
+    if hint is Command:
+        return _command
+    origin, arms = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        inner = _decoder(next(arm for arm in arms if arm is not type(None)))
+        return lambda data: None if data is None else inner(data)
+    if origin in (tuple, list):
+        return _sequence_decoder(origin, arms)
+    if origin in (dict, Mapping):
+        return lambda data: _values(_expect(data, dict), dict.fromkeys(data, _decoder(arms[1])))
+    return _value_decoder(hint)
+
+
+def _value_decoder(hint: Any) -> Callable[[Any], Any]:
+    if hint in (int, str, bool, float):
+        return lambda data: data if type(data) is hint else _number(data, hint)
+    if hint is bytes:
+        return lambda data: str(_expect(data, str)).encode()
+    if issubclass(hint, MOMENT[0]):
+        return _reading(_moment)
+    if hint is Period:
+        return _reading(Period.parse)
+    if issubclass(hint, StrEnum):
+        return _reading(hint)
+    return lambda data: _record(hint, data)
+
+
+def _number(data: Any, hint: Any) -> Any:
+    """A value that is not exactly of the type: a whole number may stand for a float."""
+    if isinstance(data, bool) and hint is not bool:
+        raise _Wrong("must not be true or false")
+    return _expect(data, (int, float) if hint is float else hint)
+
+
+def _reading(read: Callable[[str], Any]) -> Callable[[Any], Any]:
+    """The decoder that reads a text."""
+
+    def decoded(data: Any) -> Any:
+        try:
+            return read(_expect(data, str))
+        except (ValueError, PeriodError, OverflowError) as error:
+            raise _Wrong(str(error)) from None
+
+    return decoded
 
 
 def _moment(text: str) -> datetime:
     """A time; it must have an offset, or it would depend on the host."""
     moment = datetime.fromisoformat(text)
+    if moment.tzinfo is UTC:
+        return moment
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no offset such as +00:00")
     return moment.astimezone(UTC)
 
 
-def _record(kind: Any, data: Any, path: str) -> Any:
-    given = _expect(data, dict, path)
-    hints, required = _hints(kind), _required(kind)
-    unknown = given.keys() - required.keys()
-    missing = [name for name, needed in required.items() if needed and name not in given]
-    if unknown or missing:
-        problem = f"has no {missing[0]!r}" if missing else f"has an unknown key {min(unknown)!r}"
-        raise _wrong(path, problem)
-    return kind(**{name: decode(hints[name], value, f"{path}.{name}") for name, value in given.items()})
+def _record(kind: Any, data: Any) -> Any:
+    given, decoders = _expect(data, dict), _decoders(kind)
+    if given.keys() != decoders.keys():
+        required = _required(kind)
+        missing = [name for name, needed in required.items() if needed and name not in given]
+        unknown = given.keys() - required.keys()
+        if missing or unknown:
+            raise _Wrong(f"has no {missing[0]!r}" if missing else f"has an unknown key {min(unknown)!r}")
+    return kind(**_values(given, decoders))
 
 
-def _command(data: Any, path: str) -> Command:
-    given = dict(_expect(data, dict, path))
+def _values(given: Mapping[str, Any], decoders: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    name, values = "", {}
+    try:
+        for name, value in given.items():
+            values[name] = decoders[name](value)
+        return values
+    except _Wrong as wrong:
+        raise wrong.within(f".{name}") from None
+
+
+def _command(data: Any) -> Command:
+    given = dict(_expect(data, dict))
     kind = COMMANDS.get(str(given.pop("kind", None)))
     if kind is None:
-        raise _wrong(path, f"must have a kind, one of: {', '.join(COMMANDS)}")
-    command: Command = _record(kind, given, path)
+        raise _Wrong(f"must have a kind, one of: {', '.join(COMMANDS)}")
+    command: Command = _record(kind, given)
     return command
 
 
-def _sequence(hint: Any, origin: Any, data: Any, path: str) -> Any:
-    arms = get_args(hint)
-    items = _expect(data, list, path)
-    if origin is tuple and arms[-1] is not Ellipsis:
-        if len(items) != len(arms):
-            raise _wrong(path, f"must have {len(arms)} items")
-        return tuple(decode(arm, item, path) for arm, item in zip(arms, items, strict=True))
-    return origin(decode(arms[0], item, f"{path}[{index}]") for index, item in enumerate(items))
+def _sequence_decoder(origin: Any, arms: tuple[Any, ...]) -> Callable[[Any], Any]:
+    is_alike = origin is list or arms[-1] is Ellipsis
+    decoders = [_decoder(arm) for arm in arms if arm is not Ellipsis]
+
+    def decoded(data: Any) -> Any:
+        items: list[Any] = _expect(data, list)
+        made: list[Any] = []
+        if not is_alike and len(items) != len(arms):
+            raise _Wrong(f"must have {len(arms)} items")
+        each = repeat(decoders[0]) if is_alike else decoders
+        try:
+            for read, item in zip(each, items, strict=False):
+                made.append(read(item))
+        except _Wrong as wrong:
+            raise wrong.within(f"[{len(made)}]") from None
+        return made if origin is list else tuple(made)
+
+    return decoded
 
 
-def _expect(data: Any, kind: Any, path: str) -> Any:
+def _expect(data: Any, kind: Any) -> Any:
     if not isinstance(data, kind):
-        raise _wrong(path, f"must be {NAMES.get(kind, 'a number')}")
+        raise _Wrong(f"must be {NAMES.get(kind, 'a number')}")
     return data
 
 
-def _wrong(path: str, problem: str) -> Invalid:
-    return Invalid([Violation(path, problem)])
+@cache
+def _decoders(kind: Any) -> dict[str, Callable[[Any], Any]]:
+    """The decoders of a record's fields."""
+    hints = _hints(kind)
+    return {name: _decoder(hints[name]) for name in _required(kind)}
 
 
 @cache

@@ -16,7 +16,7 @@ from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import CURRENCY
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS, NETWORKS
-from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform
+from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform, Resend
 from payment_sandbox.orders.lines import OrderLine, Quantities
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
@@ -142,6 +142,8 @@ def _command(command: Command, orders: Mapping[str, Order], deliveries: set[str]
         yield "transaction_id", "is not a transaction of its order"
     if isinstance(command, AttemptDelivery) and command.delivery_id not in deliveries:
         yield "delivery_id", "is not a webhook of this snapshot"
+    if isinstance(command, Resend):
+        yield from _url("url", command.url)
     if isinstance(command, Perform):
         yield from _below("action", _action(command.action))
 
@@ -393,7 +395,7 @@ def send_owed(project: Project) -> None:
     """Send the webhooks that were still to be sent, and wake the project for what is due."""
     epoch = project.epoch
     # A pending webhook that is neither on the agenda nor waiting for another one was under way.
-    later = {due.item.delivery_id for due in epoch.timeline if isinstance(due.item, AttemptDelivery)}
+    later = {due.item.delivery_id for due in epoch.timeline if type(due.item) is AttemptDelivery}
     later |= set(epoch.state.swapped)
     for delivery in epoch.store.deliveries():
         if delivery.state is DeliveryState.PENDING and delivery.id not in later:

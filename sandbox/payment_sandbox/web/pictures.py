@@ -46,6 +46,7 @@ class Sequence(NamedTuple):
     lanes: tuple[str, ...]
     rows: tuple[PictureRow, ...]
     left_out: int = 0
+    whole: str | None = None  # where a click on them leads
 
 
 class PictureDue(NamedTuple):
@@ -60,14 +61,19 @@ Link = Callable[[Happening], str | None]
 
 
 def sequence(
-    happenings: Iterable[Happening], due: Iterable[PictureDue] = (), link: Link | None = None
+    happenings: Iterable[Happening],
+    due: Iterable[PictureDue] = (),
+    link: Link | None = None,
+    *,
+    most: int = ROWS_MAX,
+    whole: str | None = None,
 ) -> Sequence:
-    """The picture of what happened, and of what is due."""
+    """The picture of what happened, and of what is due; ``whole`` is the address of one with more rows."""
     rows = list(_rows(happenings, link or _nowhere))
-    shown = [*rows[-ROWS_MAX:], *_due(due)]
+    shown = [*rows[-most:], *_due(due)]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in parties)
-    return Sequence(lanes, tuple(shown), max(0, len(rows) - ROWS_MAX))
+    return Sequence(lanes, tuple(shown), max(0, len(rows) - most), whole)
 
 
 def _nowhere(happening: Happening) -> str | None:
@@ -146,7 +152,7 @@ FONT: Final = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = False) -> str:
     """The picture; as a file it says what it is, and has a white ground."""
     height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.left_out)) + 14
-    role = "group" if any(row.link for row in picture.rows) else "img"
+    role = "group" if picture.whole or any(row.link for row in picture.rows) else "img"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" viewBox="0 0 {WIDTH} {height}" '
         f'width="{WIDTH}" height="{height}" role="{role}" aria-label="{escape(title)}" '
@@ -174,7 +180,8 @@ def _lanes(picture: Sequence, height: int) -> Iterator[str]:
 def _drawn_rows(picture: Sequence) -> Iterator[str]:
     places, y = _places(picture), TOP + 10
     if picture.left_out:
-        yield _text(WIDTH / 2, y, f"… {picture.left_out} earlier entries", COLOURS["quiet"], "quiet")
+        text = _text(WIDTH / 2, y, f"… {picture.left_out} earlier entries", COLOURS["quiet"], "quiet")
+        yield f'<a href="{escape(picture.whole)}" data-whole="">{text}</a>' if picture.whole else text
         y += ROW_HEIGHT
     for row in picture.rows:
         parts = [f'<g class="row {row.look}">']

@@ -49,7 +49,7 @@ def test_an_order_again(watched: Sandbox, shop: Shop, name: str, status: str, we
     """The same fields, one thing otherwise, and only for the new one."""
     order = paid(watched, merchant_order_id="shop-1")
     browser = Dashboard(watched)
-    page = browser.press(browser.open(f"orders/{order['id']}/"), name)
+    page = browser.press(browser.open(f"orders/{order['id']}/"), f"again={name}")
     made = newest(watched)
     assert made["id"] != order["id"]
     assert page.url.partition("?")[0].endswith(f"orders/{order['id']}/beside/{made['id']}/")
@@ -94,7 +94,7 @@ def test_a_test_order_again(watched: Sandbox) -> None:
     page = browser.press(page, "customer choose", payment_method="credit-card")
     page = browser.press(page, "customer pay")
     watched.settle()
-    browser.press(page, "declined")
+    browser.press(page, "again=declined")
     made = watched.read(newest(watched))
     assert [attempt["status"] for attempt in made["transactions"]] == ["error"]
     assert made["description"] == "Two pairs of wool socks"
@@ -113,7 +113,7 @@ def test_an_order_that_cannot_be_played(sandbox: Sandbox) -> None:
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/")
     assert "again-webhook-lost" not in page.ids
-    form, _ = browser.button(page, "declined")
+    form, _ = browser.button(page, "again=declined")
     refused = browser.send(form, {"again": "sideways"}, page)
     assert "Must be one of: declined" in refused.ids["notice"]
     assert newest(sandbox)["id"] == order["id"]

@@ -144,9 +144,9 @@ def _open(call: Call, pages: list[str]) -> None:
 
 def trigger_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Return the triggers, for shell completion."""
-    from payment_sandbox.client.triggers import TRIGGERS
+    from payment_sandbox.operations.recipes import RECIPES
 
-    return [name for name in TRIGGERS if name.startswith(begun)]
+    return [name for name in RECIPES if name.startswith(begun)]
 
 
 @remote("trigger", example="trigger paid amount=500")
@@ -156,15 +156,16 @@ def trigger_names(context: click.Context, parameter: click.Parameter, begun: str
 @click.option("--list", "is_list", is_flag=True, help="List what can be triggered.")
 def trigger(call: Call, name: str | None, fields: tuple[str, ...], order: str | None, is_list: bool) -> None:
     """Make an order in a state, with its webhooks; --list says which. FIELD=VALUE are fields of the order."""
-    from payment_sandbox.client.triggers import TRIGGERS, TriggerImpossible
+    from payment_sandbox.client.triggers import TriggerImpossible
     from payment_sandbox.client.triggers import trigger as play
+    from payment_sandbox.operations.recipes import RECIPES
 
     if is_list or name is None:
-        about = {key: made.about for key, made in TRIGGERS.items()}
+        about = {key: made.about for key, made in RECIPES.items()}
         call.show(about, lambda answer: columns(answer.items(), ("name", "makes"), ""))
         return
-    if name not in TRIGGERS:
-        fail(_no_such_trigger(name, list(TRIGGERS)))
+    if name not in RECIPES:
+        fail(_no_such_trigger(name, list(RECIPES)))
     body = {field: value_of(value) for field, value in assignments(fields)}
     order_id = call.order_id(order) if order is not None else None
     if order_id is not None and body:

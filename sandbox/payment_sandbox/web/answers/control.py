@@ -71,7 +71,7 @@ def delivery_record(delivery: Delivery, masking: Masking) -> records.Webhook:
         "url": masking.text(delivery.url),
         "state": delivery.state,
         "status": delivery.status,
-        "attempts": [_attempt_record(attempt) for attempt in delivery.attempts],
+        "attempts": [_attempt_record(attempt, masking) for attempt in delivery.attempts],
     }
 
 
@@ -85,13 +85,13 @@ def delivery_summary(delivery: Delivery, masking: Masking) -> records.Webhook:
     return record
 
 
-def _attempt_record(attempt: Attempt) -> records.Attempt:
-    reply = attempt.reply
+def _attempt_record(attempt: Attempt, masking: Masking) -> records.Attempt:
+    reply, sent = attempt.reply, attempt.request
     return {
         "number": attempt.number,
         "at": timestamp(attempt.at),
         "real_at": timestamp(attempt.real_at),
-        "request": {"headers": dict(attempt.request.headers), "body": attempt.request.body.decode()},
+        "request": {"url": masking.text(sent.url), "headers": dict(sent.headers), "body": sent.body.decode()},
         "response": {"status": reply.status, "body": reply.body} if reply.status is not None else None,
         "error": reply.error,
         "warning": reply.warning,

@@ -282,6 +282,7 @@ class Snapshot(TypedDict):
 class Sent(TypedDict):
     """What an attempt sent."""
 
+    url: Annotated[str, "Where to; the webhook's own, unless it was sent again elsewhere."]
     headers: Strings
     body: str
 

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Response, request
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
-from payment_sandbox.operations.deliver_webhook import redeliver
+from payment_sandbox.operations.deliver_webhook import find_delivery, redeliver
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.answers import history as histories
 from payment_sandbox.web.answers import records
@@ -36,10 +36,7 @@ def get_webhooks() -> Response:
 @route(control, "GET", "/webhooks/<delivery_id>/", answers=records.Webhook, errors=(401, 404))
 def get_webhook(delivery_id: str) -> Response:
     """Get one webhook with its delivery attempts."""
-    delivery = project().epoch.store.delivery(delivery_id)
-    if delivery is None:
-        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
-    return json_answer(delivery_record(delivery, project().masking))
+    return json_answer(delivery_record(find_delivery(project(), delivery_id), project().masking))
 
 
 @route(

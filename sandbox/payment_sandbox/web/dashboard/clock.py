@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from flask import Response, request
 
 from payment_sandbox.forms import read
+from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
@@ -46,6 +47,14 @@ def post_clock(project_id: str) -> Response:
     else:
         raise Invalid([Violation("", "names no time; use by, until, to or rate")])
     return go(back)
+
+
+@route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **POSTED)
+def post_clock_stop(project_id: str) -> Response:
+    """Stop the move of the clock that runs now; its own page tells what it did."""
+    project = enter(project_id, catches_up=False)
+    text = "The clock stops where it is." if stop_advance(project) else "The clock did not move any more."
+    return go(with_notice(way_back() or url(project, "orders/"), Notice(project.project_id, text)))
 
 
 class Moved(NamedTuple):

@@ -180,6 +180,7 @@ def show(template: str, project: Project, view: str, status: int = 200, **more: 
         agenda=agenda_rows(project),
         counts=counts(project),
         ahead=_ahead(project),
+        moves_so_far=project.epoch.advance_log,
         faults_on=sum(map(len, project.epoch.state.faults.document.values())),
         notice=notice_for(project, request.args.get(NAME)),
         here=without_notice(request.full_path.rstrip("?")),

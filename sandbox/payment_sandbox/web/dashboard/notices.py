@@ -80,10 +80,12 @@ def moved(project: Project, done: Advance) -> Notice:
     to = short_moment(done.ended, done.begun)
     if done.stopped:
         waits = f", and {len(done.under_way)} webhooks wait for your shop" if done.under_way else ""
-        text = f"Stopped at {to} after {TIMEOUT_SECONDS:g} s{waits}: {happened} so far."
+        why = "as you asked" if done.by_hand else f"after {TIMEOUT_SECONDS:g} s"
+        text = f"Stopped at {to} {why}{waits}: {happened} so far."
     else:
         text = f"Moved to {to}: {happened}."
-    return Notice(project.project_id, text, orders[:ORDERS_SHOWN], is_refusal=done.stopped, is_move=True)
+    is_bad = done.stopped and not done.by_hand
+    return Notice(project.project_id, text, orders[:ORDERS_SHOWN], is_bad, is_move=True)
 
 
 def _counted(events: Sequence[Mapping[str, Any]]) -> str:

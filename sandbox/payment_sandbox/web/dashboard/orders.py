@@ -15,7 +15,8 @@ from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.history import Happening
 from payment_sandbox.operations.in_words import folded, told
-from payment_sandbox.orders.actions import ACTIONS, CUSTOMER, Action
+from payment_sandbox.operations.recipes import play, playable
+from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -50,6 +51,7 @@ from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
 ROWS_SHOWN: Final = 50
+ROWS_SHOWN_MAX: Final = 5000  # of one picture
 ANSWER_SECONDS: Final = 12.0  # two webhooks that take as long as they may
 REQUESTS_SHOWN: Final = 8
 CUSTOMERS: Final = ("customer visit", "customer pay", "customer choose")
@@ -116,13 +118,20 @@ def post_test_order(project_id: str) -> Response:
     return go(url(project, f"orders/{order.id}/"))
 
 
+@route(dashboard, "POST", f"{ORDERS}in-a-state/", **POSTED)
+def post_order_in_a_state(project_id: str) -> Response:
+    """Create a test order, and bring it to a state."""
+    project = enter(project_id)
+    hold_webhooks()
+    order = play(project, request.form.get("recipe", ""), lambda body: made_by_hand(project, body, {}))
+    return go(url(project, f"orders/{order.id}/"))
+
+
 @route(dashboard, "POST", "/dashboard/<project_id>/webhooks/test/", **POSTED)
 def post_test_webhook(project_id: str) -> Response:
     """Pay a test order, and say what the shop answered to its webhooks."""
     project = enter(project_id)
-    asked = {**TEST_ORDER, "transactions": [{"payment_method": "credit-card"}]}
-    order = made_by_hand(project, asked, {})
-    act(project, order.id, Action(CUSTOMER, "pay"))
+    order = play(project, "paid", lambda body: made_by_hand(project, body, {}))
     project.settle(ANSWER_SECONDS, orders=[order.id])
     back = way_back() or url(project, "webhooks/")
     return go(with_notice(back, answered(project, order.id)))
@@ -204,6 +213,7 @@ def _shown(project: Project, order: Order | None) -> Response:
         marked=with_mistakes(project),
         statuses=[status.value for status in OrderStatus],
         methods=NAMES,
+        recipes=playable(project.settings.mode),
         requests=[journal_summary(entry) for entry in islice(newest, REQUESTS_SHOWN)],
         switches=faults.switches(project),
         **(_one(project, order) if order is not None else _none(project)),
@@ -224,7 +234,10 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
     happenings = told(project.epoch, order.id, known.beliefs)
     overview = order_overview(project, order)
     link = partial(link_of, project)
-    picture = sequence(folded(happenings), due_of(project, order), link)
+    is_whole = request.args.get("rows") == "all"
+    most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
+    whole = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
+    picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
     can_pay = any(name in CUSTOMERS for name in possible)
@@ -237,8 +250,9 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
         "labels": LABELS,
         "offered": offered(project.settings, order),
         "page_path": order_page_path(project, order) if can_pay else None,
-        "happenings": happenings[-ROWS_MAX:],
-        "left_out": max(0, len(happenings) - ROWS_MAX),
+        "happenings": happenings[-most:],
+        "left_out": max(0, len(happenings) - most),
+        "whole": whole,
         "link": link,
         "picture": svg(picture, title=f"What happened to order {order.id}"),
         "curl": curl(project, created),

@@ -3,22 +3,29 @@
 from typing import Final, NamedTuple
 
 from flask import Response, request
+from marshmallow import validate
 
+from payment_sandbox.forms import Choice, Form, Text, WebUrl, read
+from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.coverage import coverage
-from payment_sandbox.operations.deliver_webhook import redeliver
+from payment_sandbox.operations.deliver_webhook import find_delivery, redeliver, resend_later, standard_body
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.projects.outbox import Changed
 from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, delivery_summary, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard.copies import pretty
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
+from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.dashboard.verdict import kinds, reviewed
 from payment_sandbox.web.routes import route
 
 ROWS_SHOWN: Final = 50
+BODY_LENGTH_MAX: Final = 16_384
+LATER: Final = {"PT1M": "a minute", "PT10M": "ten minutes", "PT1H": "an hour", "P1D": "a day"}
 CALL_KINDS: Final = {"2xx": "done", "3xx": "not changed", "4xx": "refused", "5xx": "failed", "cut": "cut"}
 PROJECT: Final = "/dashboard/<project_id>"
 
@@ -48,18 +55,52 @@ def get_webhooks_view(project_id: str) -> Response:
 def get_webhook_view(project_id: str, delivery_id: str) -> Response:
     """Show one webhook with the headers and bodies of its attempts."""
     project = enter(project_id)
-    delivery = project.epoch.store.delivery(delivery_id)
-    if delivery is None:
-        raise Unknown(f"there is no webhook {delivery_id!r} in this project")
-    return show("webhook", project, "webhooks", webhook=delivery_record(delivery, project.masking))
+    delivery = find_delivery(project, delivery_id)
+    beside = request.args.get("beside")
+    shown = [delivery, *([find_delivery(project, beside)] if beside else [])]
+    return show(
+        "webhook",
+        project,
+        "webhooks",
+        webhooks=[delivery_record(each, project.masking) for each in shown],
+        others=[each for each in project.epoch.store.deliveries_of(delivery.order_id) if each not in shown],
+        body=standard_body(project, delivery),
+        periods=LATER,
+    )
 
 
 @route(dashboard, "POST", f"{PROJECT}/webhooks/<delivery_id>/redeliver/", **POSTED)
 def post_redelivery_view(project_id: str, delivery_id: str) -> Response:
-    """Deliver a webhook again, now."""
+    """Deliver a webhook again, now or later, perhaps elsewhere or with another body."""
     project = enter(project_id)
-    redeliver(project, delivery_id)
-    return go(way_back() or url(project, f"webhooks/{delivery_id}/"))
+    delivery = find_delivery(project, delivery_id)
+    back = way_back() or url(project, f"webhooks/{delivery_id}/")
+    given = read(RESEND, {name: value for name in RESEND.fields if (value := request.form.get(name))})
+    changed = Changed(
+        _unless(given.get("url"), delivery.url), _unless(given.get("body"), standard_body(project, delivery))
+    )
+    if "after" not in given:
+        redeliver(project, delivery_id, changed.or_none())
+        return go(back)
+    resend_later(project, delivery_id, changed, Period.parse(given["after"]))
+    text = f"It is sent once more in {LATER[given['after']]} of sandbox time."
+    return go(with_notice(back, Notice(project.project_id, text, (delivery.order_id,))))
+
+
+def _unless(given: str | None, usual: str) -> str | None:
+    """What was typed, unless it is what is sent anyway."""
+    return given if given is not None and given.strip() != usual else None
+
+
+class ResendForm(Form):
+    """How a webhook is sent once more."""
+
+    url = WebUrl()
+    body = Text(validate=validate.Length(max=BODY_LENGTH_MAX, error="must have at most {max} characters"))
+    after = Choice(tuple(LATER))
+
+
+RESEND: Final = ResendForm()
 
 
 class Calls(NamedTuple):

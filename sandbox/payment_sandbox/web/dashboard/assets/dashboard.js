@@ -120,7 +120,7 @@ document.addEventListener("click", async (event) => {
     }
   }
   if (event.target.closest("[data-print]")) print();
-  const link = event.target.closest("[data-open], .sequence a");
+  const link = event.target.closest("[data-open], .sequence a:not([data-whole])");
   const dialog = document.getElementById("dialog");
   if (link && dialog && !event.ctrlKey && !event.metaKey && !event.shiftKey) {
     event.preventDefault();
@@ -177,6 +177,13 @@ function connect() {
   };
   for (const kind of KINDS) source.addEventListener(kind, soon);
 }
+
+// What is stopped answers to the page that waits for it, so this page stays.
+document.addEventListener("submit", (event) => {
+  if (!event.target.matches("[data-quiet]")) return;
+  event.preventDefault();
+  fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), redirect: "manual" });
+});
 
 // A click while the server is down would lose what was typed to an error page of the browser.
 document.addEventListener("submit", async (event) => {

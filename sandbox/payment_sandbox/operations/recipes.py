@@ -1,0 +1,154 @@
+"""Recipes: the states of an order that a shop wants to see, and the steps that lead there."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.operations.act import act
+from payment_sandbox.operations.again import expire
+from payment_sandbox.operations.by_hand import act_as_merchant
+from payment_sandbox.orders.actions import BANK, CUSTOMER, Action
+from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.projects.journal import MERCHANT
+from payment_sandbox.projects.project import Project
+
+LIVE: Final = "live"
+CLOCK: Final = "clock"
+NOOR: Final = {
+    "first_name": "Noor",
+    "last_name": "Visser",
+    "address": "Kade 1, 1011 AB Amsterdam",
+    "country": "NL",
+    "locale": "nl",
+}
+LINES: Final = (
+    {
+        "merchant_order_line_id": "line-1",
+        "name": "Socks",
+        "amount": 1000,
+        "quantity": 1,
+        "vat_percentage": 2100,
+    },
+    {
+        "merchant_order_line_id": "line-2",
+        "name": "Postage",
+        "amount": 295,
+        "quantity": 1,
+        "vat_percentage": 2100,
+    },
+)
+
+Json = dict[str, Any]
+
+
+class Step(NamedTuple):
+    """What somebody does to the order; the clock lets it expire."""
+
+    actor: str
+    action: str
+    is_part: bool = False  # with half of the amount
+    reason: str | None = None
+
+
+class Recipe(NamedTuple):
+    """A state, the order to begin with, and the steps that lead there."""
+
+    about: str
+    order: Mapping[str, Any]
+    steps: tuple[Step, ...] = ()
+    mode: str | None = None  # the only one in which it can be played
+
+    def creation(self, name: str, **fields: Any) -> Json:
+        """The body that creates the order."""
+        return {"currency": "EUR", "amount": 1295, "description": f"trigger {name}", **self.order, **fields}
+
+
+def part_of(amount_cents: Cents) -> Cents:
+    """What a step with a part of the amount takes."""
+    return max(1, amount_cents // 2)
+
+
+def _by(payment_method: str, **more: Any) -> Json:
+    return {"transactions": [{"payment_method": payment_method, **more}]}
+
+
+def _later(email: str) -> Json:
+    customer = {**NOOR, "email_address": f"{email}@shop.example"}
+    return {**_by("pay-later-a"), "customer": customer, "order_lines": list(LINES)}
+
+
+CARD: Final = _by("credit-card")
+MANUAL: Final = _by("credit-card", capture_mode="manual", expiration_period="P7D")
+PAYS: Final = Step(CUSTOMER, "pay")
+CREDITS: Final = Step(BANK, "credit")
+EXPIRES: Final = Step(CLOCK, "expire")
+CAPTURES: Final = Step(MERCHANT, "capture")
+RECIPES: Final[Mapping[str, Recipe]] = {
+    "hosted": Recipe("an order whose customer chooses how to pay", {}),
+    "new": Recipe("a card order that nobody has paid yet", CARD),
+    "paid": Recipe("a paid order", CARD, (PAYS,)),
+    "authorized": Recipe("a card payment to be captured by hand within seven days", MANUAL, (PAYS,)),
+    "captured": Recipe("an authorized card payment that was captured", MANUAL, (PAYS, CAPTURES)),
+    "declined": Recipe(
+        "a card that the bank declines", CARD, (Step(CUSTOMER, "fail", reason="Do not honour"),)
+    ),
+    "cancelled": Recipe("a customer who cancels", CARD, (Step(CUSTOMER, "cancel"),)),
+    "withdrawn": Recipe("an order that the shop cancels", CARD, (Step(MERCHANT, "cancel"),)),
+    "expired": Recipe(
+        "an order that nobody pays in time; moves the clock by a minute",
+        _by("credit-card", expiration_period="PT1M"),
+        (EXPIRES,),
+    ),
+    "refund": Recipe("a paid order that is refunded", CARD, (PAYS, Step(MERCHANT, "refund"))),
+    "refund-part": Recipe(
+        "a paid order of which half is refunded", CARD, (PAYS, Step(MERCHANT, "refund", is_part=True))
+    ),
+    "transfer": Recipe("a bank transfer that arrives", _by("bank-transfer"), (CREDITS,), LIVE),
+    "transfer-part": Recipe(
+        "a bank transfer of half the amount",
+        _by("bank-transfer"),
+        (CREDITS._replace(is_part=True),),
+        LIVE,
+    ),
+    "transfer-late": Recipe(
+        "a bank transfer that arrives after the order has expired; moves the clock by a minute",
+        _by("bank-transfer", expiration_period="PT1M"),
+        (EXPIRES, CREDITS),
+        LIVE,
+    ),
+    "screening-declined": Recipe("a customer whom the screening declines", _later("declined")),
+    "screening-slow": Recipe("a customer whose screening takes time", _later("needs-time")),
+}
+
+
+def playable(mode: str) -> dict[str, Recipe]:
+    """The recipes that can be played in a mode, by name."""
+    return {name: recipe for name, recipe in RECIPES.items() if recipe.mode in (None, mode)}
+
+
+def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
+    """Make an order in this state, with the merchant's steps done by hand.
+
+    Raises:
+        Invalid: there is no such recipe in the project's mode.
+    """
+    possible = playable(project.settings.mode)
+    if name not in possible:
+        raise Invalid([Violation("recipe", f"must be one of: {', '.join(possible)}", list(possible))])
+    recipe = possible[name]
+    order = create(recipe.creation(name))
+    for step in recipe.steps:
+        _do(project, order, step)
+    return project.find_order(order.id)
+
+
+def _do(project: Project, order: Order, step: Step) -> None:
+    amount_cents = part_of(order.amount_cents) if step.is_part else None
+    if step.actor == CLOCK:
+        expire(project, order)
+    elif step.actor == MERCHANT:
+        whole_cents = order.amount_cents if step.action == "capture" else None
+        act_as_merchant(project, order.id, step.action, amount_cents or whole_cents)
+    else:
+        act(project, order.id, Action(step.actor, step.action, step.reason, amount_cents=amount_cents))

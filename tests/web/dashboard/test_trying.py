@@ -1,0 +1,152 @@
+"""Trying things out from the dashboard: webhooks sent again, orders in a state, moves that are stopped."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.triggers import trigger
+from payment_sandbox.operations.recipes import RECIPES
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.pictures import ROWS_MAX
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+from tests.support.shop import Received, Shop
+from tests.web.dashboard.test_again import newest
+
+
+def test_a_webhook_is_sent_again_otherwise(watched: Sandbox, shop: Shop) -> None:
+    """To another address, with another body, now or later; the webhook itself stays as it is."""
+    shop.answer = lambda received: 500 if received.body.get("event") == "status_changed" else 204
+    watched.acted(watched.place(card()), "customer visit")
+    watched.settle()
+    webhook = watched.webhooks()[0]
+    browser = Dashboard(watched)
+    page = browser.open(f"webhooks/{webhook['id']}/")
+    form = next(form for form in page.forms if "/redeliver/" in form.action)
+    assert f'"order_id": "{webhook["order_id"]}"' in page.text
+    body = '{"event": "something_else"}'
+    page = browser.send(form, {"url": f"{shop.url}?try=2", "body": body}, page)
+    tried = watched.webhooks()[0]
+    assert (tried["state"], len(tried["attempts"])) == ("pending", 2)
+    assert tried["attempts"][1]["request"]["url"] == f"{shop.url}?try=2"
+    assert tried["attempts"][1]["response"]["status"] == 204
+    assert shop.received[-1].raw == body.encode()
+    later = browser.send(form, {"body": body, "after": "PT1H"}, page)
+    assert "in an hour of sandbox time" in later.ids["notice"]
+    came = len(shop.received)
+    events = watched.advance("PT1H")
+    assert shop.received[-1].raw == body.encode()
+    assert len(shop.received) == came + sum(event["kind"] == "webhook" for event in events)
+    assert sum(received.raw == body.encode() for received in shop.received) == 2
+    assert "Must be a web address" in browser.send(form, {"url": "localhost"}, page).ids["notice"]
+    assert watched.call("GET", "/control/state/").status_code == 200
+
+
+def test_what_is_sent_again_later_survives_a_snapshot(watched: Sandbox, shop: Shop) -> None:
+    """It is on the agenda; an address that is none is refused there."""
+    watched.pay(watched.place(card()))
+    watched.settle()
+    browser = Dashboard(watched)
+    page = browser.open(f"webhooks/{watched.webhooks()[0]['id']}/")
+    form = next(form for form in page.forms if "/redeliver/" in form.action)
+    browser.send(form, {"body": '{"a": 1}', "after": "PT10M"}, page)
+    kept = watched.get("/control/state/").json()
+    (due,) = [due for due in kept["agenda"] if due["command"]["kind"] == "resend"]
+    assert watched.call("PUT", "/control/state/", kept).status_code == 200
+    watched.advance("PT10M")
+    assert shop.received[-1].raw == b'{"a": 1}'
+    due["command"]["url"] = "nowhere"
+    refused = watched.call("PUT", "/control/state/", kept).json()["error"]["violations"]
+    assert [problem["path"].rpartition(".")[2] for problem in refused] == ["url"]
+
+
+def test_two_webhooks_side_by_side(watched: Sandbox, shop: Shop) -> None:
+    """Those of one order, with their attempts."""
+    watched.pay(watched.place(card()))
+    watched.settle()
+    first, second = watched.webhooks()[:2]
+    page = Dashboard(watched).open(f"webhooks/{first['id']}/?beside={second['id']}")
+    assert "Processing, for order" in page.ids["webhooks"]
+    assert "Completed, for order" in page.ids["webhooks"]
+    Dashboard(watched).open(f"webhooks/{first['id']}/?beside=nothing", 404)
+
+
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_an_order_in_a_state(server: Server, name: str) -> None:
+    """Each recipe leads where the command trigger leads; those for live mode are offered only there."""
+    sandbox = Sandbox(server, mode=RECIPES[name].mode or "test")
+    browser = Dashboard(sandbox)
+    made = browser.press(browser.open(), f"recipe={name}")
+    shown = sandbox.get(f"/v1/orders/{newest(sandbox)['id']}/").json()
+    same = trigger(SandboxClient(sandbox.url, sandbox.key), name)["order"]
+    assert made.url.rstrip("/").endswith(shown["id"])
+    assert alike(shown) == alike(dict(same))
+
+
+def alike(order: dict[str, Any]) -> tuple[Any, ...]:
+    """What two orders of one recipe have in common."""
+    attempts = order["transactions"]
+    return (
+        order["status"],
+        order["amount"],
+        order["flags"],
+        [(attempt["payment_method"], attempt["status"], attempt.get("reason")) for attempt in attempts],
+        [attempt.get("is_fully_captured") for attempt in attempts],
+    )
+
+
+def test_only_what_can_be_played_is_offered(sandbox: Sandbox) -> None:
+    """A bank transfer arrives in live mode only."""
+    browser = Dashboard(sandbox)
+    page = browser.open()
+    form, _ = browser.button(page, "recipe=paid")
+    refused = browser.send(form, {"recipe": "transfer"}, page)
+    assert "Must be one of: hosted, new, paid" in refused.ids["notice"]
+
+
+def test_a_move_is_stopped(watched: Sandbox, shop: Shop) -> None:
+    """By another tab; the move says what it did, and can be taken back."""
+    watched.put("/control/project/", {"webhook_timing": "background"})
+    watched.pay(watched.place(card()))
+    watched.settle()
+    watched.place(card(), expiration_period="PT1M")
+    is_waiting, may_answer = Event(), Event()
+
+    def hang(received: Received) -> int:
+        is_waiting.set()
+        assert may_answer.wait(20)
+        return 204
+
+    shop.answer = hang
+    browser = Dashboard(watched)
+    page = browser.open()
+    assert "moving" not in page.ids
+    with ThreadPoolExecutor(1) as pool:
+        moving = pool.submit(lambda: Dashboard(watched).press(page, "P1D"))
+        assert is_waiting.wait(20)
+        meanwhile = browser.open()
+        assert "so far" in meanwhile.ids["moving"]
+        form = next(form for form in meanwhile.forms if form.action.endswith("/clock/stop/"))
+        assert "stops where it is" in browser.send(form, {}, meanwhile).ids["notice"]
+        moved = moving.result(20)
+    may_answer.set()
+    assert "as you asked" in moved.ids["notice"]
+    assert "take-back" in moved.ids
+    assert watched.get("/control/clock/").json()["now"] < "2027"
+    assert "did not move any more" in browser.send(form, {}, meanwhile).ids["notice"]
+
+
+def test_a_long_story_is_shown_whole(sandbox: Sandbox) -> None:
+    """The line that says how much is left out leads to all of it."""
+    order = sandbox.place(card())
+    for number in range(ROWS_MAX):
+        sandbox.call("GET", f"/v1/orders/{order['id']}/?n={number}")
+    browser = Dashboard(sandbox)
+    page = browser.open(f"orders/{order['id']}/")
+    assert "earlier entries" in page.ids["whole"]
+    whole = browser.open(f"orders/{order['id']}/?rows=all")
+    assert "earlier entries" not in whole.text
+    assert "whole" not in whole.ids
