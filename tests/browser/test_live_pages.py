@@ -158,3 +158,23 @@ def test_a_filter_acts_at_once(sandbox: Sandbox, page: Page) -> None:
     page.wait_for_url("**status=new**")
     expect(page.get_by_test_id("orders").locator("tbody tr")).to_have_count(1)
     expect(by_id(page, f"order-{still_new['id']}")).to_be_visible()
+
+
+def test_a_phone_shows_the_story_as_a_list(watched: Sandbox, new_context: NewContext) -> None:
+    """With the words of the picture, in euros; its calls open beside it, and nothing is wider than the phone."""
+    order = watched.authorized()
+    watched.take(order, "captures/amount", {"amount": 99_900})
+    watched.settle()
+    phone = new_context(viewport={"width": 390, "height": 844}).new_page()
+    phone.goto(at(watched, f"orders/{order['id']}/"))
+    expect(phone.locator(".sequence")).to_be_hidden()
+    story = by_id(phone, "story")
+    expect(story).to_contain_text("captures · €999.00")
+    expect(story).to_contain_text("409 · €999.00 is too much: €20.00 are left to capture")
+    story.get_by_text("captures · €999.00").click()
+    expect(phone.locator("#dialog")).to_contain_text("captures/amount")
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    wide = new_context(viewport={"width": 1280, "height": 844}).new_page()
+    wide.goto(at(watched, f"orders/{order['id']}/"))
+    expect(wide.locator(".sequence")).to_be_visible()
+    expect(by_id(wide, "story")).to_be_hidden()

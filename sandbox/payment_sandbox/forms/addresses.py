@@ -1,5 +1,6 @@
 """Addresses that merchants send: what is accepted works in a browser and in the HTTP client."""
 
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ _LABEL: Final = Pattern("[A-Za-z0-9_-]{1,63}")
 _NUMERIC: Final = Pattern(r"\d+|0[xX][0-9a-fA-F]*")  # browsers then read the whole host as an IPv4 address
 
 
+@lru_cache(maxsize=256)
 def url_problem(text: str) -> str | None:
     """Why a text is not an http or https address; None when it is one."""
     if len(text) > URL_LENGTH_MAX:

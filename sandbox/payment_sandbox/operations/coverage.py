@@ -99,7 +99,7 @@ def _met_webhooks(project: Project) -> MetAt:
 
 
 def _met_refusals(project: Project) -> MetAt:
-    for entry in project.epoch.journal.entries(with_bodies=False):
+    for entry in project.epoch.journal.unmasked():
         if entry.rule is not None:
             yield Met(REFUSAL, entry.rule, ""), entry.id
 

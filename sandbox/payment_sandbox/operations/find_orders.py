@@ -1,6 +1,6 @@
-"""The orders of a project, newest first, for people and programs that look for one."""
+"""The orders of a project, for people and programs that look for one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 from unicodedata import combining, normalize
 
@@ -8,16 +8,18 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.epoch import Epoch
 
+SORTS: Final = {"oldest": "oldest first", "amount": "highest amount first"}
 CUSTOMER_TEXTS: Final = ("email_address", "first_name", "last_name")
 
 
 class Wanted(NamedTuple):
-    """Which orders: all conditions hold; None means any. ``before`` is the id of an order."""
+    """Which orders: all conditions hold; None means any. ``before`` is the id of the order before them."""
 
     status: str | None = None
     method: str | None = None
     text: str | None = None
     before: str | None = None
+    sort: str | None = None  # newest first, unless it is one of SORTS
 
     def matches(self, order: Order) -> bool:
         """Whether an order meets the conditions; ``before`` is not one, and ``text`` is plain already."""
@@ -29,11 +31,13 @@ class Wanted(NamedTuple):
 
 
 def find_orders(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
-    """The orders that meet the conditions, newest first; refunds are found by their order.
+    """The orders that meet the conditions, in the wanted order; refunds are found by their order.
 
     Raises:
-        Invalid: there is no order with the id ``before``.
+        Invalid: there is no order with the id ``before``, or nothing can be sorted so.
     """
+    if wanted.sort is not None and wanted.sort not in SORTS:
+        raise Invalid([Violation("sort", f"must be one of: {', '.join(SORTS)}", list(SORTS))])
     if wanted.before is not None and epoch.store.order(wanted.before) is None:
         raise Invalid([Violation("before", "is not the id of an order")])
     return _found(epoch, wanted._replace(text=wanted.text and _plain(wanted.text)))
@@ -41,10 +45,18 @@ def find_orders(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
 
 def _found(epoch: Epoch, wanted: Wanted) -> Iterator[Order]:
     is_begun = wanted.before is None
-    for order in epoch.store.orders_newest_first():
+    for order in _sorted(epoch.store.orders_newest_first(), wanted.sort):
         if is_begun and not order.is_refund and wanted.matches(order):
             yield order
         is_begun = is_begun or order.id == wanted.before
+
+
+def _sorted(newest_first: Iterator[Order], sort: str | None) -> Iterable[Order]:
+    if sort == "oldest":
+        return reversed(list(newest_first))
+    if sort == "amount":
+        return sorted(newest_first, key=lambda order: -order.amount_cents)
+    return newest_first
 
 
 def methods_of(order: Order) -> list[str]:
@@ -55,17 +67,12 @@ def methods_of(order: Order) -> list[str]:
 def _texts(order: Order) -> str:
     """All that a search looks at, one per line."""
     customer: dict[str, Any] = order.customer or {}
-    texts = [
-        order.id,
-        order.merchant_order_id,
-        order.description,
-        order.status,
-        f"{order.amount_cents // 100}.{order.amount_cents % 100:02}",
-        *methods_of(order),
-        *(str(customer.get(name) or "") for name in CUSTOMER_TEXTS),
-        *(refund.refund_id for refund in order.refunds),
-    ]
-    return _plain("\n".join(filter(None, texts)))
+    texts = [order.id, order.merchant_order_id or "", order.description or "", order.status]
+    texts.append(f"{order.amount_cents // 100}.{order.amount_cents % 100:02}")
+    texts += methods_of(order)
+    texts += [str(customer[name]) for name in CUSTOMER_TEXTS if customer.get(name)]
+    texts += [refund.refund_id for refund in order.refunds]
+    return _plain("\n".join(texts))
 
 
 def _plain(text: str) -> str:

@@ -1,5 +1,6 @@
 """An order's history for people: words for rule numbers, equal tries together, and what the shop believes."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -27,6 +28,7 @@ VERBS: Final = {
     ("POST", "voids"): "voids",
     ("POST", "refunds"): "refunds",
 }
+CENTS: Final = re.compile(r"(-?\d+) cents\b")
 MISSING: Final = "missing"  # a step that should be there, and is not
 
 
@@ -90,6 +92,11 @@ def euros(cents: int) -> str:
     return f"{'-' if cents < 0 else ''}€{abs(cents) // 100:,}.{abs(cents) % 100:02}"
 
 
+def in_euros(text: str) -> str:
+    """A text with its amounts in euros: the service counts in cents, people do not."""
+    return CENTS.sub(lambda found: euros(int(found[1])), text)
+
+
 def _with_missing(epoch: Epoch, order_id: str, happenings: Iterable[Happening]) -> Iterator[Happening]:
     """The happenings, with a note after each webhook that the shop acknowledged without reading the order.
 
@@ -122,10 +129,17 @@ def _words(entry: JournalEntry) -> str:
     if entry.fault is not None:
         return f"{status} · by a fault"
     if entry.status is not None and entry.status >= ERROR_FROM:
-        why = (entry.error() or "").partition(": ")[2] or entry.rule or ""
-        return f"{status} · {why[:WORDS_MAX]}" if why else status
+        why = _why(entry)
+        return f"{status} · {why}" if why else status
     told = _status_in(entry)
     return f"{status} · {told}" if told else status
+
+
+def _why(entry: JournalEntry) -> str:
+    """Why a call was refused, without the particulars in brackets."""
+    sentence = in_euros((entry.error() or "").partition(": ")[2])
+    why = sentence.partition(" (")[0] or entry.rule or ""
+    return why if len(why) <= WORDS_MAX else f"{why[:WORDS_MAX]}…"
 
 
 def _status_in(entry: JournalEntry) -> str | None:

@@ -81,13 +81,32 @@ def by_hand(sandbox: Sandbox) -> dict[str, Any]:
     return order
 
 
+def told(sandbox: Sandbox) -> dict[str, Any]:
+    """To a shop, of each status; the test has a receiver of its own."""
+    order = sandbox.place(card(), webhook_url="http://127.0.0.1:9/gone")
+    sandbox.advance("PT1H1.5S")
+    return order
+
+
+def refunded(sandbox: Sandbox) -> dict[str, Any]:
+    """In part; a second refund is too much, and a third one met a fault."""
+    order = sandbox.pay(sandbox.place(card()))
+    for amount in (300, 9_999):
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": amount})
+    sandbox.put("/control/faults/", {"faults": [{"when": {"method": "POST"}, "then": {"status": 503}}]})
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 9_999})
+    return order
+
+
 MAKES: list[Callable[[Sandbox], dict[str, Any]]] = [
     paid_later,
     captured,
     declined,
     expired,
+    told,
     by_scenario,
     by_hand,
+    refunded,
 ]
 
 
@@ -96,6 +115,20 @@ def test_the_copied_tests_pass(sandbox: Sandbox, tmp_path: Path) -> None:
     tests = [copied(sandbox, make(sandbox), "test-code") for make in MAKES]
     assert all(test.startswith("import pytest\n") for test in tests)
     passed(suite(tmp_path, "\n\n".join(tests)), len(MAKES))
+    assert "assert answer.status_code == 409" in tests[MAKES.index(captured)]
+    assert 'advance("P2D")' in tests[MAKES.index(captured)].replace("'", '"')
+    assert "['expired']" in tests[MAKES.index(told)]
+    assert "PT1H1.500000S" in tests[MAKES.index(told)]
+    assert "== [300]" in tests[MAKES.index(refunded)]
+    assert tests[MAKES.index(refunded)].count("a fault changed") == 1
+
+
+def test_a_copied_test_fails_where_the_outcome_differs(sandbox: Sandbox, tmp_path: Path) -> None:
+    """Each of its assertions, not the last one only."""
+    test = copied(sandbox, captured(sandbox), "test-code")
+    wrong = test.replace("status_code == 409", "status_code == 200")
+    assert wrong != test
+    assert "1 failed" in suite(tmp_path, wrong).stdout
 
 
 def test_the_copied_command_makes_the_same_order(sandbox: Sandbox) -> None:

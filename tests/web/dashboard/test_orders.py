@@ -11,6 +11,7 @@ import requests
 from payment_sandbox.web.dashboard.frame import VIEWS as FRAME_VIEWS
 from tests.support.dashboard import Dashboard
 from tests.support.driver import NOBODY, Sandbox, by, card
+from tests.support.payer import Page
 from tests.support.shop import Shop
 
 VIEWS = [f"{name}/" for name in FRAME_VIEWS]
@@ -89,6 +90,24 @@ def test_orders_are_filtered_and_paged(sandbox: Sandbox) -> None:
         assert found in page.text
         assert "shop-50" not in page.text
     assert "no-match" in browser.open("orders/?text=nothing").ids
+
+
+def test_orders_are_sorted(sandbox: Sandbox) -> None:
+    """By age or by amount, page after page."""
+    made = [sandbox.place(by("bank-transfer"), amount=1000 + number * 7 % 60)["id"] for number in range(53)]
+    by_amount = sorted(made[::-1], key=lambda order_id: -sandbox.read(order_id)["amount"])
+    browser = Dashboard(sandbox)
+    for sort, expected in (("", made[::-1]), ("oldest", made), ("amount", by_amount)):
+        page = browser.open(f"orders/?sort={sort}")
+        older = next(link for link in page.links if link.endswith(f"before={expected[49]}"))
+        rows = [*shown(page), *shown(browser.open(f"{sandbox.url}{older}"))]
+        assert rows == expected
+    browser.open("orders/?sort=colour", 400)
+
+
+def shown(page: Page) -> list[str]:
+    """The orders of a list."""
+    return [name.removeprefix("order-") for name in page.ids if name.startswith("order-") and len(name) > 30]
 
 
 Make = Callable[[Sandbox], dict[str, Any]]

@@ -78,7 +78,12 @@ def pretty(body: Any) -> str:
 def test_code(project: Project, order: Order) -> str | None:
     """The source of the test; None if no request that is still in the journal created the order."""
     journal = project.epoch.journal
-    entries = list(journal.entries(lambda entry: entry.order_id == order.id and entry.method != "GET"))
+    own = f"/v1/orders/{order.id}/"  # also of a refund, which makes an order of its own
+    entries = list(
+        journal.entries(
+            lambda entry: (entry.order_id == order.id or entry.path.startswith(own)) and entry.method != "GET"
+        )
+    )
     if not entries or not _is_creation(entries[0]):
         return None
     body = request_record(project, entries[0])["request"]
@@ -104,24 +109,49 @@ def _lines(
     body: dict[str, Any],
 ) -> Iterator[str]:
     created, scenario = entries[0], project.epoch.state.scenario
-    mode = project.epoch.state.base_settings.mode
+    mode, told = project.epoch.state.base_settings.mode, _told(project, order)
     yield "import pytest"
     yield ""
     yield ""
     yield f'@pytest.mark.payment_settings(clock="frozen@{timestamp(created.at)}", mode="{mode}")'
-    yield f"def test_order_{order.id[:8]}(payment_sandbox):"
+    yield f"def test_order_{order.id[:8]}(payment_sandbox{', webhook_receiver' if told else ''}):"
     yield '    """Replays an order from the dashboard."""'
     yield "    sandbox = payment_sandbox"
+    if told:
+        yield "    sandbox.client.change_settings(webhook_url=webhook_receiver.url)"
+        body = {name: value for name, value in body.items() if name != "webhook_url"}
     if scenario.name != DEFAULT:
         yield f"    sandbox.scenario({scenario.name!r})"
     yield '    orders = f"{sandbox.base_url}/v1/orders/"'
     yield f"    body = {_literal(body, 4)}"
-    yield '    order_id = sandbox.session.post(orders, json=body).json()["id"]'
-    yield from _steps(project, entries, actions)
+    yield "    answer = sandbox.session.post(orders, json=body)"
+    yield '    order_id = answer.json()["id"]'
+    yield from _steps(project, order, entries, actions)
     yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
+    if order.refunds:
+        refunded = [refund.amount_cents for refund in order.refunds]
+        yield '    refunds = sandbox.client.overview(order_id)["refunds"]'
+        yield f'    assert [refund["amount"] for refund in refunds] == {refunded}'
+    if told:
+        yield "    webhooks = sandbox.client.webhooks(order_id)"
+        yield f'    assert [webhook["status"] for webhook in webhooks] == {_literal(told, 4)}'
 
 
-def _steps(project: Project, entries: list[JournalEntry], actions: list[PerformedAction]) -> Iterator[str]:
+def _told(project: Project, order: Order) -> list[str]:
+    """The statuses of the order's webhooks; empty if not all of them had one."""
+    epoch = project.epoch
+    told = [str(delivery.status) for delivery in epoch.store.deliveries_of(order.id)]
+    reached = [
+        str(reached.status)
+        for reached in epoch.journal.statuses
+        if reached.order_id == order.id and reached.payment_method is None
+    ]
+    return told if told == [status for status in reached if status != "new"] else []
+
+
+def _steps(
+    project: Project, order: Order, entries: list[JournalEntry], actions: list[PerformedAction]
+) -> Iterator[str]:
     """What the shop and the others did after the creation, each at its own time."""
     now = entries[0].at
     steps: list[tuple[Any, JournalEntry | PerformedAction]] = [
@@ -130,11 +160,22 @@ def _steps(project: Project, entries: list[JournalEntry], actions: list[Performe
     ]
     for _, step in sorted(steps, key=lambda step: step[0]):
         if step.at - now >= ONE_SECOND:
-            yield f'    sandbox.clock.advance(to="{timestamp(step.at)}")'
+            yield f"    sandbox.clock.advance({_period(step.at - now)!r})"
             now = step.at
-        yield from _action(step) if isinstance(step, PerformedAction) else _request(project, step)
+        yield from _action(step) if isinstance(step, PerformedAction) else _request(project, order, step)
     if project.now() - now >= ONE_SECOND:
-        yield f'    sandbox.clock.advance(to="{timestamp(project.now())}")'
+        yield f"    sandbox.clock.advance({_period(project.now() - now)!r})"
+
+
+def _period(passed: timedelta) -> str:
+    """A period as people spell it, such as P2DT1H; it is exact."""
+    minutes, seconds = divmod(passed.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    exact = f"{seconds}.{passed.microseconds:06}" if passed.microseconds else seconds
+    time = "".join(
+        f"{count}{unit}" for unit, count in zip("HMS", (hours, minutes, exact), strict=True) if count
+    )
+    return f"P{f'{passed.days}D' if passed.days else ''}{f'T{time}' if time else ''}"
 
 
 def _action(taken: PerformedAction) -> Iterator[str]:
@@ -143,32 +184,37 @@ def _action(taken: PerformedAction) -> Iterator[str]:
         more = "".join(f", {name}={value!r}" for name, value in how.items())
         yield f"    sandbox.act(order_id, {taken.actor!r}, {taken.action!r}{more})"
     elif taken.action == "cancel":
-        yield '    sandbox.session.delete(f"{orders}{order_id}/")'
+        yield from _called('delete(f"{orders}{order_id}/")')
     elif taken.action == "refund":
-        yield f'    sandbox.session.post(f"{{orders}}{{order_id}}/refunds/", json={_literal(how, 4)})'
+        yield from _called(f'post(f"{{orders}}{{order_id}}/refunds/", json={_literal(how, 4)})')
     else:
         yield ATTEMPT
         place = f'f"{{orders}}{{order_id}}/transactions/{{attempt}}/{taken.action}s/amount/"'
-        yield f"    sandbox.session.post({place}, json={_literal(how, 4)})"
+        yield from _called(f"post({place}, json={_literal(how, 4)})")
 
 
-def _request(project: Project, entry: JournalEntry) -> Iterator[str]:
+def _called(call: str, status: int | None = None) -> Iterator[str]:
+    """A call, and what it answered; one that was made by hand succeeded."""
+    yield f"    answer = sandbox.session.{call}"
+    yield f"    assert answer.{'ok' if status is None else f'status_code == {status}'}, answer.text"
+
+
+def _request(project: Project, order: Order, entry: JournalEntry) -> Iterator[str]:
     """The request with the ids of the new order; what follows the order's id is text, not code."""
-    rest = entry.path.partition(entry.order_id or " ")[2]
+    rest = entry.path.partition(order.id)[2]
     place = f"orders + order_id + {rest!r}"
-    for transaction_id in _transactions(project, entry):
+    for transaction_id in (attempt.id for attempt in order.transactions):
         before, match, after = rest.partition(transaction_id)
         if match:
             yield ATTEMPT
             place = f"orders + order_id + {before!r} + attempt + {after!r}"
     body = request_record(project, entry)["request"]
     sent = f", json={_literal(body, 4)}" if body is not None else ""
-    yield f"    sandbox.session.{entry.method.lower()}({place}{sent})"
-
-
-def _transactions(project: Project, entry: JournalEntry) -> list[str]:
-    order = project.epoch.store.order(entry.order_id or "")
-    return [attempt.id for attempt in order.transactions] if order is not None else []
+    call = f"{entry.method.lower()}({place}{sent})"
+    if entry.fault is None:
+        yield from _called(call, entry.status)
+    else:
+        yield f"    sandbox.session.{call}  # a fault changed its answer"
 
 
 def _literal(value: Any, indent: int) -> str:

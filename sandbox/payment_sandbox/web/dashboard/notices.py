@@ -1,6 +1,5 @@
 """What a page says after a form was sent: what was done, or why it was refused, with what was typed."""
 
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from payment_sandbox.operations.advance import TIMEOUT_SECONDS, Advance
-from payment_sandbox.operations.in_words import euros
+from payment_sandbox.operations.in_words import euros, in_euros
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import application
 
@@ -17,7 +16,6 @@ NOTICES_MAX: Final = 200
 NAME: Final = "notice"  # in the address of the page that shows it
 TYPED: Final = ("action", "amount")  # what a form shows again
 TYPED_MAX: Final = 1000
-CENTS: Final = re.compile(r"(-?\d+) cents\b")
 ORDERS_SHOWN: Final = 5
 WORDS_OF: Final = {
     "expiry": ("expiry", "expiries"),
@@ -41,11 +39,6 @@ class Notice(NamedTuple):
 def shown_euros(cents: int | None) -> str:
     """An amount for people."""
     return "" if cents is None else euros(cents)
-
-
-def in_euros(text: str) -> str:
-    """A text with its amounts in euros: the service counts in cents, people do not."""
-    return CENTS.sub(lambda found: euros(int(found[1])), text)
 
 
 def with_notice(address: str, notice: Notice) -> str:

@@ -12,7 +12,7 @@ from payment_sandbox.operations.act import act
 from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant
-from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.find_orders import SORTS, Wanted, find_orders
 from payment_sandbox.operations.history import Happening
 from payment_sandbox.operations.in_words import folded, told
 from payment_sandbox.operations.recipes import play, playable
@@ -46,7 +46,7 @@ from payment_sandbox.web.dashboard.frame import (
 )
 from payment_sandbox.web.dashboard.notices import answered, with_notice
 from payment_sandbox.web.dashboard.verdict import verdict, with_mistakes
-from payment_sandbox.web.pictures import ROWS_MAX, PictureDue, sequence, svg
+from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
@@ -197,9 +197,7 @@ def link_of(project: Project, happening: Happening) -> str | None:
 
 
 def _shown(project: Project, order: Order | None) -> Response:
-    query = request.args
-    status, method = query.get("status") or None, query.get("method") or None
-    wanted = Wanted(status, method, query.get("text") or None, query.get("before") or None)
+    wanted = Wanted(*(request.args.get(name) or None for name in Wanted._fields))
     rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
     newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
     return show(
@@ -211,6 +209,7 @@ def _shown(project: Project, order: Order | None) -> Response:
         count=project.epoch.orders_created,
         wanted=wanted,
         marked=with_mistakes(project),
+        sorts=SORTS,
         statuses=[status.value for status in OrderStatus],
         methods=NAMES,
         recipes=playable(project.settings.mode),
@@ -254,6 +253,8 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
         "left_out": max(0, len(happenings) - most),
         "whole": whole,
         "link": link,
+        "story": picture,
+        "lanes": LANES,
         "picture": svg(picture, title=f"What happened to order {order.id}"),
         "curl": curl(project, created),
         "test_code": test_code(project, order),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from payment_sandbox.operations.in_words import Belief, beliefs
+from payment_sandbox.operations.in_words import Belief, beliefs, in_euros
 from payment_sandbox.operations.review import HINT, Finding, review, review_order
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
@@ -13,7 +13,6 @@ from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.carried import application
-from payment_sandbox.web.dashboard.notices import in_euros
 
 REFRESH_PER_TIME_TAKEN: Final = 10
 REVIEWS_MAX: Final = 100
