@@ -22,8 +22,13 @@ QUICK = ("fsync=off", "full_page_writes=off", "max_connections=200", "shared_buf
 _numbers = count(1)
 
 
+CHOSEN = "SANDBOX_TEST_POSTGRES"
+
+
 def binaries() -> Path | None:
-    """The folder of initdb and pg_ctl; None where PostgreSQL is not installed."""
+    """The folder of initdb and pg_ctl, which the environment may choose; None where PostgreSQL is missing."""
+    if CHOSEN in os.environ:
+        return Path(os.environ[CHOSEN])
     folders = [Path(folder) for folder in sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)]
     on_path = shutil.which("initdb")
     folders += [Path(on_path).parent] if on_path else []
