@@ -5,7 +5,7 @@ from typing import Any, Final, cast
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.operations.again import EXPIRIES
+from payment_sandbox.operations.again import UNPAID
 from payment_sandbox.operations.recipes import CLOCK, RECIPES, Step, part_of
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.projects.journal import MERCHANT
@@ -24,7 +24,7 @@ def _play(sandbox: SandboxClient, order_id: str, step: Step) -> None:
     order = known["order"]
     how: dict[str, Any] = {"amount": part_of(order["amount"])} if step.is_part else {}
     if step.actor == CLOCK:
-        due = [item["at"] for item in known["agenda"] if item["kind"] in EXPIRIES]
+        due = [item["at"] for item in known["agenda"] if item["kind"] in UNPAID]
         if not due:
             raise TriggerImpossible(f"order {order_id} does not expire any more")
         sandbox.clock.advance(to=max(due))

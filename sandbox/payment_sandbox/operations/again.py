@@ -16,7 +16,8 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 
-EXPIRIES: Final = ("expiry", "page-expiry", "authorization-expiry")
+UNPAID: Final = ("expiry", "page-expiry")
+EXPIRIES: Final = (*UNPAID, "authorization-expiry")
 PAID_ON_PAGES: Final = (*PAGES_OF_BANKS, "terms")
 WEBHOOKS: Final = "webhooks"
 WEBHOOKS_SECONDS: Final = 12.0  # two attempts that take as long as they may

@@ -177,7 +177,7 @@ def _refund_ends(order: Order) -> Ends:
 
 
 def _webhook_outcomes(delivery: Delivery) -> Iterator[str]:
-    attempts = delivery.attempts
+    attempts = delivery.tries
     numbers = {attempt.number for attempt in attempts}
     is_lost = any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in attempts)
     outcomes = {

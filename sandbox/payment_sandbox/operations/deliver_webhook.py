@@ -8,6 +8,7 @@ from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import (
+    OTHERWISE,
     Attempt,
     Delivery,
     DeliveryState,
@@ -147,12 +148,12 @@ def record_attempt(
         delivery = edit.delivery(prepared.queued.delivery_id)
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
-        is_copy, state = is_copy or prepared.queued.changed is not None, delivery.state
-        number = delivery.next_number - is_copy
+        is_changed, state = prepared.queued.changed is not None, delivery.state
+        number = OTHERWISE if is_changed else delivery.next_number - is_copy
         reply = _cut(project.masking.record(reply), reply)
         attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
-        delivery, next_at = delivery.attempted(attempt, is_copy=is_copy)
-        if prepared.queued.changed is not None:
+        delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
+        if is_changed:
             delivery = delivery._replace(state=state)  # the shop has not got the webhook itself
         edit.store_delivery(delivery)
         if next_at is not None:

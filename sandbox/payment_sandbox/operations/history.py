@@ -11,7 +11,7 @@ from payment_sandbox.methods import BY_NAME
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.webhooks import Attempt, Delivery
+from payment_sandbox.orders.webhooks import OTHERWISE, Attempt, Delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (
     ASK,
@@ -299,7 +299,8 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
     for index, attempt in enumerate(delivery.attempts, 1):
         attempt_id = f"{delivery.id}/{index}"
         failed = not attempt.reply.is_delivered
-        label = f"webhook, try {attempt.number}: {delivery.status}"
+        how = "sent otherwise, by hand" if attempt.number == OTHERWISE else f"try {attempt.number}"
+        label = f"webhook, {how}: {delivery.status}"
         yield Happening(
             attempt_id,
             attempt.at,

@@ -43,7 +43,7 @@ def webhook_answered(order_id: str) -> Condition:
         return [
             attempt.reply.status
             for delivery in project.epoch.store.deliveries_of(order_id)
-            for attempt in delivery.attempts
+            for attempt in delivery.tries
             if attempt.reply.status is not None
         ]
 

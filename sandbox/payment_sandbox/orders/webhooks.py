@@ -82,6 +82,10 @@ class Attempt(NamedTuple):
     reply: Reply
 
 
+OTHERWISE: Final = 0
+"""The number of an attempt that somebody has sent elsewhere, or with another body."""
+
+
 class Delivery(NamedTuple):
     """One webhook for one status change; ``status`` is the new status of the order."""
 
@@ -97,7 +101,12 @@ class Delivery(NamedTuple):
     @property
     def next_number(self) -> int:
         """The number of the next attempt, from 1."""
-        return self.attempts[-1].number + 1 if self.attempts else 1
+        return max((attempt.number for attempt in self.attempts), default=0) + 1
+
+    @property
+    def tries(self) -> tuple[Attempt, ...]:
+        """The attempts to deliver it, without those that somebody has sent otherwise."""
+        return tuple(attempt for attempt in self.attempts if attempt.number != OTHERWISE)
 
     def attempted(self, attempt: Attempt, *, is_copy: bool = False) -> "tuple[Delivery, datetime | None]":
         """The delivery with one more attempt, and when the next one is due; None if there is no next one.

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 
 from payment_sandbox.orders.refusals import Invalid
@@ -34,11 +34,12 @@ def load_history(project: Project, newest_number: int) -> None:
 
     What cannot be read is left out.
     """
-    project.epoch.journal.go_on_after(newest_number, lambda: _records(project, newest_number))
+    store = project.epoch.store  # after a reset, that of the journal is another one
+    project.epoch.journal.go_on_after(newest_number, lambda: _records(project, store.history(newest_number)))
 
 
-def _records(project: Project, newest_number: int) -> Iterator[Record]:
-    for row in project.epoch.store.history(newest_number):
+def _records(project: Project, rows: Iterable[HistoryRow]) -> Iterator[Record]:
+    for row in rows:
         try:
             yield _record(row)
         except (Invalid, KeyError, ValueError, TypeError) as problem:

@@ -113,7 +113,6 @@ CLAIM: Final = f"""
     WHERE p.id = %(id)s AND (p.owner IS NULL OR p.owner = %(me)s
         OR NOT EXISTS (SELECT FROM sandbox_server s WHERE s.id = p.owner AND {ALIVE}))
     RETURNING token, sequence, identity, chosen, counters,
-        (SELECT max(number) FROM sandbox_history WHERE project = p.id),
         coalesce(extract(epoch FROM now() - p.used_at), 0)::float8
 """
 HEARTBEAT: Final = """
@@ -246,9 +245,12 @@ class Database(Connections):
             row = run.execute(CLAIM, {"me": self.server_id, "id": project_id}).fetchone()
             if row is None:
                 return None
-            token, sequence, identity, chosen, counters, newest, unused_seconds = row
+            token, sequence, identity, chosen, counters, unused_seconds = row
             query = "SELECT kind, body FROM sandbox_record WHERE project = %s ORDER BY position"
             rows = run.execute(query, (project_id,)).fetchall()
+            # not with the claim, which does not see what it has waited for
+            query = "SELECT max(number) FROM sandbox_history WHERE project = %s"
+            (newest,) = run.execute(query, (project_id,)).fetchone() or (None,)
             stored = StoredProject.read(identity, chosen, counters, rows, newest)
         return Claimed(Lease(project_id, token, sequence), stored, unused_seconds)
 

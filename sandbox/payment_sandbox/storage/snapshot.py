@@ -140,7 +140,7 @@ def _command(command: Command, orders: Mapping[str, Order], deliveries: set[str]
     transaction_id = getattr(command, "transaction_id", None)
     if transaction_id is not None and order.transaction(transaction_id) is None:
         yield "transaction_id", "is not a transaction of its order"
-    if isinstance(command, AttemptDelivery) and command.delivery_id not in deliveries:
+    if type(command) is AttemptDelivery and command.delivery_id not in deliveries:
         yield "delivery_id", "is not a webhook of this snapshot"
     if isinstance(command, Resend):
         yield from _url("url", command.url)

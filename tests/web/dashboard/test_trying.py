@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.client.triggers import trigger
+from payment_sandbox.client.triggers import TriggerImpossible, trigger
 from payment_sandbox.operations.recipes import RECIPES
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.pictures import ROWS_MAX
@@ -75,9 +75,9 @@ def test_two_webhooks_side_by_side(watched: Sandbox, shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(RECIPES))
-def test_an_order_in_a_state(server: Server, name: str) -> None:
+def test_an_order_in_a_state(server: Server, shop: Shop, name: str) -> None:
     """Each recipe leads where the command trigger leads; those for live mode are offered only there."""
-    sandbox = Sandbox(server, mode=RECIPES[name].mode or "test")
+    sandbox = Sandbox(server, mode=RECIPES[name].mode or "test", webhook_url=shop.url)
     browser = Dashboard(sandbox)
     made = browser.press(browser.open(), f"recipe={name}")
     shown = sandbox.get(f"/v1/orders/{newest(sandbox)['id']}/").json()
@@ -109,7 +109,6 @@ def test_only_what_can_be_played_is_offered(sandbox: Sandbox) -> None:
 
 def test_a_move_is_stopped(watched: Sandbox, shop: Shop) -> None:
     """By another tab; the move says what it did, and can be taken back."""
-    watched.put("/control/project/", {"webhook_timing": "background"})
     watched.pay(watched.place(card()))
     watched.settle()
     watched.place(card(), expiration_period="PT1M")
@@ -150,3 +149,67 @@ def test_a_long_story_is_shown_whole(sandbox: Sandbox) -> None:
     whole = browser.open(f"orders/{order['id']}/?rows=all")
     assert "earlier entries" not in whole.text
     assert "whole" not in whole.ids
+
+
+def test_what_is_sent_otherwise_is_not_the_shops_mistake(watched: Sandbox, shop: Shop) -> None:
+    """It counts in no review, coverage or state; its number is that of no try."""
+    order = watched.place(card())
+    watched.pay(order)
+    watched.settle()
+    watched.get(f"/v1/orders/{order['id']}/")
+    reviewed, covered = (watched.get(f"/control/{name}/").json() for name in ("review", "coverage"))
+    webhook = watched.webhooks()[0]
+    shop.answer = lambda received: 400
+    browser = Dashboard(watched)
+    page = browser.open(f"webhooks/{webhook['id']}/")
+    form = next(form for form in page.forms if "/redeliver/" in form.action)
+    assert "Sent by hand" in browser.send(form, {"body": "bad"}, page).text
+    tried = watched.webhooks()[0]
+    assert (tried["state"], [attempt["number"] for attempt in tried["attempts"]]) == ("delivered", [1, 0])
+    assert watched.get("/control/review/").json() == reviewed
+    assert watched.get("/control/coverage/").json() == covered
+    watched.post(f"/control/webhooks/{webhook['id']}/redeliver/")
+    assert watched.webhooks()[0]["attempts"][-1]["number"] == 2
+    assert "sent otherwise, by hand" in browser.open(f"orders/{order['id']}/").text
+
+
+def test_an_address_with_a_secret_is_sent_as_it_is(sandbox: Sandbox, shop: Shop) -> None:
+    """The form shows it masked; what nobody has changed is no change. What was typed stays after a refusal."""
+    url = f"{shop.url}?verification_code=ab12"
+    sandbox.pay(sandbox.place(card(), webhook_url=url))
+    sandbox.settle()
+    webhook = sandbox.webhooks()[0]
+    assert webhook["url"] != url
+    browser = Dashboard(sandbox)
+    page = browser.open(f"webhooks/{webhook['id']}/")
+    form = next(form for form in page.forms if "/redeliver/" in form.action)
+    browser.send(form, {}, page)
+    assert shop.received[-1].path.endswith("?verification_code=ab12")
+    assert sandbox.webhooks()[0]["attempts"][-1]["number"] == 2
+    refused = browser.send(form, {"url": "nowhere", "body": '{"mine": 1}', "after": "PT1H"}, page)
+    assert '{"mine": 1}' in refused.text
+    assert next(form for form in refused.forms if "/redeliver/" in form.action).fields["url"] == "nowhere"
+
+
+def test_a_webhook_that_made_room_is_not_sent_again(watched: Sandbox) -> None:
+    """What is still to be sent of it is on the agenda, and keeps nobody from restoring."""
+    watched.pay(watched.place(card()))
+    watched.settle()
+    browser = Dashboard(watched)
+    webhook = watched.webhooks()[0]
+    page = browser.open(f"webhooks/{webhook['id']}/")
+    form = next(form for form in page.forms if "/redeliver/" in form.action)
+    browser.send(form, {"body": "later", "after": "PT10M"}, page)
+    kept = watched.get("/control/state/").json()
+    kept["deliveries"] = [each for each in kept["deliveries"] if each["id"] != webhook["id"]]
+    assert watched.call("PUT", "/control/state/", kept).status_code == 200
+    watched.advance("PT10M")
+    assert webhook["id"] not in [each["id"] for each in watched.webhooks()]
+
+
+def test_a_paid_order_does_not_expire_by_a_trigger(sandbox: Sandbox) -> None:
+    """Its authorization may, but that is something else, and days later."""
+    order = sandbox.authorized(expiration_period="P7D")
+    with pytest.raises(TriggerImpossible, match="does not expire any more"):
+        trigger(SandboxClient(sandbox.url, sandbox.key), "expired", order["id"])
+    assert sandbox.read(order["id"])["status"] == "completed"

@@ -66,7 +66,7 @@ def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
                 (line_of(entry),),
             )
     for webhook in reviewed.webhooks:
-        wrong = [attempt for attempt in webhook.attempts if PLAIN_ON_TLS in (attempt.reply.error or "")]
+        wrong = [attempt for attempt in webhook.tries if PLAIN_ON_TLS in (attempt.reply.error or "")]
         if wrong:
             yield Finding(
                 "HOOK-04",

@@ -49,7 +49,7 @@ def unread(reviewed: Reviewed) -> Iterator[Finding]:
     reads = reads_of(reviewed, and_tries=True)
     newest: dict[str, Attempt] = {}
     for webhook in reviewed.webhooks:
-        taken = list(filter(_is_taken, webhook.attempts))
+        taken = list(filter(_is_taken, webhook.tries))
         if taken:
             newest[webhook.order_id] = taken[0]
     for order_id, attempt in newest.items():
@@ -75,7 +75,7 @@ def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
 def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
     """The customer came back, but the shop did not check whether they had paid."""
     reads = reads_of(reviewed, and_tries=True)
-    notified = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.attempts))}
+    notified = {webhook.order_id for webhook in reviewed.webhooks if any(map(_is_taken, webhook.tries))}
     for visit in reviewed.returns:
         order_id = visit.order_id or ""
         if order_id not in notified and not any(began(e) >= visit.real_at for e in reads[order_id]):
@@ -92,7 +92,7 @@ def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
     """Webhooks got no 2xx response."""
     for webhook in reviewed.webhooks:
         failed = [
-            attempt for attempt in webhook.attempts if _is_own(attempt) and not 200 <= _status(attempt) < 300
+            attempt for attempt in webhook.tries if _is_own(attempt) and not 200 <= _status(attempt) < 300
         ]
         if failed:
             outcome = _in_short(failed[0].reply.error) or f"answered {_status(failed[0])}"

@@ -14,8 +14,8 @@ from payment_sandbox.web.carried import application
 
 NOTICES_MAX: Final = 200
 NAME: Final = "notice"  # in the address of the page that shows it
-TYPED: Final = ("action", "amount")  # what a form shows again
-TYPED_MAX: Final = 1000
+TYPED: Final = ("action", "amount", "url", "body", "after")  # what a form shows again
+TYPED_MAX: Final = 16_384
 ORDERS_SHOWN: Final = 5
 WORDS_OF: Final = {
     "expiry": ("expiry", "expiries"),

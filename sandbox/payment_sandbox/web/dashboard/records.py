@@ -76,9 +76,8 @@ def post_redelivery_view(project_id: str, delivery_id: str) -> Response:
     delivery = find_delivery(project, delivery_id)
     back = way_back() or url(project, f"webhooks/{delivery_id}/")
     given = read(RESEND, {name: value for name in RESEND.fields if (value := request.form.get(name))})
-    changed = Changed(
-        _unless(given.get("url"), delivery.url), _unless(given.get("body"), standard_body(project, delivery))
-    )
+    url_shown, body = project.masking.text(delivery.url), standard_body(project, delivery)
+    changed = Changed(_unless(given.get("url"), url_shown), _unless(given.get("body"), body))
     if "after" not in given:
         redeliver(project, delivery_id, changed.or_none())
         return go(back)

@@ -160,7 +160,7 @@ def reviewed(project: Project) -> Counted:
 
 def _has_failed(delivery: Delivery) -> bool:
     """Whether a webhook was tried, and has not arrived."""
-    return delivery.state != DeliveryState.DELIVERED and bool(delivery.attempts)
+    return delivery.state != DeliveryState.DELIVERED and bool(delivery.tries)
 
 
 def with_mistakes(project: Project) -> set[str | None]:

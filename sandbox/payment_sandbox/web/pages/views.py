@@ -174,9 +174,7 @@ class Notified(NamedTuple):
 def _notified(page: PayerPage) -> Notified:
     webhooks = list(page.project.epoch.store.deliveries_of(page.order.id))
     delivered = [webhook for webhook in webhooks if webhook.state is DeliveryState.DELIVERED]
-    failed = [
-        webhook.attempts[-1].reply for webhook in webhooks if webhook not in delivered and webhook.attempts
-    ]
+    failed = [webhook.tries[-1].reply for webhook in webhooks if webhook not in delivered and webhook.tries]
     problem = (failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
     return Notified(len(webhooks), len(delivered), problem)
 

@@ -179,10 +179,16 @@ function connect() {
 }
 
 // What is stopped answers to the page that waits for it, so this page stays.
-document.addEventListener("submit", (event) => {
+document.addEventListener("submit", async (event) => {
   if (!event.target.matches("[data-quiet]")) return;
   event.preventDefault();
-  fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), redirect: "manual" });
+  event.stopImmediatePropagation();
+  try {
+    const answer = await fetch(event.target.action, { method: "POST", body: new URLSearchParams(new FormData(event.target)), redirect: "manual" });
+    if (answer.type !== "opaqueredirect") lose("The clock was not stopped: load this page again, and try once more.");
+  } catch {
+    lose("The server does not answer, so the clock was not stopped.");
+  }
 });
 
 // A click while the server is down would lose what was typed to an error page of the browser.
