@@ -297,7 +297,7 @@ class Answered(TypedDict):
 class Attempt(TypedDict):
     """One attempt to deliver a webhook."""
 
-    number: int
+    number: Annotated[int, "From 1; 0 if somebody has sent it elsewhere, or with another body."]
     at: Annotated[Moment, "Sandbox time."]
     real_at: Moment
     request: NotRequired[Annotated[Sent, "Not in a summary."]]
