@@ -7,7 +7,7 @@ PARALLEL = -n $(WORKERS) --dist worksteal -q
 PORT ?= 8080
 ARGS ?=
 
-.PHONY: help run test prove lowest check fmt bench profile attack rehearse screenshots rules dist lock
+.PHONY: help run test prove lowest check fmt bench profile attack mutants rehearse screenshots rules dist lock
 
 help:  ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -79,6 +79,9 @@ rehearse: .venv/develop.stamp  ## Plant 32 mistakes in the worked example, and c
 
 screenshots: .venv/develop.stamp  ## Take the pictures in the README anew
 	$(BIN)/python -m tests.screenshots
+
+mutants: .venv/develop.stamp  ## Break rules of the ledger, one by one; their tests must see it; ARGS=CAP-04
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 rules: .venv/develop.stamp  ## List the fidelity rules that no test proves yet
 	$(BIN)/python -m tests.rules

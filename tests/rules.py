@@ -2,7 +2,7 @@
 
 import sys
 
-from payment_sandbox.fidelity.ledger import rules
+from payment_sandbox.fidelity.ledger import assumptions, rules
 
 
 def main() -> int:
@@ -11,6 +11,9 @@ def main() -> int:
     for rule in missing:
         note = "  (only a page can show it)" if rule.shown_by == "page" else ""
         print(f"{rule.id:8} {rule.text}{note}")
+    for assumption in assumptions():
+        if not assumption.tests:
+            print(f"{assumption.id:8} {assumption.text}")
     print(f"{len(rules()) - len(missing)} of {len(rules())} rules are proven.")
     return 0
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from math import inf
 from threading import Event, Lock
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import requests
+from psycopg import connect
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.storage.postgresql import LEASE_SECONDS
@@ -71,6 +72,14 @@ class Member:
         self.process.communicate()
 
 
+class Trouble(NamedTuple):
+    """What was done to a server, and which projects it had."""
+
+    at: float
+    what: str
+    project_ids: frozenset[str]
+
+
 @dataclass
 class History:
     """What clients tried, and what of it was acknowledged."""
@@ -78,8 +87,10 @@ class History:
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)  # by order and kind
     done: Counter[tuple[str, str]] = field(default_factory=Counter)
     keys: dict[str, str] = field(default_factory=dict)  # of each order's project
-    longest_seconds: float = 0.0
-    longest: Sequence[str] = ()  # what was answered meanwhile
+    longest_seconds: float = 0.0  # since the trouble that made somebody wait
+    longest: Sequence[str] = ()  # what was answered meanwhile, and what was done to whoever had the project
+    longest_in_all_seconds: float = 0.0  # through several troubles
+    troubles: list[Trouble] = field(default_factory=list)
     outages: list[tuple[float, float]] = field(default_factory=list)  # when there was no database
     _lock: Lock = field(default_factory=Lock)
 
@@ -88,21 +99,41 @@ class History:
         with self._lock:
             kept[order_id, kind] += 1
 
-    def waited(self, begun: float, ended: float, answers: Sequence[str]) -> None:
-        """Note how long it took until some server answered, while there was a database."""
-        without = sum(max(0.0, min(ended, end) - max(begun, begin)) for begin, end in self.outages)
+    def waited(
+        self, project_id: str, begun: float, ended: float, answers: Sequence[tuple[float, str]]
+    ) -> None:
+        """Note how long it took until some server answered, while there was a database.
+
+        Whoever takes a project over may be killed, too: from then on there are as many seconds again.
+        """
+        met = [each for each in self.troubles if project_id in each.project_ids and begun < each.at < ended]
+        since = met[-1].at if met else begun
+        told = sorted([*answers, *((each.at, each.what) for each in met)])
         with self._lock:
-            if ended - begun - without > self.longest_seconds:
-                self.longest_seconds, self.longest = ended - begun - without, answers
+            self.longest_in_all_seconds = max(self.longest_in_all_seconds, self._with_database(begun, ended))
+            if (waited := self._with_database(since, ended)) > self.longest_seconds:
+                self.longest_seconds = waited
+                self.longest = [f"{at - begun:.1f} s {what}" for at, what in told]
+
+    def _with_database(self, begun: float, ended: float) -> float:
+        without = sum(max(0.0, min(ended, end) - max(begun, begin)) for begin, end in self.outages)
+        return ended - begun - without
+
+
+class Sandbox(NamedTuple):
+    """A project, and its key."""
+
+    project_id: str
+    key: str
 
 
 class Client:
     """A merchant's back end behind a load balancer: each call goes to any server that is there."""
 
-    def __init__(self, members: Sequence[Member], keys: Sequence[str], number: int, history: History) -> None:
+    def __init__(self, members: Sequence[Member], project: Sandbox, number: int, history: History) -> None:
         self._members = members
         self._ids = Ids(number)
-        self._key = keys[number % len(keys)]
+        self._project_id, self._key = project
         self._history = history
         self.told = ""  # by the newest call
         self.http = requests.Session()
@@ -148,33 +179,58 @@ class Client:
         return answer.json() if answer.status_code in (200, 201) else None
 
     def _read(self, order_id: str) -> None:
-        begun, answers = perf_counter(), []
+        begun = perf_counter()
+        answers: list[tuple[float, str]] = []
         while self._try("GET", f"/v1/orders/{order_id}/", None, READ_SECONDS) is None:
-            answers.append(f"{perf_counter() - begun:.1f} s {self.told}")
+            answers.append((perf_counter(), self.told))
             if perf_counter() - begun > 3 * ANSWERED_SECONDS_MAX:
                 break
-        self._history.waited(begun, perf_counter(), answers)
+        self._history.waited(self._project_id, begun, perf_counter(), answers)
 
 
 def attack(report: Report) -> None:
     """Kill, stop and break off, all the time; then compare."""
-    with _company(report) as (database, members, keys, shop):
+    with _company(report) as company:
         history = History()
         is_over = Event()
-        clients = [Client(members, keys, number, history) for number in range(CLIENTS)]
+        clients = [company.client(number, history) for number in range(CLIENTS)]
         with ThreadPoolExecutor(CLIENTS) as pool:
             working = [pool.submit(client.trade, is_over) for client in clients]
             try:
-                _trouble(report, database, members, history)
+                _trouble(report, company, history)
             finally:
                 is_over.set()
             for each in working:
                 each.result()
-        _compare(report, members[0].url, history, shop)
+        _compare(report, company, history)
+
+
+class Company(NamedTuple):
+    """Servers on one database, their projects, and the shop that gets the webhooks."""
+
+    database: Postgres
+    state: str
+    members: Sequence[Member]
+    projects: Sequence[Sandbox]
+    shop: Shop
+
+    def client(self, number: int, history: History) -> Client:
+        """One of those who share the projects."""
+        return Client(self.members, self.projects[number % len(self.projects)], number, history)
+
+    def trouble(self, member: Member, what: str) -> Trouble:
+        """What is about to be done to a server."""
+        query = """
+            SELECT p.id FROM sandbox_project p JOIN sandbox_server s ON s.id = p.owner
+            WHERE rtrim(s.url, '/') = %s
+        """
+        with connect(self.state) as database:
+            owned = database.execute(query, (member.url.rstrip("/"),)).fetchall()
+        return Trouble(perf_counter(), f"its server was {what}", frozenset(each for (each,) in owned))
 
 
 @contextmanager
-def _company(report: Report, *options: str) -> Iterator[tuple[Postgres, list[Member], list[str], Shop]]:
+def _company(report: Report, *options: str) -> Iterator[Company]:
     with running(*OFTEN_WRITTEN) as database, ExitStack() as ends:
         state = database.new_database()
         shop = Shop()
@@ -185,19 +241,24 @@ def _company(report: Report, *options: str) -> Iterator[tuple[Postgres, list[Mem
             ends.callback(members[-1].end)
         settings = {"clock": "running", "webhook_url": shop.url}
         url = f"{members[0].url}/control/projects/"
-        keys = [requests.post(url, json=settings, timeout=9).json()["api_key"] for _ in range(PROJECTS)]
-        yield database, members, keys, shop
+        made = [requests.post(url, json=settings, timeout=9).json() for _ in range(PROJECTS)]
+        projects = [Sandbox(each["project_id"], each["api_key"]) for each in made]
+        yield Company(database, state, members, projects, shop)
 
 
-def _trouble(report: Report, database: Postgres, members: Sequence[Member], history: History) -> None:
+def _trouble(report: Report, company: Company, history: History) -> None:
     """Kills most of the time; now and then a server that stands still, or a database that crashes."""
+    database, members = company.database, company.members
     kills, pause, ids = report.size.count(200, 8), Event(), Ids(1)
     stops, crashes = report.size.count(10), report.size.count(10)
     for number in range(kills):
         pause.wait(BETWEEN_SECONDS)
-        members[ids.number("server", len(members))].kill()
+        killed = members[ids.number("server", len(members))]
+        history.troubles.append(company.trouble(killed, "killed"))
+        killed.kill()
         if number * stops // kills != (number + 1) * stops // kills:
             stopped = members[ids.number("server", len(members))]
+            history.troubles.append(company.trouble(stopped, "stopped"))
             stopped.send(signal.SIGSTOP)
             pause.wait(STOPPED_SECONDS)
             stopped.send(signal.SIGCONT)
@@ -214,8 +275,9 @@ def _trouble(report: Report, database: Postgres, members: Sequence[Member], hist
     report.note("kills; servers that stood still; crashes of the database", f"{kills}, {stops}, {crashes}")
 
 
-def _compare(report: Report, url: str, history: History, shop: Shop) -> None:
+def _compare(report: Report, company: Company, history: History) -> None:
     """All that was acknowledged is there, and nothing more than was tried."""
+    url, shop = company.members[0].url, company.shop
     wrong = list(_differences(url, history))
     report.note("orders, captures and refunds that were acknowledged", sum(history.done.values()))
     report.note("that were tried without an answer", sum((history.tried - history.done).values()))
@@ -225,6 +287,7 @@ def _compare(report: Report, url: str, history: History, shop: Shop) -> None:
     report.limit(
         "longest time until some server answered, with a database", history.longest_seconds, most, "s"
     )
+    report.note("  through all that happened meanwhile", f"{history.longest_in_all_seconds:.1f} s")
     if history.longest_seconds > most:
         for answer in dict.fromkeys(history.longest):
             report.note("  meanwhile", answer)
@@ -261,6 +324,8 @@ def _webhooks(url: str, history: History) -> tuple[list[str], list[str]]:
     undelivered, disordered = [], []
     for key in set(history.keys.values()):
         auth = (key, "")
+        frozen = requests.patch(f"{url}/control/clock/", json={"mode": "frozen"}, auth=auth, timeout=60)
+        assert frozen.status_code == 200, "otherwise orders go on expiring, and their webhooks are under way"
         requests.post(f"{url}/control/clock/advance/", json={"by": RETRIED}, auth=auth, timeout=90)
         items = requests.get(f"{url}/control/webhooks/", auth=auth, timeout=60).json()["items"]
         delivered_at: defaultdict[str, list[str]] = defaultdict(list)
@@ -277,18 +342,18 @@ def _webhooks(url: str, history: History) -> tuple[list[str], list[str]]:
 def finds_lost_fence(report: Report) -> bool:
     """Whether the comparison fails where servers write what they do not own."""
     broken = Report("servers without a fence", report.size, report._show)
-    with _company(broken, "--without-fence") as (_, members, keys, shop):
+    with _company(broken, "--without-fence") as company:
         history, is_over, pause = History(), Event(), Event()
-        clients = [Client(members, keys, number, history) for number in range(CLIENTS)]
+        clients = [company.client(number, history) for number in range(CLIENTS)]
         with ThreadPoolExecutor(CLIENTS) as pool:
             working = [pool.submit(client.trade, is_over) for client in clients]
             pause.wait(BETWEEN_SECONDS)
-            members[0].send(signal.SIGSTOP)  # it has all projects
+            company.members[0].send(signal.SIGSTOP)  # it has all projects
             pause.wait(STOPPED_SECONDS)
-            members[0].send(signal.SIGCONT)
+            company.members[0].send(signal.SIGCONT)
             pause.wait(3 * BETWEEN_SECONDS)
             is_over.set()
             for each in working:
                 each.result()
-        _compare(broken, members[0].url, history, shop)
+        _compare(broken, company, history)
     return bool(broken.problems)

@@ -5,7 +5,7 @@ from playwright.sync_api import Page, expect
 
 from payment_sandbox.serving.server import Server
 from tests.browser.test_dashboard import at
-from tests.support.browser import NewContext, by_id
+from tests.support.browser import NewContext, by_id, violations
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
 
@@ -178,3 +178,33 @@ def test_a_phone_shows_the_story_as_a_list(watched: Sandbox, new_context: NewCon
     wide.goto(at(watched, f"orders/{order['id']}/"))
     expect(wide.locator(".sequence")).to_be_visible()
     expect(by_id(wide, "story")).to_be_hidden()
+
+
+def test_a_slider_leads_through_the_story(sandbox: Sandbox, new_context: NewContext) -> None:
+    """The order as it was; the slider stays in hand while others go on, and works without scripts."""
+    order = sandbox.authorized(expiration_period="P7D")
+    sandbox.take(order, "captures/amount", {"amount": 500})
+    address = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/orders/{order['id']}/"
+    page = new_context(bypass_csp=True).new_page()
+    page.goto(address)
+    slider = page.get_by_label("Look back")
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(by_id(page, "moment")).to_contain_text("After 1 of")
+    expect(by_id(page, "moment").locator(".pill").first).to_have_text("new")
+    expect(page.locator(".sequence .later").first).to_be_hidden()
+    assert "at=1" in page.url
+    sandbox.take(order, "captures/amount", {"amount": 300})
+    expect(by_id(page, "money")).to_contain_text("€8.00")
+    expect(by_id(page, "moment")).to_contain_text("After 1 of")
+    expect(slider).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(by_id(page, "moment")).to_contain_text("After 2 of")
+    assert violations(page) == []
+    by_id(page, "back-to-now").click()
+    expect(by_id(page, "moment")).to_have_count(0)
+    plain = new_context(java_script_enabled=False).new_page()
+    plain.goto(address)
+    plain.get_by_label("Look back").fill("3")
+    by_id(plain, "look-back").get_by_role("button", name="Show").click()
+    expect(by_id(plain, "moment")).to_contain_text("After 3 of")

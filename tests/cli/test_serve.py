@@ -77,9 +77,11 @@ def test_a_public_url_stands_in_every_address(serve: Serve) -> None:
     assert json.loads(first)["url"] == "https://pay.example/sandbox"
 
 
+@pytest.mark.rule("CTL-05")
 def test_a_control_token_guards_the_making_of_projects(serve: Serve) -> None:
-    """Where it is set; without it or with another, 401."""
+    """Where it is set; without it or with another, 401. Whether the server is well can be asked without it."""
     _, first = serve("--control-token", "let-me-in")
+    assert requests.get(f"{url_in(first)}/health/", timeout=5).status_code == 200
     path = f"{url_in(first)}/control/projects/"
     assert requests.post(path, timeout=5).status_code == 401
     wrong = requests.get(path, headers={"Authorization": "Bearer guess"}, timeout=5)

@@ -48,8 +48,9 @@ def test_an_address_for_webhooks_that_cannot_be_is_refused(url: str) -> None:
     assert "http://localhost:3000/webhook" in ran.stderr
 
 
+@pytest.mark.rule("CTL-04")
 def test_several_shops_from_a_file(serve: Serve, shop: Shop, tmp_path: Path) -> None:
-    """Each with its address, scenario, settings and clock."""
+    """Each with its address, scenario, settings and clock; besides the first project."""
     file = tmp_path / "shops.yaml"
     file.write_text(
         f"""
@@ -67,6 +68,7 @@ projects:
     assert paid(url, "socks") in shop.orders()
     shoes = requests.get(f"{url}/control/project/", auth=("shoes", ""), timeout=5).json()
     assert (shoes["settings"]["mode"], shoes["scenario"]) == ("live", "second-try-works")
+    assert requests.get(f"{url}/control/project/", auth=KEY, timeout=5).status_code == 200
 
 
 def test_a_file_may_declare_the_first_project(serve: Serve, tmp_path: Path) -> None:

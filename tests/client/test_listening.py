@@ -119,6 +119,7 @@ def test_an_address_of_the_order_is_forwarded_too(
     assert set(shop.orders()) == {order["id"]}
 
 
+@pytest.mark.rule("A48")
 def test_webhooks_wait_for_a_listener(
     client: SandboxClient, shop: Shop, listen: Callable[[str], Listening]
 ) -> None:

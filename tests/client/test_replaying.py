@@ -1,6 +1,7 @@
 """Evidence from the dashboard is played again, and differences are told."""
 
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.replaying import EvidenceRefused, ReplayOutcome, replay
+from payment_sandbox.serving.server import Server
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
-from tests.support.driver import Sandbox, by, card
+from tests.support.driver import Sandbox, by, card, details
 from tests.support.payer import Payer, payment_page
 from tests.support.shop import Received, Shop
 
@@ -136,3 +138,173 @@ def test_the_command_says_how_it_went(sandbox: Sandbox, tmp_path: Path) -> None:
         file.write_text(text)
         ran = run("replay", str(file), **environment)
         assert (ran.returncode, "cannot be played" in ran.stderr) == (2, True)
+
+
+def same_again(sandbox: Sandbox, order: dict[str, Any]) -> None:
+    """A replay goes the same way, and leaves nothing out."""
+    outcome = played(sandbox, evidence(sandbox, order))
+    assert (outcome.differences, outcome.skipped) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["one_click_type", "recurring_type"])
+def test_a_stored_card_is_charged_again(sandbox: Sandbox, kind: str) -> None:
+    """With a stand-in for its code, of which nothing is kept."""
+    sandbox.settings(one_click_enabled=True, recurring_enabled=True)
+    first = sandbox.place(details(**{kind: "first"}))
+    sandbox.pay(first)
+    token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
+    value = "one-click" if kind == "one_click_type" else "recurring"
+    code = {"cvc": "737"} if kind == "one_click_type" else {}
+    again = sandbox.place(details(**{kind: value, "vault_token": token, **code}))
+    charged = evidence(sandbox, again)["journal"][-1]
+    assert '"737"' not in json.dumps(charged)
+    assert b'"737"' not in b64decode(charged["raw"])
+    same_again(sandbox, again)
+
+
+def test_conditional_requests_are_made_again(sandbox: Sandbox) -> None:
+    """With the entity tags of the replay; a refused cancellation cancels nothing there."""
+    order = sandbox.place(card())
+    place = f"/v1/orders/{order['id']}/"
+    assert sandbox.call("DELETE", place, headers={"If-Match": '"stale"'}).status_code == 412
+    etag = sandbox.get(place).headers["ETag"]
+    assert sandbox.call("GET", place, headers={"If-None-Match": etag}).status_code == 304
+    assert sandbox.call("DELETE", place, headers={"If-Match": etag}).status_code == 200
+    same_again(sandbox, order)
+
+
+def test_bodies_are_sent_again_as_they_were(sandbox: Sandbox) -> None:
+    """Also those that are no JSON, or of another type."""
+    order = sandbox.place(card())
+    for body, media_type in (
+        (b'{"a', "application/json"),
+        (b"amount=1", "text/plain"),
+        (b"", "application/json"),
+        (b"[1]", "application/json"),
+        (b"\xff\xfe", "application/json"),
+        (b'{"amount": 1, "amount": 2}', "application/json"),
+        ('{"currency": "EUR", "amount": 5, "description": "größer"}'.encode(), "application/json"),
+    ):
+        headers = {"Content-Type": media_type}
+        sandbox.http.post(f"{sandbox.url}/v1/orders/", data=body, headers=headers, auth=(sandbox.key, ""))
+    same_again(sandbox, order)
+
+
+@pytest.mark.parametrize("code", [737, "12"])
+def test_a_refused_card_code_is_left_out(sandbox: Sandbox, code: object) -> None:
+    """Nothing is kept of it, so nobody can tell how it was refused."""
+    order = sandbox.place(card())
+    sandbox.settings(one_click_enabled=True)
+    sent = details(one_click_type="one-click", vault_token="token-x", cvc=code)
+    assert sandbox.create(sent).status_code == 400
+    outcome = played(sandbox, evidence(sandbox, order))
+    assert outcome.differences == []
+    assert ["refused with a card code" in skipped for skipped in outcome.skipped] == [True]
+
+
+def test_only_card_codes_get_a_stand_in(sandbox: Sandbox) -> None:
+    """What looks like a mask stays, and an address keeps its escapes beside a code."""
+    sandbox.settings(one_click_enabled=True)
+    order = sandbox.place(card(), description="***", extra={"security_code": "4711"})
+    first = sandbox.place(details(one_click_type="first"))
+    sandbox.pay(first)
+    token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
+    sent = details(one_click_type="one-click", vault_token=token, cvc="737")
+    back = "https://shop.example/thanks?name=Jan%20de%20Vries%22"
+    assert sandbox.place(sent, return_url=back)["return_url"] == back
+    same_again(sandbox, order)
+
+
+def test_addresses_of_webhooks_are_no_choices(sandbox: Sandbox) -> None:
+    """They may be secrets, and a replay sends nothing there; nor is a choice what changes nothing."""
+    sandbox.settings(webhook_url="https://hooks.example/SECRET-TOKEN", refund_status="processing")
+    for _ in range(3):
+        sandbox.settings(webhook_url=None, name="Shop", refund_status="processing")
+    found = evidence(sandbox, sandbox.place(card()))
+    assert [choice["before"] for choice in found["choices"]] == [{"refund_status": "completed"}]
+    assert "SECRET-TOKEN" not in json.dumps(found)
+
+
+def test_what_was_too_long_to_be_kept_is_said(sandbox: Sandbox) -> None:
+    """A scenario, and a body."""
+    rules = [{"when": {"amount": 1000 + n}, "then": {"customer": "pays"}} for n in range(600)]
+    sandbox.scenario(*rules)
+    sandbox.place(card(), amount=1000)
+    sandbox.delete("/control/scenario/")
+    order = sandbox.place(card(), extra={"long": "x" * 20_000})
+    outcome = played(sandbox, evidence(sandbox, order))
+    assert "what the scenario was before" in outcome.skipped[0]
+    assert any("had a body that was too long" in skipped for skipped in outcome.skipped)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda found: found["journal"][0].update(raw="a"),
+        lambda found: found["journal"][0].update(raw="é"),
+        lambda found: found["journal"][0]["headers"]["request"].update({"X-A": "€"}),
+        lambda found: found["journal"][0]["headers"]["request"].update({"X-A": "a\r\nb"}),
+        lambda found: found["snapshot"].update(settings="abc"),
+        lambda found: found["choices"].append(
+            {"kind": "settings", "before": ["name"], "at": "", "real_at": ""}
+        ),
+    ],
+)
+def test_malformed_evidence_is_refused(sandbox: Sandbox, change: Any) -> None:
+    """By name, and leaves no project."""
+    found = evidence(sandbox, sandbox.place(card()))
+    change(found)
+    projects = len(sandbox.server.registry.all())
+    with pytest.raises(EvidenceRefused, match="it is malformed"):
+        played(sandbox, found)
+    assert len(sandbox.server.registry.all()) == projects
+
+
+def test_settings_and_scenarios_are_those_of_each_step(sandbox: Sandbox) -> None:
+    """As they were when it happened, and not as they are in the end."""
+    paid = sandbox.pay(sandbox.place(card()))
+    refunds = f"/v1/orders/{paid['id']}/refunds/"
+    for end in ("pays", "cancels", "fails"):
+        sandbox.scenario({"when": {"amount": 777}, "then": {"customer": end, "after": "PT1M"}})
+        sandbox.place(card(), amount=777)
+        sandbox.advance("PT1M")
+    sandbox.delete("/control/scenario/")
+    sandbox.place(card(), amount=777)
+    for status in ("processing", "completed", "processing"):
+        sandbox.settings(refund_status=status)
+        assert sandbox.post(refunds, {"amount": 100}).json()["status"] == status
+    sandbox.settings(refund_status="completed", unknown_fields="reject")
+    sandbox.call("POST", "/v1/orders/", {"amuont": 1})
+    same_again(sandbox, paid)
+
+
+def test_evidence_after_a_reset_is_that_of_the_time_after_it(sandbox: Sandbox) -> None:
+    """With the settings that stay."""
+    sandbox.settings(refund_status="processing")
+    sandbox.pay(sandbox.place(card()))
+    sandbox.post("/control/reset/")
+    order = sandbox.pay(sandbox.place(card()))
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100})
+    same_again(sandbox, order)
+
+
+def test_what_was_chosen_is_known_after_a_restart(tmp_path: Path) -> None:
+    """A state file keeps it; evidence of an older version has none of it, and is played as before."""
+    state = tmp_path / "state.db"
+    with Server(state=state) as server:
+        sandbox = Sandbox(server)
+        kept = sandbox.key
+        order = sandbox.pay(sandbox.place(card()))
+        sandbox.settings(refund_status="processing")
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100})
+        sandbox.settings(refund_status="completed")
+    with Server(state=state) as server:
+        sandbox = Sandbox(server)
+        sandbox.key, sandbox.project = kept, {**sandbox.project, "project_id": order["project_id"]}
+        found = evidence(sandbox, order)
+        outcome = played(sandbox, found)
+        assert (outcome.differences, outcome.skipped) == ([], [])
+        del found["choices"]
+        for entry in found["journal"]:
+            del entry["raw"]
+        assert any("instead of processing" in each for each in played(sandbox, found).differences)

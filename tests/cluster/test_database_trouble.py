@@ -20,7 +20,7 @@ from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage import schema
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.connections import Connections, Unavailable
-from payment_sandbox.storage.postgresql import Address, Database
+from payment_sandbox.storage.postgresql import Address, Database, Owner
 from payment_sandbox.storage.schema import NEWEST
 from tests.cluster.conftest import Company
 from tests.storage.test_every_store import NOON
@@ -225,6 +225,26 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> N
         )
     assert first.read(order)["id"] == order["id"]
     assert first.create(card()).status_code == 201
+
+
+def test_a_project_is_looked_up_on_a_connection_that_ends(
+    company: Company, first: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server asks again on another connection, and its client sees nothing of it."""
+    order = first.place(card())
+    company.end(company.servers[0])
+    locate, ended = Database.locate, list[str]()
+
+    def breaks_off(database: Database, name: str) -> Owner | None:
+        if len(ended) < 3:
+            ended.append(name)
+            with database.asking() as run:
+                run.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+        return locate(database, name)
+
+    monkeypatch.setattr(Database, "locate", breaks_off)
+    assert company.at(company.servers[0], first).read(order)["id"] == order["id"]
+    assert len(ended) == 3
 
 
 BAD = {

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.fidelity.ledger import TESTS, rules
+from payment_sandbox.fidelity.ledger import TESTS, assumptions, rules
 from tests.proofs import read_proofs, table
 
 
 def test_every_marker_names_a_rule_of_the_ledger() -> None:
     """A marker with a typing error proves nothing."""
-    known = {rule.id for rule in rules()}
+    known = {rule.id for rule in rules()} | {assumption.id for assumption in assumptions()}
     assert [(rule, test) for rule, test in read_proofs(TESTS) if rule not in known] == []
 
 
@@ -49,6 +49,11 @@ def test_every_rule_that_a_call_can_show_is_proven() -> None:
     assert [rule.id for rule in rules() if rule.shown_by == "call" and not rule.tests] == []
 
 
+def test_every_assumption_has_a_test() -> None:
+    """Where the specification is silent, a test says what the sandbox does."""
+    assert [assumption.id for assumption in assumptions() if not assumption.tests] == []
+
+
 @pytest.mark.rule("SET-70")
 def test_rules_and_assumptions_are_served(sandbox) -> None:  # type: ignore[no-untyped-def]
     """Whoever wonders why the sandbox does a thing finds the rule, its source and its proof."""
@@ -59,4 +64,7 @@ def test_rules_and_assumptions_are_served(sandbox) -> None:  # type: ignore[no-u
     assert [item["id"] for item in served["assumptions"]] == [
         f"A{number:02d}" for number in range(1, len(served["assumptions"]) + 1)
     ]
-    assert all(item["reason"] and item["source"] in ("inferred", "choice") for item in served["assumptions"])
+    assert all(
+        item["tests"] and item["reason"] and item["source"] in ("inferred", "choice")
+        for item in served["assumptions"]
+    )

@@ -8,7 +8,7 @@ from tests.support.authorizations import amounts, lines, socks
 from tests.support.driver import LINES_TOTAL, Sandbox, card, refused
 
 
-@pytest.mark.rule("CARD-03", "CAP-01", "SET-38", "SET-27")
+@pytest.mark.rule("CARD-03", "CAP-01", "SET-38", "SET-27", "A13")
 @pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
 def test_an_authorized_order_is_completed_and_capturable(sandbox: Sandbox, method: str) -> None:
     """Money is reserved, none has moved."""
@@ -38,7 +38,7 @@ def test_nothing_is_captured_before_the_customer_authorized(sandbox: Sandbox) ->
     assert sandbox.take(order, "captures").status_code == 200
 
 
-@pytest.mark.rule("END-15", "STA-20", "VOID-01")
+@pytest.mark.rule("END-15", "STA-20", "VOID-01", "A15")
 def test_voided_lines_shrink_the_authorization(sandbox: Sandbox) -> None:
     """They move from authorized to voided and can be captured no more."""
     order = sandbox.authorized()
@@ -49,7 +49,7 @@ def test_voided_lines_shrink_the_authorization(sandbox: Sandbox) -> None:
     assert "has-voids" in sandbox.read(order)["flags"]
 
 
-@pytest.mark.rule("END-16", "VOID-01", "PLA-04")
+@pytest.mark.rule("END-16", "VOID-01", "PLA-04", "A15")
 def test_a_void_by_amount_shrinks_the_authorization(sandbox: Sandbox) -> None:
     """What is voided cannot be captured; more than what remains cannot be voided."""
     order = sandbox.pay(sandbox.place_with_lines("pay-later-a"))

@@ -79,7 +79,7 @@ def test_test_mode_never_completes_a_transfer(sandbox: Sandbox) -> None:
     refused(sandbox.act(order, "bank credit"), 409, "NotCompletableInTestMode")
 
 
-@pytest.mark.rule("SET-63", "SEPA-07")
+@pytest.mark.rule("SET-63", "SEPA-07", "A29")
 def test_a_credit_completes_a_live_transfer(live: Sandbox) -> None:
     """The payer becomes known with the money."""
     order = live.place(by("bank-transfer"))
@@ -104,6 +104,7 @@ def test_too_large_a_credit_completes_a_transfer(live: Sandbox) -> None:
     assert live.acted(order, "bank credit", amount=5000)["status"] == "completed"
 
 
+@pytest.mark.rule("A29")
 def test_a_late_credit_completes_an_expired_transfer(live: Sandbox) -> None:
     """Money that comes after expiry is there all the same."""
     order = live.place(by("bank-transfer"))

@@ -53,7 +53,7 @@ def test_a_request_is_answered_with_its_defaults(sandbox: Sandbox) -> None:
     assert isinstance(request["beneficiary"], str)
 
 
-@pytest.mark.rule("QR-02", "QR-06", "QR-07", "QR-08", "QR-09", "QR-20", "LIM-03", "LIM-05")
+@pytest.mark.rule("QR-02", "QR-06", "QR-07", "QR-08", "QR-09", "QR-20", "LIM-03", "LIM-05", "A25")
 @pytest.mark.parametrize(
     ("fields", "paths"),
     [
@@ -85,7 +85,7 @@ def test_a_wrong_request_names_what_is_wrong(
     assert set(violations(sandbox.post("/v1/bankqr/", body))) == paths
 
 
-@pytest.mark.rule("QR-20", "QR-26", "LIM-03")
+@pytest.mark.rule("QR-20", "QR-26", "LIM-03", "A24")
 @pytest.mark.parametrize("size", [100, 101, 200, 333, 777, 2000])
 def test_the_image_has_the_asked_size_and_can_be_read(sandbox: Sandbox, size: int) -> None:
     """A real PNG, exactly as many pixels as asked; the code leads to the request's page."""
@@ -134,7 +134,7 @@ def test_a_fixed_amount_stays(sandbox: Sandbox) -> None:
     assert scan(sandbox, request, amount=1295).status_code == 201
 
 
-@pytest.mark.rule("QR-04", "LIM-05")
+@pytest.mark.rule("QR-04", "LIM-05", "A23")
 def test_a_changeable_amount_keeps_its_bounds(sandbox: Sandbox) -> None:
     """The bounds themselves are within; without an amount the payer must enter one."""
     request = ask(

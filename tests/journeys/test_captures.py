@@ -10,7 +10,7 @@ from tests.support.authorizations import amounts, lines, socks
 from tests.support.driver import LINES, Sandbox, refused, violations
 
 
-@pytest.mark.rule("END-11", "END-12", "SET-10", "SET-46", "PLA-03")
+@pytest.mark.rule("END-11", "END-12", "SET-10", "SET-46", "PLA-03", "A05")
 @pytest.mark.parametrize(
     "options", [{}, {"data": b""}, {"data": b"{}", "headers": {"Content-Type": "application/json"}}]
 )
@@ -70,7 +70,7 @@ def test_captured_lines_move_from_authorized_to_captured(sandbox: Sandbox) -> No
     assert "has-captures" in found["flags"]
 
 
-@pytest.mark.rule("LDET-01", "ADET-01")
+@pytest.mark.rule("LDET-01", "ADET-01", "A41")
 @pytest.mark.parametrize("method", ["credit-card", "pay-later-a"])
 @pytest.mark.parametrize(
     ("taken", "shown"),
@@ -148,6 +148,7 @@ def test_a_line_asked_for_twice_counts_twice(sandbox: Sandbox) -> None:
     refused(sandbox.take(order, "captures/orderlines", twice), 409, "CaptureExceedsRemainder")
 
 
+@pytest.mark.rule("A19")
 def test_lines_that_share_an_id_are_taken_in_their_order(sandbox: Sandbox) -> None:
     """Together they have the quantity of both."""
     shared = [{**LINES[0], "quantity": 1}, {**LINES[0], "amount": 100, "quantity": 2}]

@@ -61,7 +61,7 @@ def test_some_test_cards_are_declined_by_their_bank(sandbox: Sandbox, name: str,
     assert (order["status"], order["transactions"][0]["reason"]) == ("error", reason)
 
 
-@pytest.mark.rule("TX-17")
+@pytest.mark.rule("TX-17", "A26")
 def test_a_completed_card_payment_shows_its_charge(sandbox: Sandbox) -> None:
     """Whole cents, blended, in euros; and not before completion."""
     order = sandbox.place(card(), amount=10_000)

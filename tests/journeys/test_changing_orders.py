@@ -8,7 +8,7 @@ import pytest
 from tests.support.driver import LINES, LINES_TOTAL, Sandbox, card, violations
 
 
-@pytest.mark.rule("SET-51")
+@pytest.mark.rule("SET-51", "A35")
 def test_an_order_can_be_updated(sandbox: Sandbox) -> None:
     """Texts, addresses, customer and extra change; the rest stays."""
     order = sandbox.place(card(), description="Socks", merchant_order_id="1")
@@ -42,7 +42,7 @@ def test_the_sum_can_change_until_a_customer_acts(sandbox: Sandbox) -> None:
     )
 
 
-@pytest.mark.rule("SET-53")
+@pytest.mark.rule("SET-53", "A35")
 def test_a_whole_order_can_be_written_back_as_read(project: Callable[..., Sandbox]) -> None:
     """Read-only keys are silent when they are the same, ignored and named when they differ."""
     sandbox = project(unknown_fields="reject")
@@ -69,7 +69,7 @@ def test_an_update_is_checked_like_a_creation(sandbox: Sandbox) -> None:
     assert sandbox.read(order) == order
 
 
-@pytest.mark.rule("END-07", "SET-50")
+@pytest.mark.rule("END-07", "SET-50", "A34")
 def test_an_order_can_be_cancelled_until_money_moved(sandbox: Sandbox) -> None:
     """New, hosted, processing and authorized orders are cancelled; paid ones are not."""
     hosted, new, visited = sandbox.place(), sandbox.place(card()), sandbox.place(card())

@@ -60,6 +60,7 @@ def test_an_amount_is_whole_cents_and_never_rounded(sandbox: Sandbox, amount: An
     assert "amount" in violations(sandbox.create(amount=amount))
 
 
+@pytest.mark.rule("A08")
 @pytest.mark.parametrize("amount", [1, 2**53 - 1])
 def test_the_bounds_of_amounts_are_amounts(sandbox: Sandbox, amount: int) -> None:
     """The smallest and the largest amount work."""
@@ -94,7 +95,7 @@ def test_only_web_addresses_are_taken(sandbox: Sandbox, field: str, url: Any) ->
     assert list(violations(sandbox.create(**{field: url}))) == [field]
 
 
-@pytest.mark.rule("SET-17")
+@pytest.mark.rule("SET-17", "A10")
 def test_an_order_is_created_with_one_transaction_or_none(sandbox: Sandbox) -> None:
     """Two are refused, and what is wrong inside of them is named as well."""
     answer = sandbox.create(card(), {"capture_mode": "later"})
@@ -132,7 +133,7 @@ def test_capture_mode_is_refused_where_nothing_is_authorized(sandbox: Sandbox, m
     assert list(violations(answer)) == ["transactions[0].capture_mode"]
 
 
-@pytest.mark.rule("SET-12")
+@pytest.mark.rule("SET-12", "A09")
 def test_unknown_keys_are_dropped_and_named(sandbox: Sandbox) -> None:
     """The header spells them as violations do; the journal keeps them too."""
     answer = sandbox.create(
@@ -162,7 +163,7 @@ def test_details_of_another_method_are_named(project: Callable[..., Sandbox]) ->
     assert "one_click_type" in violation["allowed"]
 
 
-@pytest.mark.rule("SET-13")
+@pytest.mark.rule("SET-13", "A09")
 def test_unknown_keys_can_be_refused(project: Callable[..., Sandbox]) -> None:
     """With unknown_fields reject each is a violation that names the nearest known key."""
     sandbox = project(unknown_fields="reject")

@@ -59,7 +59,7 @@ def test_the_first_visit_makes_it_processing(sandbox: Sandbox, method: str) -> N
     assert again["transactions"][0]["events"] == visited["transactions"][0]["events"]
 
 
-@pytest.mark.rule("SET-28", "ORD-25", "CARD-08")
+@pytest.mark.rule("SET-28", "ORD-25", "CARD-08", "A11")
 @pytest.mark.parametrize("method", TESTABLE_PAGES)
 def test_a_failed_payment_is_an_error_with_its_reason(sandbox: Sandbox, method: str) -> None:
     """Order and transaction are in error; the merchant gets a reason, the customer a message."""
@@ -70,6 +70,7 @@ def test_a_failed_payment_is_an_error_with_its_reason(sandbox: Sandbox, method: 
     assert order["reason"] == ERROR_MESSAGE
 
 
+@pytest.mark.rule("A11")
 @pytest.mark.parametrize("method", TESTABLE_PAGES)
 def test_a_customer_can_cancel(sandbox: Sandbox, method: str) -> None:
     """Order and transaction are cancelled, and nothing more can happen."""
@@ -78,6 +79,7 @@ def test_a_customer_can_cancel(sandbox: Sandbox, method: str) -> None:
     assert refused(sandbox.act(order, "customer pay"), 409, "ActionNotPossible")["allowed"] == []
 
 
+@pytest.mark.rule("A11")
 @pytest.mark.parametrize("ending", ["fail", "cancel"])
 @pytest.mark.parametrize("method", TESTABLE_PAGES[:-1])
 def test_on_the_hosted_page_a_customer_can_try_again(sandbox: Sandbox, method: str, ending: str) -> None:
@@ -101,6 +103,7 @@ def test_a_hosted_order_that_is_never_paid_expires_with_its_page(sandbox: Sandbo
     assert sandbox.status(order) == ("expired", "expired")
 
 
+@pytest.mark.rule("A22")
 def test_choosing_another_method_gives_the_open_attempt_up(sandbox: Sandbox) -> None:
     """Only one attempt is under way at a time."""
     order = sandbox.place()
@@ -109,6 +112,7 @@ def test_choosing_another_method_gives_the_open_attempt_up(sandbox: Sandbox) -> 
     assert [t["status"] for t in chosen["transactions"]] == ["cancelled", "processing"]
 
 
+@pytest.mark.rule("A21")
 def test_a_pending_transfer_outlives_the_hosted_page(live: Sandbox) -> None:
     """Money may be on its way, so the order ends with the transfer and not with the page."""
     order = live.place(expiration_period="PT1H")

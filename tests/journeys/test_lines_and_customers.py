@@ -8,7 +8,7 @@ import pytest
 from tests.support.driver import LINES, LINES_TOTAL, Sandbox, violations
 
 
-@pytest.mark.rule("SET-31", "LINE-08")
+@pytest.mark.rule("SET-31", "LINE-08", "A17")
 def test_lines_that_do_not_add_up_are_accepted_with_a_warning(sandbox: Sandbox) -> None:
     """The header tells both sums; lines that do add up give no warning."""
     odd = sandbox.create(amount=1999, order_lines=LINES)
@@ -34,7 +34,7 @@ def test_every_field_of_a_line_has_its_form(sandbox: Sandbox) -> None:
     assert sandbox.place(amount=LINES_TOTAL, order_lines=LINES)["order_lines"] == LINES
 
 
-@pytest.mark.rule("LINE-01")
+@pytest.mark.rule("LINE-01", "A18")
 @pytest.mark.parametrize(
     "kind",
     [

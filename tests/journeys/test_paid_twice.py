@@ -44,6 +44,7 @@ def refundable(sandbox: Sandbox, order: dict[str, Any]) -> int:
     return amount
 
 
+@pytest.mark.rule("A45", "A45")
 def test_a_late_credit_ends_the_attempt_that_is_open(live: Sandbox, waiting: dict[str, Any]) -> None:
     """The newer attempt cannot be paid any more, so nobody pays twice."""
     live.acted(waiting, "customer choose", payment_method="wallet-web")
@@ -69,6 +70,7 @@ def test_a_late_credit_after_another_payment_can_go_back(live: Sandbox, waiting:
     assert refundable(live, waiting) == 2 * LINES_TOTAL
 
 
+@pytest.mark.rule("A45")
 def test_a_late_credit_voids_what_is_left_of_an_authorization(live: Sandbox, waiting: dict[str, Any]) -> None:
     """What was captured of it stays captured; the rest is never charged."""
     live.acted(waiting, "customer choose", payment_method="pay-later-a")

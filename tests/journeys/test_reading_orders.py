@@ -69,11 +69,14 @@ def test_every_status_of_a_transaction_is_an_event(live: Sandbox) -> None:
     assert [event["event"] for event in events] == ["new", "processing"]
     assert all(UUID.fullmatch(event["id"]) and event["source"] == "set_status" for event in events)
     assert events[1]["occurred"] == events[1]["noticed"] == "2026-03-01T12:01:00.000000+00:00"
+    live.pay(order)
+    events = live.read(order)["transactions"][0]["events"]
+    assert [event["event"] for event in events] == ["new", "processing", "completed"]
     transfer = live.place(by("bank-transfer"))
     assert [event["event"] for event in transfer["transactions"][0]["events"]] == ["new", "pending"]
 
 
-@pytest.mark.rule("ORD-18", "SET-14")
+@pytest.mark.rule("ORD-18", "SET-14", "A40")
 def test_the_client_is_echoed_or_made_from_the_user_agent(sandbox: Sandbox) -> None:
     """Client and extra are free-form; without a client the request's User-Agent stands in."""
     sent = {"user_agent": "Shop/1", "platform": {"name": "any"}}

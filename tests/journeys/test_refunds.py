@@ -21,7 +21,7 @@ def paid(sandbox: Sandbox, amount: int = 1000) -> dict[str, Any]:
 SOCK = {"merchant_order_line_id": "socks", "quantity": 1}
 
 
-@pytest.mark.rule("END-10", "SET-48", "SET-07")
+@pytest.mark.rule("END-10", "SET-48", "SET-07", "A27", "A27")
 def test_a_refund_is_an_order_like_record(sandbox: Sandbox) -> None:
     """With an id of its own, readable, and settled at once."""
     order = paid(sandbox)
@@ -68,7 +68,7 @@ def test_refunds_never_exceed_what_was_captured(sandbox: Sandbox) -> None:
     refused(refund(sandbox, order, amount=1), 409, "NothingToRefund")
 
 
-@pytest.mark.rule("REF-01", "INV-04", "END-08", "END-09")
+@pytest.mark.rule("REF-01", "INV-04", "END-08", "END-09", "A33")
 def test_an_invoice_is_refunded_by_lines_after_capture(sandbox: Sandbox) -> None:
     """Lines are required, and only what was captured can go back."""
     order = sandbox.place_with_lines("invoice-later-b")
@@ -83,7 +83,7 @@ def test_an_invoice_is_refunded_by_lines_after_capture(sandbox: Sandbox) -> None
     refused(refund(sandbox, order, order_lines=[SOCK]), 409, "NothingToRefund")
 
 
-@pytest.mark.rule("SET-49")
+@pytest.mark.rule("SET-49", "A46")
 def test_with_lines_and_an_amount_the_amount_decides(sandbox: Sandbox) -> None:
     """Plugins send a part of the amount together with all lines; the difference is a warning."""
     order = sandbox.pay(sandbox.place_with_lines("credit-card"))
@@ -112,6 +112,7 @@ def test_only_captured_money_of_an_authorization_can_go_back(sandbox: Sandbox) -
     assert sandbox.read(order)["amount"] == LINES_TOTAL
 
 
+@pytest.mark.rule("A33")
 @pytest.mark.parametrize("method", ["bank-transfer", "bank-redirect-nl", "wallet-qr"])
 def test_other_methods_are_refunded_alike(live: Sandbox, method: str) -> None:
     """Whichever way the money came, it goes back."""
@@ -120,7 +121,7 @@ def test_other_methods_are_refunded_alike(live: Sandbox, method: str) -> None:
     assert refund(live, order, amount=1).status_code == 201
 
 
-@pytest.mark.rule("SCN-09", "SET-28")
+@pytest.mark.rule("SCN-09", "SET-28", "A46")
 def test_a_refund_that_fails_leaves_its_sum_refundable(sandbox: Sandbox) -> None:
     """It fails later, as the scenario says, and can then be tried again."""
     order = paid(sandbox)

@@ -64,7 +64,7 @@ def test_a_screening_can_be_answered_by_hand(sandbox: Sandbox, action: str, stat
     assert [event["kind"] for event in sandbox.advance("PT1H")] == []
 
 
-@pytest.mark.rule("INV-06", "STA-17", "PLA-05")
+@pytest.mark.rule("INV-06", "STA-17", "PLA-05", "A13")
 def test_a_passed_screening_accepts_an_invoice(sandbox: Sandbox) -> None:
     """Accepted at creation, ready to be captured."""
     order = sandbox.place_with_lines("invoice-later-b")

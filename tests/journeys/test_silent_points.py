@@ -1,30 +1,35 @@
 """What the sandbox does where the specification is silent, as the assumptions say it."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 import requests
 
-from tests.support.driver import Sandbox, card
+from tests.support.driver import Sandbox, by, card, violations
+from tests.support.shop import Shop
 
 
+@pytest.mark.rule("A50")
 def test_a_method_that_is_not_on_the_order_s_list(sandbox: Sandbox) -> None:
-    """A50: the list is for the page."""
+    """The list is for the page."""
     order = sandbox.place(card(), payment_methods=["wallet-qr"])
     assert order["transactions"][0]["payment_method"] == "credit-card"
     assert order["payment_methods"] == ["wallet-qr"]
 
 
+@pytest.mark.rule("A51")
 @pytest.mark.parametrize("customer", [{"country": "ZZ"}, {"birthdate": "2090-01-01"}])
 def test_countries_and_birthdates(sandbox: Sandbox, customer: dict[str, str]) -> None:
-    """A51: the format decides."""
+    """The format decides."""
     assert sandbox.place(card(), customer=customer)["customer"] == customer
 
 
+@pytest.mark.rule("A51")
 @pytest.mark.parametrize("customer", [{"country": "Zed"}, {"birthdate": "2090-13-01"}])
 def test_no_countries_and_birthdates(sandbox: Sandbox, customer: dict[str, str]) -> None:
-    """A51: and nothing else does."""
+    """And nothing else does."""
     assert sandbox.create(card(), customer=customer).status_code == 400
 
 
@@ -35,8 +40,9 @@ def scanned(sandbox: Sandbox, **fields: Any) -> tuple[str, dict[str, Any]]:
     return code, sandbox.post(f"/control/bankqr/{code}/scan/").json()
 
 
+@pytest.mark.rule("A52", "A53")
 def test_a_one_off_code_is_used_up_by_a_payment_that_fails(sandbox: Sandbox) -> None:
-    """A52: and one that is not can be scanned again."""
+    """And one that is not can be scanned again."""
     for is_one_off, status in ((True, 409), (False, 201)):
         code, order = scanned(sandbox, one_off=is_one_off)
         sandbox.acted(order, "customer fail")
@@ -44,7 +50,7 @@ def test_a_one_off_code_is_used_up_by_a_payment_that_fails(sandbox: Sandbox) -> 
 
 
 def test_how_long_the_payment_after_a_scan_lasts(sandbox: Sandbox) -> None:
-    """A53: as long as any of its method; a wallet-qr has thirty minutes."""
+    """As long as any of its method; a wallet-qr has thirty minutes."""
     _, order = scanned(sandbox)
     assert order["transactions"][0]["expiration_period"] == "PT60M"
     wallet = sandbox.place({"payment_method": "wallet-qr"})
@@ -55,25 +61,149 @@ def test_how_long_the_payment_after_a_scan_lasts(sandbox: Sandbox) -> None:
     assert sandbox.read(order)["status"] == "expired"
 
 
+@pytest.mark.rule("A54", "A55")
 def test_the_scheme_of_an_app(sandbox: Sandbox) -> None:
-    """A54: is refused by name."""
+    """Is refused by name."""
     refused = sandbox.create(card(), return_url="myapp://paid")
     (violation,) = refused.json()["error"]["violations"]
     assert (refused.status_code, violation["path"]) == (400, "return_url")
 
 
 def test_an_unknown_path_without_a_key(sandbox: Sandbox) -> None:
-    """A55: with and without one."""
+    """With and without one."""
     for auth in (None, (sandbox.key, ""), ("wrong", "")):
         answer = requests.get(f"{sandbox.url}/v1/nothing/", auth=auth, timeout=5)
         assert (answer.status_code, answer.json()["error"]["type"]) == (404, "NotFound")
 
 
+@pytest.mark.rule("A56")
 def test_the_period_of_an_order_beside_a_transaction(sandbox: Sandbox) -> None:
-    """A56: the transaction's own decides."""
+    """The transaction's own decides."""
     order = sandbox.place(card(expiration_period="PT10M"), expiration_period="PT5M")
     assert order["expiration_period"] == "PT5M"
     (due,) = sandbox.get("/control/agenda/").json()["items"]
     assert due["kind"] == "expiry"
     made, ends = (datetime.fromisoformat(at) for at in (order["created"], due["at"]))
     assert ends - made == timedelta(minutes=10)
+
+
+@pytest.mark.rule("A06")
+def test_a_gender_and_a_type_of_address(sandbox: Sandbox) -> None:
+    """Any text."""
+    customer = {"gender": "prefers not to say", "address_type": "summer house"}
+    assert sandbox.place(customer=customer)["customer"] == customer
+
+
+@pytest.mark.rule("A07", "A16")
+def test_what_a_line_needs(sandbox: Sandbox) -> None:
+    """Its amount, which is that of one item, and a quantity; the type is physical and the currency EUR."""
+    order = sandbox.place(card(capture_mode="manual"), order_lines=[{"amount": 500, "quantity": 2}])
+    (line,) = order["order_lines"]
+    assert (line["type"], line["currency"], order["amount"]) == ("physical", "EUR", 1000)
+    for missing in ("amount", "quantity"):
+        lines = [{name: 1 for name in ("amount", "quantity") if name != missing}]
+        assert set(violations(sandbox.create(order_lines=lines))) == {f"order_lines[0].{missing}"}
+    assert "Sandbox-Warnings" not in sandbox.create(order_lines=[{"amount": 500, "quantity": 2}]).headers
+    assert "Sandbox-Warnings" in sandbox.create(order_lines=[{"amount": 1000, "quantity": 2}]).headers
+
+
+@pytest.mark.rule("A14")
+def test_when_a_period_begins(sandbox: Sandbox) -> None:
+    """With the order, and once more when the customer authorizes."""
+    order = sandbox.place(card(capture_mode="manual", expiration_period="PT1H"))
+    sandbox.advance("PT50M")
+    sandbox.pay(order)
+    sandbox.advance("PT59M")
+    assert sandbox.read(order)["transactions"][0]["is_capturable"]
+    sandbox.advance("PT2M")
+    assert sandbox.read(order)["transactions"][0]["status"] == "expired"
+
+
+@pytest.mark.rule("A20")
+def test_an_etag_when_answers_look_otherwise(sandbox: Sandbox) -> None:
+    """It is another one, although the order is the same."""
+    order = sandbox.place(card())
+    tags = []
+    for absolute in (False, True, False):
+        sandbox.settings(absolute_urls=absolute)
+        tags.append(sandbox.get(f"/v1/orders/{order['id']}/").headers["ETag"])
+    assert tags[0] == tags[2] != tags[1]
+
+
+@pytest.mark.rule("A28")
+def test_the_webhooks_of_a_refund(watched: Sandbox, shop: Shop) -> None:
+    """They come under its own id."""
+    order = watched.place(card())
+    watched.pay(order)
+    refund = watched.post(f"/v1/orders/{order['id']}/refunds/", {}).json()
+    watched.settle()
+    assert refund["id"] in [received.body["order_id"] for received in shop.received]
+
+
+@pytest.mark.rule("A31")
+def test_where_a_webhook_that_is_tried_again_goes(watched: Sandbox, shop: Shop) -> None:
+    """To the address that was set when the status changed."""
+    shop.answer = lambda received: 500
+    order = watched.place(card())
+    watched.pay(order)
+    watched.settle()
+    watched.put(f"/v1/orders/{order['id']}/", {"webhook_url": f"{shop.url}?new"})
+    first = len(shop.received)
+    watched.advance("PT2M")
+    assert len(shop.received) > first
+    assert not [received for received in shop.received if received.path.endswith("?new")]
+
+
+@pytest.mark.rule("A32")
+def test_a_payment_without_a_visit(watched: Sandbox, shop: Shop) -> None:
+    """It counts as both, and the shop hears of both."""
+    order = watched.place(card())
+    watched.acted(order, "customer pay")
+    watched.settle()
+    assert [webhook["status"] for webhook in watched.webhooks()] == ["processing", "completed"]
+
+
+@pytest.mark.rule("A36")
+def test_when_a_seed_takes_effect(project: Callable[..., Sandbox]) -> None:
+    """At the next reset, for identifiers must stay unique."""
+    same, changed = project(seed=1), project(seed=1)
+    changed.settings(seed=2)
+    assert same.place()["id"] == changed.place()["id"]
+    for sandbox in (same, changed):
+        sandbox.post("/control/reset/")
+    assert same.place()["id"] != changed.place()["id"]
+
+
+@pytest.mark.rule("A37")
+def test_a_bank_that_nobody_named(sandbox: Sandbox) -> None:
+    """In a control call it is the first one of the list."""
+    order = sandbox.place()
+    answer = sandbox.act(order, "customer choose", payment_method="bank-redirect-nl")
+    assert answer.status_code == 200, answer.text
+    first = sandbox.get("/v1/bank-redirect-nl/issuers/").json()[0]["id"]
+    details = sandbox.read(order)["transactions"][0]["payment_method_details"]
+    assert details["issuer_id"] == first
+
+
+@pytest.mark.rule("A39")
+def test_the_type_of_a_product(sandbox: Sandbox) -> None:
+    """Always the same."""
+    for method in ("credit-card", "bank-transfer", "wallet-web"):
+        assert sandbox.place(by(method))["transactions"][0]["product_type"] == "ecommerce"
+
+
+@pytest.mark.rule("A47")
+def test_what_a_call_does_not_know(sandbox: Sandbox) -> None:
+    """The closest key is named, and so are parameters of the query that do nothing."""
+    assert "amuont;nearest=amount" in sandbox.create(amuont=1).headers["Sandbox-Ignored-Fields"]
+    order = sandbox.place()
+    named = sandbox.get(f"/v1/orders/{order['id']}/?colour=red").headers["Sandbox-Ignored-Fields"]
+    assert "colour" in named
+
+
+@pytest.mark.rule("A49")
+def test_how_many_lines_there_may_be(sandbox: Sandbox) -> None:
+    """A thousand."""
+    line = {"amount": 1, "quantity": 1}
+    assert sandbox.create(amount=1000, order_lines=[line] * 1000).status_code == 201
+    assert sandbox.create(amount=1001, order_lines=[line] * 1001).status_code == 400

@@ -73,9 +73,12 @@ def test_a_one_click_payment_needs_token_and_cvc(sandbox: Sandbox) -> None:
     missing = violations(sandbox.create(details(one_click_type="one-click")))
     assert set(missing) == {f"{PATH}.cvc", f"{PATH}.vault_token"}
     assert sandbox.create(one_click(token)).status_code == 201
-    assert set(violations(sandbox.create(one_click(token, cvc=None)))) == {f"{PATH}.cvc"}
+    for amount in (1, 995, 100_000):
+        answer = sandbox.create(one_click(token, cvc=None), amount=amount)
+        assert set(violations(answer)) == {f"{PATH}.cvc"}
 
 
+@pytest.mark.rule("CARD-14")
 @pytest.mark.parametrize("cvc", ["12", "12345", "abc", "１２３", "123\n", 123, None, True])
 def test_a_cvc_has_three_or_four_digits(sandbox: Sandbox, cvc: Any) -> None:
     """Anything else is refused, and never repeated in the answer."""
@@ -140,6 +143,7 @@ def test_types_are_first_or_actual(sandbox: Sandbox) -> None:
     assert set(violations(sandbox.create(both))) == {f"{PATH}.recurring_type"}
 
 
+@pytest.mark.rule("CARD-12", "CARD-13")
 def test_a_token_is_good_for_its_use_and_project_only(project: Callable[..., Sandbox]) -> None:
     """Unknown, another use's and another project's tokens are refused alike."""
     sandbox, other = project(), project()
@@ -184,6 +188,7 @@ def test_a_recurring_series_ends_after_a_calendar_year(
     assert sandbox.create(recurring(again)).status_code == 201
 
 
+@pytest.mark.rule("A44")
 @pytest.mark.parametrize("more", [{}, {"one_click_type": "first"}, {"recurring_type": "first"}])
 def test_a_token_that_nothing_charges_is_refused(sandbox: Sandbox, more: dict[str, str]) -> None:
     """Whether there is such a card or not (A44)."""

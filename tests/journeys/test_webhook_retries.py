@@ -44,7 +44,7 @@ def test_the_tenth_failed_delivery_is_the_last(watched: Sandbox, shop: Shop) -> 
     assert len(shop.received) == 10
 
 
-@pytest.mark.rule("SET-56")
+@pytest.mark.rule("SET-56", "A30")
 def test_a_refused_connection_is_tried_again(watched: Sandbox, shop: Shop) -> None:
     """The attempt is recorded with its error and without an answer."""
     with closing(socket.socket()) as unused:
@@ -102,7 +102,7 @@ def test_five_seconds_without_an_answer_are_a_failed_delivery(watched: Sandbox) 
     assert 4_900 < delivery["attempts"][0]["duration_ms"] < 8_000
 
 
-@pytest.mark.rule("SET-58")
+@pytest.mark.rule("SET-58", "A30")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(watched: Sandbox, shop: Shop, status: int) -> None:
     """They count as delivered, with a warning."""

@@ -96,6 +96,23 @@ def test_webhooks_come_in_the_order_of_their_changes(watched: Sandbox, shop: Sho
     assert shop.orders() == orders
 
 
+@pytest.mark.rule("CTL-08")
+def test_an_advance_holds_up_no_other_project(project: Callable[..., Sandbox], shop: Shop) -> None:
+    """While one waits for its shop, the other one moves its own clock."""
+    one, other = project(webhook_url=shop.url), project()
+    moved: list[int] = []
+
+    def move_the_other(received: Received) -> int:
+        moved.append(other.post("/control/clock/advance/", {"by": "PT1H"}).status_code)
+        return 200
+
+    shop.answer = move_the_other
+    one.place(card())
+    one.advance("PT1H")
+    assert moved == [200]
+
+
+@pytest.mark.rule("CTL-08")
 def test_a_slow_receiver_delays_no_other_project(project: Callable[..., Sandbox], shop: Shop) -> None:
     """One shop is still thinking when the other has had its webhook."""
     thinking, done = Event(), Event()

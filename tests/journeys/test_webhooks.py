@@ -37,7 +37,7 @@ def test_every_change_of_an_orders_status_is_sent(watched: Sandbox, shop: Shop) 
     assert len(shop.received) == 2
 
 
-@pytest.mark.rule("SET-55")
+@pytest.mark.rule("SET-55", "HOOK-02")
 def test_a_creation_sends_one_unless_the_order_is_new(watched: Sandbox, shop: Shop) -> None:
     """Processing, accepted, cancelled: one each; new: none."""
     orders = [
@@ -92,6 +92,7 @@ def test_webhooks_can_be_filtered(watched: Sandbox, shop: Shop) -> None:
     assert [item["order_id"] for item in watched.webhooks(order_id=second["id"])] == [second["id"]]
     assert [item["order_id"] for item in watched.webhooks(state="pending")] == [third["id"]]
     assert watched.webhooks(state="failed") == []
+    assert watched.webhooks(state="pending", order_id=second["id"]) == []
     assert watched.get("/control/webhooks/?state=lost").status_code == 400
 
 

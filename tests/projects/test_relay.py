@@ -100,6 +100,49 @@ def test_a_listener_that_was_replaced_is_told(forwarding: Sandbox) -> None:
     assert told == {"items": [], "replaced": True}
 
 
+def test_a_late_call_of_a_listener_that_has_left_changes_nothing(sandbox: Sandbox) -> None:
+    """Whoever is interrupted while a call is on its way leaves, and that call arrives afterwards."""
+    body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
+    sandbox.post("/control/listener/next/", body)
+    for late in [body | {"leaves": True}, body, body | {"timeout": 30}]:
+        told = sandbox.post("/control/listener/next/", late).json()
+        assert told == {"items": [], "replaced": True}
+        assert sandbox.get("/control/project/").json()["settings"]["forward_to"] is None
+    sandbox.post("/control/listener/next/", body | {"listener": "two"})
+    assert sandbox.get("/control/project/").json()["settings"]["forward_to"] == FORWARD
+
+
+def test_a_listener_may_leave_before_its_first_call_arrives(sandbox: Sandbox) -> None:
+    """Its address was never set then, and is not set later."""
+    body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
+    sandbox.post("/control/listener/next/", body | {"leaves": True})
+    assert sandbox.post("/control/listener/next/", body).json()["replaced"]
+    assert sandbox.get("/control/project/").json()["settings"]["forward_to"] is None
+
+
+def test_who_leaves_takes_nobody_elses_webhooks_away(sandbox: Sandbox) -> None:
+    """Neither from a newer listener nor from another address."""
+    mine, other = ({"timeout": 0, "listener": name, "forward_to": FORWARD + name} for name in ("one", "two"))
+    sandbox.post("/control/listener/next/", mine)
+    sandbox.post("/control/listener/next/", other)
+    sandbox.post("/control/listener/next/", mine | {"leaves": True})
+    assert sandbox.get("/control/project/").json()["settings"]["forward_to"] == FORWARD + "two"
+    assert not sandbox.post("/control/listener/next/", other).json()["replaced"]
+
+
+def test_leaving_ends_a_call_that_waits(forwarding: Sandbox, shop: Shop) -> None:
+    """It would take the next webhook with it; the server sends that by itself."""
+    body = {"listener": "one", "forward_to": FORWARD}
+    got: list[list[dict[str, Any]]] = []
+    waiting = Thread(target=lambda: got.append(taken(forwarding, "one", 30)))
+    waiting.start()
+    forwarding.post("/control/listener/next/", body | {"leaves": True})
+    order = forwarding.place(card(payment_method="bank-transfer"), webhook_url=shop.url)
+    forwarding.get(f"/control/wait/?webhook={order['id']}&timeout=30")
+    waiting.join(10)
+    assert (got, shop.orders()) == ([[]], [order["id"]])
+
+
 def test_an_open_offer_outlives_the_end_of_the_forwarding(forwarding: Sandbox, shop: Shop) -> None:
     """The server sends it then, after the listener's seven seconds are over."""
     order = forwarding.place(card(payment_method="bank-transfer"), webhook_url=shop.url)

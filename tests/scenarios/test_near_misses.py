@@ -68,6 +68,7 @@ def test_a_rule_that_is_spent_says_so(sandbox: Sandbox) -> None:
     ]
 
 
+@pytest.mark.rule("A38")
 def test_an_outcome_that_is_not_the_methods_says_so(sandbox: Sandbox) -> None:
     """A card waits for its customer, and no bank credits it."""
     found = decision(sandbox, {"then": {"screening": "declined"}})

@@ -173,6 +173,7 @@ def test_projects_at_the_same_time(kept: Kept, registry: Registry) -> None:
     expect_stored(kept, *projects)
 
 
+@pytest.mark.rule("A43")
 def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
     """Requests with bodies and faults, actions, statuses, what was due, and what failed; without secrets."""
     if kept.stored is None:

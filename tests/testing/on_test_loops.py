@@ -32,9 +32,11 @@ async def paid_in(sandbox: PaymentSandbox) -> tuple[Seen, Seen]:
     async with httpx.AsyncClient(transport=sandbox.httpx_transport, auth=(sandbox.api_key, "")) as client:
         order = (await client.post(f"{sandbox.base_url}/v1/orders/", json=ORDER)).json()
     await sandbox.aio.act(order["id"], action="visit")
-    before = await sandbox.aio.clock.now()
+    before = await sandbox.aio.clock.now
     await sandbox.aio.clock.advance("PT30M")
-    assert (await sandbox.aio.clock.now() - before).total_seconds() == 1800
+    assert (await sandbox.aio.clock.now - before).total_seconds() == 1800
+    with pytest.warns(DeprecationWarning, match="say `await clock.now`"):
+        assert await sandbox.aio.clock.now() == await sandbox.aio.clock.now
     assert (await sandbox.aio.wait_for(order["id"], "expired"))["status"] == "expired"
     assert [webhook["state"] for webhook in await sandbox.aio.webhooks()] == ["delivered"] * 2
     assert "expired" in await sandbox.aio.timeline()

@@ -246,7 +246,138 @@ def _large(x: Exchange) -> None:
         x.reply(400)
 
 
+def _cut_descriptions(x: Exchange) -> None:
+    if len(str(x.sent.get("description"))) in range(256, 10_000):
+        x.sent["description"] = x.sent["description"][:255]
+
+
+def _only_in_creations(*names: str) -> Way:
+    """A way to forget what was sent: later reads are without it."""
+
+    def forget(x: Exchange) -> None:
+        if x.is_order and x.method == "GET":
+            for name in names:
+                x.data.pop(name, None)
+
+    return forget
+
+
+def _plain_text_read(x: Exchange) -> None:
+    if x.is_order and x.method == "GET" and "description" in x.data:
+        x.data["description"] = x.data["description"].encode("ascii", "replace").decode()
+
+
+def _old_customers(x: Exchange) -> None:
+    if x.method == "PUT":
+        x.sent.pop("customer", None)
+
+
+def _forgets_notes(x: Exchange) -> None:
+    if x.is_order and x.method == "GET" and isinstance(x.data.get("extra"), dict):
+        x.data["extra"].pop("note", None)
+
+
+def _new_field(x: Exchange) -> None:
+    if x.is_order:
+        x.data["risk_score"] = 17
+
+
+def _new_attempt_field(x: Exchange) -> None:
+    for attempt in x.data["transactions"] if x.is_order else ():
+        attempt["acquirer"] = "north"
+
+
+LEAN = (
+    "id",
+    "amount",
+    "currency",
+    "status",
+    "transactions",
+    "flags",
+    "refund_of_order_id",
+    "created",
+    "modified",
+)
+
+
+def _lean_refunds(x: Exchange) -> None:
+    """Refunds have what they must have, and no more."""
+    if isinstance(x.data, dict) and "refund_of_order_id" in x.data:
+        x.data = {name: x.data[name] for name in LEAN if name in x.data}
+
+
+def _another_field_of_refunds(x: Exchange) -> None:
+    if isinstance(x.data, dict) and "refund_of_order_id" in x.data:
+        x.data["bank_reference"] = "R-1"
+
+
+def _empty_values(x: Exchange) -> None:
+    """What was not sent is answered as nothing."""
+    empty: dict[str, Any] = {
+        "order_lines": [],
+        "extra": {},
+        "return_url": "",
+        "payment_methods": [],
+        "reason": None,
+    }
+    if x.is_order:
+        x.data = {**empty, **x.data, "refund_of_order_id": x.data.get("refund_of_order_id")}
+
+
+def _no_flags(x: Exchange) -> None:
+    if x.is_order:
+        x.data.pop("flags", None)
+
+
+def _phones_as_text(x: Exchange) -> None:
+    customer = x.data.get("customer", {}) if x.is_order else {}
+    if "phone_numbers" in customer:
+        customer["phone_numbers"] = ", ".join(customer["phone_numbers"])
+
+
+def _one_id_once() -> Way:
+    """A way to refuse a merchant_order_id that another order has."""
+    seen: set[str] = set()
+
+    def once(x: Exchange) -> None:
+        own_id = x.sent.get("merchant_order_id") if isinstance(x.sent, dict) else None
+        if x.method == "POST" and x.path == "/v1/orders/" and isinstance(own_id, str) and not x.error:
+            if own_id in seen:
+                x.reply(400, type="ValidationError", value="merchant_order_id is known already")
+            seen.add(own_id)
+
+    return once
+
+
+def _few_lines(x: Exchange) -> None:
+    if isinstance(x.sent, dict) and len(x.sent.get("order_lines") or ()) > 50 and not x.error:
+        x.reply(400, type="ValidationError", value="too many lines")
+
+
+def _any_case(x: Exchange) -> None:
+    attempts = x.sent.get("transactions")
+    for attempt in attempts if isinstance(attempts, list) else ():
+        if isinstance(attempt, dict) and isinstance(attempt.get("payment_method"), str):
+            attempt["payment_method"] = attempt["payment_method"].lower()
+
+
 DIFFERENT: dict[str, Different] = {
+    "descriptions are cut": Different("ORD-06", {}, before=_cut_descriptions),
+    "descriptions are read without accents": Different("ORD-06", {}, after=_plain_text_read),
+    "return addresses are forgotten": Different("ORD-08", {}, after=_only_in_creations("return_url")),
+    "webhook addresses are forgotten": Different("ORD-10", {}, after=_only_in_creations("webhook_url")),
+    "extra is forgotten in part": Different("SET-14", {}, after=_forgets_notes),
+    "customers cannot be changed": Different("SET-51", {}, before=_old_customers),
+    "orders have another field": Different("END-02", {}, after=_new_field),
+    "transactions have another field": Different("ORD-17", {}, after=_new_attempt_field),
+    "refunds have no more than they must": Different("", {}, after=_lean_refunds),
+    "refunds have another field": Different("SET-48", {}, after=_another_field_of_refunds),
+    "nothing is answered as empty values": Different("", {}, after=_empty_values),
+    "orders have no flags": Different("SET-26 SET-48", {}, after=_no_flags),
+    "phone numbers are a text": Different("SET-25 SET-53", {}, after=_phones_as_text),
+    "orders have ids of their own": Different("ORD-07", {}, after=_one_id_once()),
+    "orders have few lines": Different("ORD-16", {}, after=_few_lines),
+    "methods have names in any case": Different("TRQ-02", {}, before=_any_case),
     "captured orders can be deleted": Different("ORD-05 ORD-19 SET-32 SET-50", {}, after=_deletes_captured),
     "refunds are pending": Different("SET-48", {}, after=_pending_refunds),
     "bad JSON is 422": Different("SET-08", {"errors": {"BadRequest": {"status": 422}}}, after=_bad_json),

@@ -39,6 +39,7 @@ def open_orders(server: Server) -> list[str]:
     ]
 
 
+@pytest.mark.prove
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None:
     """A signal lets it take back what it made; after a kill, --clean-up does."""

@@ -68,13 +68,31 @@ def _without(entry: Any) -> None:
     entry["data"].pop("flags", None)
 
 
+def _another_field(entry: Any) -> None:
+    if "transactions" in entry["data"]:
+        entry["data"]["risk_score"] = 17
+
+
+def _flags_by_name(entry: Any) -> None:
+    if "flags" in entry["data"]:
+        entry["data"]["flags"] = dict.fromkeys(entry["data"]["flags"], True)
+
+
+def _pending_refund(entry: Any) -> None:
+    if entry["request"]["method"] == "POST" and "refund_of_order_id" in entry["data"]:
+        entry["data"]["status"] = "pending"
+
+
 @pytest.mark.parametrize(
     ("change", "rules", "settings"),
     [
+        (_another_field, {"END-02"}, {}),
+        (_flags_by_name, {"SET-26", "SET-48"}, {}),
+        (_pending_refund, {"SET-48"}, {}),
         (_absolute, {"TX-12"}, {"absolute_urls": True}),
         (_accepting, {"ORD-03", "ORD-05", "ORD-19", "SET-32"}, {}),  # and what it answers is no order
         (_pending, {"STA-02", "STA-03", "SET-35"}, {}),
-        (_without, {"SET-26"}, {}),
+        (_without, {"SET-26", "SET-48"}, {}),
         (
             _other_words,
             {"SET-08"},

@@ -9,7 +9,8 @@ import requests
 from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox.verification.checks import NotVerified
 from payment_sandbox.verification.comparing import Compared, compare, written
-from payment_sandbox.verification.probing import Verdict
+from payment_sandbox.verification.probes import all_probes
+from payment_sandbox.verification.probing import Reported, Verdict, run
 from payment_sandbox.verification.service import NOT_LIVE
 from payment_sandbox.verification.verifying import is_live, model, usual, verify
 from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange
@@ -153,3 +154,11 @@ def test_an_answer_that_fails_in_between_is_no_difference() -> None:
     assert found.reports["QR-01"].verdict is Verdict.UNKNOWN
     assert "was not answered" in found.reports["QR-01"].how
     assert found.count(Verdict.DIFFERS) == 0
+
+
+def test_each_probe_can_read_what_the_sandbox_answers() -> None:
+    """One that falls over an answer would tell nothing of any server."""
+    with model() as own:
+        found = list(run(list(all_probes()), own.service, is_live=False))
+        own.service.tidy()
+    assert [each for each in found if isinstance(each, Reported) and "could not be read" in each.how] == []

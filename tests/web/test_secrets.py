@@ -130,7 +130,7 @@ def expect_none(shown: dict[str, str], *secrets: str) -> None:
         assert PAN not in digits, name
 
 
-@pytest.mark.rule("CTL-29")
+@pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize(("content_type", "body"), CODES)
 def test_a_cvc_stays_nowhere(kept: Kept, content_type: str, body: str) -> None:
     """Whatever the format, the name and the nesting."""
@@ -170,7 +170,7 @@ REFUSED: Final[dict[str, Send]] = {
 }
 
 
-@pytest.mark.rule("CTL-29")
+@pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize("send", REFUSED.values(), ids=REFUSED)
 def test_a_card_number_stays_nowhere(kept: Kept, shop: Shop, send: Send) -> None:
     """However its digits are separated, in answers and in all that is kept."""
@@ -188,7 +188,7 @@ FREE: Final[dict[str, Callable[[str], dict[str, Any]]]] = {
 }
 
 
-@pytest.mark.rule("CTL-29")
+@pytest.mark.rule("CTL-29", "A42")
 @pytest.mark.parametrize("fields", FREE.values(), ids=FREE)
 def test_free_text_is_repeated_but_not_kept_elsewhere(
     kept: Kept, fields: Callable[[str], dict[str, Any]]

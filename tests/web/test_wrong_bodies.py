@@ -94,7 +94,7 @@ WRONG: dict[str, Any] = {
 }
 
 
-@pytest.mark.rule("SET-05", "SET-03")
+@pytest.mark.rule("SET-05", "SET-03", "A03")
 def test_all_violations_come_at_once(sandbox: Sandbox) -> None:
     """Each with its path, and with what would have been allowed where that is a list."""
     error = refused(sandbox.post("/v1/orders/", WRONG), 400, "ValidationError")

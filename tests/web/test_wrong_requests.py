@@ -25,6 +25,8 @@ from tests.support.driver import Sandbox, card, refused
         "Basic " + base64.b64encode(b"no-colon").decode(),
         "Basic " + base64.b64encode(b"wrong-key:").decode(),
         "Basic " + base64.b64encode(b":sandbox-key").decode(),
+        "Basic " + base64.b64encode(b"SANDBOX-KEY:").decode(),
+        "Basic " + base64.b64encode(b"sandbox-key :").decode(),
         "Basic " + base64.b64encode(b"\xff\xfe:").decode(),
         "Basic \xff\xff",
         "Bearer sandbox-key",
@@ -39,14 +41,14 @@ def test_every_request_needs_the_api_key(sandbox: Sandbox, path: str, header: st
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
 
 
-@pytest.mark.rule("SET-02")
+@pytest.mark.rule("SET-02", "A02")
 @pytest.mark.parametrize("password", ["", "anything"])
 def test_the_password_is_not_looked_at(sandbox: Sandbox, password: str) -> None:
     """The key is the user name."""
     assert sandbox.get("/control/clock/", auth=(sandbox.key, password)).status_code == 200
 
 
-@pytest.mark.rule("SET-01")
+@pytest.mark.rule("SET-01", "A01")
 def test_paths_work_with_and_without_final_slash(sandbox: Sandbox) -> None:
     """Answered directly, never by a redirect."""
     order = sandbox.post("/v1/orders", {"currency": "EUR", "amount": 1}).json()
@@ -113,7 +115,7 @@ def test_another_projects_order_is_unknown(project: Any) -> None:
         refused(answer, 404, "NotFound")
 
 
-@pytest.mark.rule("SET-04", "SET-06")
+@pytest.mark.rule("SET-04", "SET-06", "A04")
 def test_types_name_the_rule_and_successes_have_no_error(sandbox: Sandbox) -> None:
     """One type per refused rule; no success has a top-level error, and none is a bare null."""
     order = sandbox.authorized()

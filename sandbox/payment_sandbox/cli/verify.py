@@ -74,6 +74,7 @@ method_names = click.option(
 @click.option("--by-hand", is_flag=True, help="Ask you to pay in a browser, where a program cannot.")
 @click.option("--webhook-url", help="Where the server reaches this machine with webhooks.")
 @click.option("--webhook-port", type=Port(0, 65535), default=0, help="The port behind it; 0: any free one.")
+@click.option("--patient", is_flag=True, help="Wait for webhooks that come again, too: half an hour more.")
 @click.option("--ca", type=a_file, help="Certificates to trust for https.")
 @method_names
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
@@ -278,7 +279,7 @@ def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[
         trust_authority(session, url, how["ca"])
         ask = _ask if how["by_hand"] else None
         try:
-            yield service_at(
+            service = service_at(
                 url,
                 key,
                 session,
@@ -288,6 +289,8 @@ def _service(option: str, url: str, key: str, how: dict[str, Any]) -> "Iterator[
                 ask=ask,
                 names=how["methods"],
             )
+            service.is_patient = how["patient"]
+            yield service
         finally:
             if receiver is not None:
                 receiver.close()

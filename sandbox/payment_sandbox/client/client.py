@@ -91,6 +91,13 @@ class Calls:
         answer = self._send(method, path, body)
         return answer.status_code, answer.json() if answer.content else None
 
+    def exchange_raw(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, Any, str | None]:
+        """Make a call with this very body and these headers; return status, parsed body and entity tag."""
+        answer = self._transmit(method, path, body, None, dict(headers), (self.api_key, ""))
+        return answer.status_code, answer.json() if answer.content else None, answer.headers.get("ETag")
+
     def _send(
         self,
         method: str,
@@ -105,6 +112,17 @@ class Calls:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body, default=plain).encode()
         if body is not None:
             headers["Content-Type"] = YAML if data is body else JSON
+        return self._transmit(method, path, data, query, headers, auth)
+
+    def _transmit(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        query: Mapping[str, Any] | None,
+        headers: Mapping[str, str],
+        auth: tuple[str, str] | None,
+    ) -> Any:
         try:
             return self._session.request(
                 method,

@@ -92,8 +92,9 @@ def _lines(
 
 
 def _webhook(item: answers.Happening, answer: answers.Happening, url: str) -> Iterator[str]:
+    took = f" in {answer['duration_ms']} ms" if answer.get("duration_ms") is not None else ""
     number = item["label"].partition(":")[0].removeprefix("webhook")
-    yield f"webhook {item['id'][:8]} for {item['order_id']}{number}: {answer['label']} from {url}"
+    yield f"webhook {item['id'][:8]} for {item['order_id']}{number}: {answer['label']} from {url}{took}"
     for line in (answer["detail"] or "").splitlines():
         yield f"  {line}"
 

@@ -123,16 +123,13 @@ class Listener:
 
     def leave(self) -> bool:
         """Have the server send webhooks by itself again; False if somebody has changed where they go."""
-        if self._sandbox.project()["settings"].get(FORWARD_TO) != self._url:
-            return False
-        self._sandbox.change_settings(**{FORWARD_TO: None})
-        return True
+        self._call(timeout=0, leaves=True)
+        return self._sandbox.project()["settings"].get(FORWARD_TO) is None
 
     def _next(self) -> list[Json]:
         """The next webhooks; a call after a break only announces where they go."""
         timeout = POLL_SECONDS if self._is_connected else 0
-        body = {"timeout": timeout, "listener": self._name, FORWARD_TO: self._url}
-        answer = self._sandbox.call("POST", "/control/listener/next/", body)
+        answer = self._call(timeout=timeout)
         if answer["replaced"]:
             raise Replaced
         if not self._is_connected:
@@ -140,6 +137,11 @@ class Listener:
             self._on_server(None)
         items: list[Json] = answer["items"]
         return items
+
+    def _call(self, **more: Any) -> Json:
+        body = {"listener": self._name, FORWARD_TO: self._url, **more}
+        answer: Json = self._sandbox.call("POST", "/control/listener/next/", body)
+        return answer
 
     def _lost(self, why: str) -> None:
         if why != self._trouble:

@@ -1,15 +1,20 @@
 """Plays the evidence of an order again, in a fresh project, and says where it goes differently."""
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+import re
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.patterns import UUID
 from payment_sandbox.operations.history import EVIDENCE_FORMAT
 from payment_sandbox.projects.default_scenario import DEFAULT
+from payment_sandbox.projects.journal import BODY_KEPT_BYTES, CHOICES_MAX, OF_THE_ORIGINAL
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MERCHANT_API: Final = "/v1/"  # a path from a file must not lead to another host
@@ -19,6 +24,17 @@ BY_HAND: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
 NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}
 CREATING: Final = ("create", "scan")
 REFUSED: Final = 400
+SCENARIO: Final = "scenario"
+ETAG: Final = "ETag"
+TAG: Final = re.compile(r'"[^"]*"')
+CONDITIONS: Final = ("if-match", "if-none-match")
+OF_A_CONNECTION: Final = (
+    *("host", "authorization", "content-length", "transfer-encoding", "connection", "accept-encoding"),
+    *("expect", "user-agent"),
+)
+FAULT: Final = "had a fault"
+CODE: Final = re.compile(rf'("cvc"\s*:\s*)"{re.escape(MASK)}"')
+STAND_IN: Final = r'\1"123"'  # for a card code, of which the journal keeps nothing
 SAME_TIME: Final = timedelta(seconds=1)  # a running clock goes on while a request is handled
 DIFFERENCES_MAX: Final = 5  # of one response
 
@@ -54,13 +70,16 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
     """
     checked = _checked(evidence)
     try:
-        steps = sorted(_steps(checked), key=lambda step: step.real_at)
+        chosen, steps = _chosen(checked), list(_steps(checked))
         if not steps:
             raise EvidenceRefused("there is no request or action in it")
-        replay = Replay(server, checked, steps)
+        steps = sorted([*chosen.steps[::-1], *steps], key=lambda step: step.real_at)
+        replay = Replay(server, checked, chosen, steps)
         with replay.kept_if_different():
             return replay.play()
-    except (KeyError, TypeError, AttributeError) as error:
+    except EvidenceRefused:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise EvidenceRefused(f"it is malformed: {type(error).__name__} {error}") from error
 
 
@@ -73,6 +92,39 @@ def _checked(evidence: Any) -> Mapping[str, Any]:
     if missing:
         raise EvidenceRefused(f"it has no {', '.join(missing)}")
     return dict(evidence)
+
+
+class Chosen(NamedTuple):
+    """What was chosen at the beginning, and the steps at which something else was."""
+
+    settings: Mapping[str, Any]
+    scenario: Mapping[str, Any]
+    steps: Sequence[ReplayStep]
+    unknown: Sequence[str]
+
+
+def _chosen(evidence: Mapping[str, Any]) -> Chosen:
+    """Settings and scenario of each step, from what they are in the end and what was in force before."""
+    settings, scenario = dict(evidence["snapshot"]["settings"]), evidence["snapshot"][SCENARIO]
+    choices = evidence.get("choices", ())
+    steps, unknown = [], []
+    if len(choices) >= CHOICES_MAX:
+        unknown.append(f"what settings and scenario were before {choices[0]['at']} is not known")
+    for choice in reversed(choices):
+        kind, before = choice["kind"], choice["before"]
+        if before is None:
+            unknown.append(f"what the {kind} was before {choice['at']} was too long to be kept")
+            continue
+        chosen = scenario
+        if kind != SCENARIO:
+            chosen = {name: settings[name] for name in before}
+        run = partial(Replay.choose, kind=kind, chosen=chosen)
+        steps.append(ReplayStep(choice["real_at"], choice["at"], f"choosing {kind}", run))
+        if kind == SCENARIO:
+            scenario = before
+        else:
+            settings |= before
+    return Chosen(settings, scenario, steps, unknown)
 
 
 def _steps(evidence: Mapping[str, Any]) -> Iterator[ReplayStep]:
@@ -90,16 +142,19 @@ def _steps(evidence: Mapping[str, Any]) -> Iterator[ReplayStep]:
 class Replay:
     """One replay: its project, and which identifiers stand for which."""
 
-    def __init__(self, server: SandboxClient, evidence: Mapping[str, Any], steps: list[ReplayStep]) -> None:
+    def __init__(
+        self, server: SandboxClient, evidence: Mapping[str, Any], chosen: Chosen, steps: list[ReplayStep]
+    ) -> None:
         self._evidence = evidence
         self._steps = steps
         self._ids: dict[str, str] = {}  # of the evidence -> of the replay
-        self._skipped: list[str] = []
+        self._etags: dict[str, str] = {}  # the same
+        self._skipped = list(chosen.unknown)
         self._differences: list[str] = []
-        snapshot = evidence["snapshot"]
+        self._scenario = chosen.scenario
         settings = {
-            **snapshot["settings"],
-            "webhook_url": None,
+            **chosen.settings,
+            **dict.fromkeys(OF_THE_ORIGINAL),
             "name": REPLAY,
             "clock": f"frozen@{steps[0].at}",
         }
@@ -119,9 +174,8 @@ class Replay:
 
     def play(self) -> ReplayOutcome:
         """Do everything at its own time, and compare."""
-        scenario = self._evidence["snapshot"]["scenario"]
-        if scenario.get("name") != DEFAULT:
-            self._sandbox.call("PUT", "/control/scenario/", scenario)
+        if self._scenario.get("name") != DEFAULT:
+            self._put_scenario(self._scenario)
         self._sandbox.call("PUT", "/control/faults/", NO_WEBHOOKS)
         differences = self._differences
         for number, step in enumerate(self._steps, 1):
@@ -133,16 +187,57 @@ class Replay:
 
     def request(self, entry: Mapping[str, Any]) -> Iterator[str]:
         """Make a request of the shop again."""
-        if entry["fault"] is not None or entry["status"] is None:
-            self._skipped.append(f"{entry['method']} {entry['path']} had a fault")
+        raw = self._raw(entry)
+        problem = _why_not(entry, raw)
+        if problem is not None:
+            self._skipped.append(f"{entry['method']} {entry['path']} {problem}")
+            if problem != FAULT:
+                return
         path = self._translated(f"{entry['path']}?{entry['query']}" if entry["query"] else entry["path"])
-        status, body = self._sandbox.exchange(entry["method"], path, self._translated(entry["request"]))
-        if entry["fault"] is not None or entry["status"] is None:
-            return
+        headers = self._headers(entry["headers"]["request"])
+        status, body, etag = self._sandbox.exchange_raw(entry["method"], path, raw, headers)
+        if etag is not None:
+            self._etags[entry["headers"]["response"].get(ETAG, "")] = etag
+        if problem is None:
+            yield from self._differences_of(entry, status, body)
+
+    def _differences_of(self, entry: Mapping[str, Any], status: int, body: Any) -> Iterator[str]:
         if status != entry["status"]:
             yield f"answered {status} instead of {entry['status']}"
         elif isinstance(body, dict | list) and isinstance(entry["response"], dict | list):
             yield from list(self._compare(entry["response"], body, ""))[:DIFFERENCES_MAX]
+
+    def _raw(self, entry: Mapping[str, Any]) -> bytes:
+        """The body as it was sent, with the identifiers of the replay and stand-ins for card codes."""
+        if "raw" not in entry:  # it was saved by an older version
+            sent = entry["request"]
+            return b"" if sent is None else json.dumps(self._translated(sent)).encode()
+        text = b64decode(entry["raw"]).decode("latin-1")
+        if entry["status"] is None or entry["status"] < REFUSED:
+            text = CODE.sub(STAND_IN, text)
+        return str(self._translated(text)).encode("latin-1")
+
+    def _headers(self, sent: Mapping[str, str]) -> dict[str, str]:
+        """The headers that say something about the call, with the entity tags of the replay."""
+        given = {name: value for name, value in sent.items() if name.lower() not in OF_A_CONNECTION}
+        for name, value in given.items():
+            if name.lower() in CONDITIONS:
+                given[name] = TAG.sub(lambda tag: self._etags.get(tag[0], tag[0]), value)
+        return given
+
+    def choose(self, kind: str, chosen: Mapping[str, Any]) -> Iterator[str]:
+        """Choose settings or a scenario again; no webhook is sent, wherever they should go."""
+        if kind == SCENARIO:
+            self._put_scenario(chosen)
+        else:
+            self._sandbox.call("PATCH", "/control/project/", chosen)
+        return iter(())
+
+    def _put_scenario(self, scenario: Mapping[str, Any]) -> None:
+        if scenario.get("name") == DEFAULT:
+            self._sandbox.call("DELETE", "/control/scenario/")
+        else:
+            self._sandbox.call("PUT", "/control/scenario/", scenario)
 
     def act(self, taken: Mapping[str, Any]) -> Iterator[str]:
         """Let somebody act again."""
@@ -211,6 +306,8 @@ class Replay:
             yield from self._compare_values(before, now, path)
 
     def _compare_values(self, before: Any, now: Any, path: str) -> Iterator[str]:
+        if before == MASK:
+            return
         if isinstance(before, str) and isinstance(now, str) and UUID.fullmatch(before):
             if self._ids.setdefault(before, now) != now:
                 yield f"{path} is {now} instead of {self._ids[before]}"
@@ -226,6 +323,18 @@ class Replay:
             status = self._sandbox.call("GET", f"/control/orders/{order_id}/")["order"]["status"]
             if status != order["status"]:
                 yield f"order {order['id']} is {status} in the end instead of {order['status']}"
+
+
+def _why_not(entry: Mapping[str, Any], raw: bytes) -> str | None:
+    """Why a call cannot be made again as it was, or not be compared."""
+    if entry["fault"] is not None or entry["status"] is None:
+        return FAULT
+    if entry["status"] >= REFUSED and CODE.search(raw.decode("latin-1")):
+        return "was refused with a card code, which the journal does not keep"
+    sent = entry["headers"]["request"].get("Content-Length", "")
+    if sent.isascii() and sent.isdigit() and int(sent) > BODY_KEPT_BYTES:
+        return "had a body that was too long to be kept"
+    return None
 
 
 def _is_same_time(before: Any, now: Any) -> bool:

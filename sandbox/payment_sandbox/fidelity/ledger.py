@@ -8,11 +8,15 @@ from runpy import run_path
 from typing import Final, NamedTuple
 
 PROOFS: Final = "proofs.tsv"  # in the wheel only
+MUTANTS: Final = "mutants.tsv"
 TESTS: Final = Path(__file__).parents[3] / "tests"  # in a checkout only
 
 
 class Rule(NamedTuple):
-    """One testable rule. Its source is ``spec``, ``inferred`` or ``choice``; a call or a page shows it."""
+    """One testable rule. Its source is ``spec``, ``inferred`` or ``choice``; a call or a page shows it.
+
+    ``killed_by`` is the test that failed when somebody broke the rule on purpose.
+    """
 
     id: str
     section: str
@@ -20,6 +24,7 @@ class Rule(NamedTuple):
     shown_by: str
     text: str
     tests: list[str]
+    killed_by: str | None
 
 
 class Assumption(NamedTuple):
@@ -29,6 +34,7 @@ class Assumption(NamedTuple):
     source: str
     text: str
     reason: str
+    tests: list[str]
 
 
 def _rows(name: str) -> Iterator[list[str]]:
@@ -38,7 +44,7 @@ def _rows(name: str) -> Iterator[list[str]]:
 
 @cache
 def _proofs() -> dict[str, list[str]]:
-    """The tests that prove each rule, from the wheel's table or, in a checkout, from the tests themselves."""
+    """The tests of each rule and assumption, from the wheel's table or, in a checkout, from the tests."""
     if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
         pairs: Iterable[Sequence[str]] = _rows(PROOFS)
     else:
@@ -51,16 +57,20 @@ def _proofs() -> dict[str, list[str]]:
 
 def rules() -> list[Rule]:
     """Return every rule with the names of the tests that prove it."""
-    proofs = _proofs()
+    proofs, killed = _proofs(), dict(_rows(MUTANTS))
     return [
-        Rule(rule_id, section, source, shown_by, text, proofs.get(rule_id, []))
+        Rule(rule_id, section, source, shown_by, text, proofs.get(rule_id, []), killed.get(rule_id))
         for rule_id, section, source, shown_by, text in _rows("rules.tsv")
     ]
 
 
 def assumptions() -> list[Assumption]:
-    """Return every assumption, sorted by number."""
-    return [Assumption(*row) for row in _rows("assumptions.tsv")]
+    """Return every assumption with the names of its tests, sorted by number."""
+    proofs = _proofs()
+    return [
+        Assumption(number, source, text, reason, proofs.get(number, []))
+        for number, source, text, reason in _rows("assumptions.tsv")
+    ]
 
 
 @cache

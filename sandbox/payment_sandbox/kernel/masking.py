@@ -39,6 +39,17 @@ def mask(text: str, api_key: str | None = None) -> str:
 
     Secrets are also found if they are escaped, as in JSON, XML, or a URL.
     """
+    plain = _plain(text)
+    masked = _masked(plain, api_key)
+    if masked == plain:
+        return text
+    as_written = _masked(text, api_key)
+    left = _plain(as_written)
+    return as_written if _masked(left, api_key) == left else masked
+
+
+def _plain(text: str) -> str:
+    """The text without what could hide a secret in it."""
     plain = text
     if "\0" in plain:  # UTF-16
         plain = plain.replace("\0", "")
@@ -46,8 +57,7 @@ def mask(text: str, api_key: str | None = None) -> str:
         plain = unquote(plain, errors="replace")
     if "\\u" in plain or "&#" in plain:
         plain = _ESCAPE.sub(_unescaped, plain)
-    masked = _masked(plain, api_key)
-    return text if masked == plain else masked
+    return plain
 
 
 class Masking:

@@ -1,6 +1,7 @@
 """What of all that can happen a project has met."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -45,10 +46,15 @@ class Met(NamedTuple):
     what: str
 
 
-def possible_ends(method: str) -> list[str]:
+def _decided(method: str) -> frozenset[str]:
+    """What a scenario decides of a method: its customer, its screening, its processor, its credit."""
+    return frozenset().union(*BY_NAME[method].capabilities.outcomes)
+
+
+@cache
+def possible_ends(method: str) -> Sequence[str]:
     """How payments with a method can end."""
-    capabilities = BY_NAME[method].capabilities
-    keys = frozenset().union(*capabilities.outcomes)
+    capabilities, keys = BY_NAME[method].capabilities, _decided(method)
     ends = [PAID] if not capabilities.authorizes or capabilities.default_capture_mode is None else []
     ends += [DECLINED, CANCELLED] if "customer" in keys else []
     ends += [PAID_LATE, PAID_IN_PART, PAID_TOO_MUCH] if "credit" in keys else []
@@ -105,11 +111,17 @@ def _met_refusals(project: Project) -> MetAt:
 
 
 def _ends(order: Order, attempt: Transaction) -> Iterator[str]:
+    if _is_untouched(attempt):
+        return
     possible = possible_ends(attempt.method)
-    parts = (_plain_ends, _transfer_ends, _screening_ends, _card_ends, _authorization_ends)
-    ends = [end for part in parts for end, holds in part(attempt).items() if holds]
-    ends += [end for end, holds in _refund_ends(order).items() if holds]
-    yield from (end for end in ends if end in possible)
+    for part in _parts(attempt.method):
+        yield from (end for end, holds in part(attempt).items() if holds and end in possible)
+    if order.refunds:
+        yield from (end for end, holds in _refund_ends(order).items() if holds)
+
+
+def _is_untouched(attempt: Transaction) -> bool:
+    return attempt.is_open and not attempt.credited_cents and "screening" not in attempt.plan
 
 
 Ends = Mapping[str, bool]
@@ -143,6 +155,8 @@ def _screening_ends(attempt: Transaction) -> Ends:
 
 
 def _card_ends(attempt: Transaction) -> Ends:
+    if not attempt.asked:
+        return {}
     is_paid, asked = attempt.status == TransactionStatus.COMPLETED, attempt.asked.values()
     is_charged = bool({"one-click", "recurring"}.intersection(map(str, asked)))
     return {
@@ -164,6 +178,20 @@ def _authorization_ends(attempt: Transaction) -> Ends:
         VOIDED: authorization.voided_cents > 0,
         LAPSED: attempt.status == TransactionStatus.EXPIRED,
     }
+
+
+OF_WHAT_IS_DECIDED: Final = {
+    "credit": _transfer_ends,
+    "screening": _screening_ends,
+    "processor": _card_ends,
+}
+
+
+@cache
+def _parts(method: str) -> "Sequence[Callable[[Transaction], Ends]]":
+    """What looks at the payments with a method."""
+    parts = (part for decided, part in OF_WHAT_IS_DECIDED.items() if decided in _decided(method))
+    return _plain_ends, _authorization_ends, *parts
 
 
 def _refund_ends(order: Order) -> Ends:

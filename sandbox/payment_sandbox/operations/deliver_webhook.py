@@ -18,9 +18,10 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import cut_text
-from payment_sandbox.projects.outbox import Changed, QueuedDelivery
+from payment_sandbox.projects.outbox import UNCHANGED, Changed, QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import Label, Offer, label_of
+from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, Duplicate, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
 
@@ -76,7 +77,7 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
         effect = _effect(edit, delivery, queued)
         if not queued.forced and _is_postponed(edit, delivery, effect):
             return None
-        request = _request(edit, project, delivery, queued.changed or Changed())
+        request = _request(edit, project, delivery, queued.changed)
         is_listened_to = request.url == edit.settings.forward_to and effect.reply is None
         label = _label(project, epoch, delivery, queued) if is_listened_to else None
         if label is not None and project.relay.leave(epoch, queued):
@@ -93,8 +94,13 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
 
 
 def _request(edit: Edit, project: Project, delivery: Delivery, changed: Changed) -> WebhookRequest:
-    url = changed.url or edit.settings.forward_to or delivery.url
+    url = changed.url or standard_url(edit.settings, delivery)
     return WebhookRequest(url, HEADERS, (changed.body or standard_body(project, delivery)).encode())
+
+
+def standard_url(settings: Settings, delivery: Delivery) -> str:
+    """Where a webhook goes."""
+    return settings.forward_to or delivery.url
 
 
 def standard_body(project: Project, delivery: Delivery) -> str:
@@ -148,7 +154,7 @@ def record_attempt(
         delivery = edit.delivery(prepared.queued.delivery_id)
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
-        is_changed, state = prepared.queued.changed is not None, delivery.state
+        is_changed, state = prepared.queued.is_changed, delivery.state
         number = OTHERWISE if is_changed else delivery.next_number - is_copy
         reply = _cut(project.masking.record(reply), reply)
         attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
@@ -188,7 +194,7 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
 
 def _effect(edit: Edit, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
     """What happens to the next attempt, unless somebody has changed it. A rehearsal comes last."""
-    if queued.changed is not None:
+    if queued.is_changed:
         return UNTOUCHED
     number, state = delivery.next_number, edit.state
     return (
@@ -238,7 +244,7 @@ def find_delivery(project: Project, delivery_id: str) -> Delivery:
     return delivery
 
 
-def redeliver(project: Project, delivery_id: str, changed: Changed | None = None) -> Delivery:
+def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) -> Delivery:
     """Make one more attempt now, even if the delivery has ended (CTL-22).
 
     It skips the queue and waits for the response. One that is ``changed`` is not the webhook itself: its

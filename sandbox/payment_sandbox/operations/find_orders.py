@@ -72,7 +72,7 @@ def _texts(order: Order) -> str:
     texts += methods_of(order)
     texts += [str(customer[name]) for name in CUSTOMER_TEXTS if customer.get(name)]
     texts += [refund.refund_id for refund in order.refunds]
-    return "\n".join(map(_plain, texts))
+    return _plain("\n".join(texts))
 
 
 def _plain(text: str) -> str:

@@ -54,7 +54,7 @@ class Happening(NamedTuple):
     """One thing that happened: who told whom what; ``cause`` is the id of an earlier one.
 
     ``status`` is an HTTP status, or the status that an order or attempt has reached. ``failed`` marks what
-    was refused, lost or declined.
+    was refused, lost or declined. ``duration_ms`` is how long the shop took to answer a webhook.
     """
 
     id: str
@@ -70,6 +70,7 @@ class Happening(NamedTuple):
     failed: bool = False
     rule: str | None = None
     detail: str | None = None
+    duration_ms: int | None = None
 
 
 def short_path(path: str) -> str:
@@ -131,7 +132,12 @@ def history(epoch: Epoch, order_id: str | None = None) -> list[Happening]:
     happenings = [
         happening for happening in _all(epoch, about) if about is None or happening.order_id in about
     ]
-    return sorted(happenings, key=lambda happening: (happening.real_at, _number(happening.id)))
+    return sorted(happenings, key=place_of)
+
+
+def place_of(happening: Happening) -> tuple[datetime, int]:
+    """Where it stands in the history: records of one edit have the same real time, and grow in number."""
+    return happening.real_at, _number(happening.id)
 
 
 def _related(epoch: Epoch, order_id: str) -> Ids:
@@ -140,7 +146,7 @@ def _related(epoch: Epoch, order_id: str) -> Ids:
 
 
 def _number(record_id: str) -> int:
-    """The number of a record; records of one edit have the same real time."""
+    """The number of a record; 0 of a webhook, which has none."""
     digits = record_id.partition("-")[2].partition("/")[0]
     return int(digits) if digits.isdecimal() else 0
 
@@ -329,18 +335,18 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
             failed,
             None,
             "\n".join(filter(None, (attempt.reply.warning, attempt.reply.traceback))) or None,
+            round(attempt.reply.duration_ms) or None,
         )
         cause = attempt_id
 
 
 def _answered(attempt: Attempt) -> tuple[str, int | None]:
-    """What a shop answered: a text with its duration, and the status."""
+    """What a shop answered, and its status."""
     reply = attempt.reply
-    duration = f"{reply.duration_ms:.0f} ms" if reply.duration_ms else ""
     if reply.status is None:
         return reply.error or reply.warning or "no response", None
     words = _words(reply.body)[:WORDS_SHOWN] if reply.status >= ERROR_FROM else ""
-    return " · ".join(filter(None, (str(reply.status), words, duration))), reply.status
+    return " · ".join(filter(None, (str(reply.status), words))), reply.status
 
 
 def _words(body: str) -> str:

@@ -4,7 +4,7 @@ If anything fails before it is applied, nothing has changed: no record, no agend
 identifier.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -159,9 +159,7 @@ class Edit:
         """Send a webhook once more, as somebody wants it."""
         delivery = self.delivery(delivery_id)
         if delivery is not None:
-            self.to_send.append(
-                QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed.or_none())
-            )
+            self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed))
 
     def release_swapped(self) -> bool:
         """Send the webhooks that waited for another one to go first; True if there were any."""
@@ -181,6 +179,10 @@ class Edit:
     ) -> None:
         """Record what somebody did; it is the cause of the statuses that this edit reaches."""
         self.records.record_action(action, via, self.now, order_id, transaction_id, how)
+
+    def record_choice(self, kind: str, before: Mapping[str, Any]) -> None:
+        """Record what was in force until somebody chose other settings, or another scenario."""
+        self.records.record_choice(kind, before, self.now)
 
     def agenda_event(self, due: Due[Command]) -> None:
         """Record what was due and happens now; it is the cause of the statuses that this edit reaches."""

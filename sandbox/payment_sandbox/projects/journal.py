@@ -230,10 +230,26 @@ class Decided(NamedTuple):
         return explain(self.decision) if isinstance(self.decision, Decision) else self.decision
 
 
+class Choice(NamedTuple):
+    """Somebody has chosen other settings or another scenario; ``before`` is what was in force until then.
+
+    Of settings these are the values that were replaced; None: it was too long to be kept.
+    """
+
+    id: str
+    at: datetime
+    real_at: datetime
+    kind: str  # settings or scenario
+    before: Mapping[str, Any] | None
+
+
 ENTRIES_MAX: Final = 10_000
+CHOICES_MAX: Final = 1000
+OF_THE_ORIGINAL: Final = ("name", "webhook_url", "forward_to")
+"""The settings that are no choices: a replay has its own, and sends no webhook."""
 UNSTORED_MAX: Final = 50_000  # if a store does not take them
 
-Record = JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | Decided
+Record = JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | Decided | Choice
 RECORDS: Final[Mapping[str, type[Record]]] = {
     "request": JournalEntry,
     "action": PerformedAction,
@@ -241,6 +257,7 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
     "event": AgendaEvent,
     "failure": Failure,
     "decision": Decided,
+    "choice": Choice,
 }
 """The kinds of records, by the beginning of their ids."""
 
@@ -262,7 +279,9 @@ class Records:
 
     def __init__(self) -> None:
         self._kept: Mapping[type, deque[Any]] = {
-            kind: deque(maxlen=ENTRIES_MAX) for kind in RECORDS.values() if kind is not Decided
+            kind: deque(maxlen=CHOICES_MAX if kind is Choice else ENTRIES_MAX)
+            for kind in RECORDS.values()
+            if kind is not Decided
         }
         self.decided: OrderedDict[str, Decided] = OrderedDict()  # by transaction
         self.dropped = 0  # of the requests
@@ -404,6 +423,10 @@ class Journal:
             for taken in self.of(PerformedAction)
             if orders is None or taken.order_id in orders
         )
+
+    def choices(self) -> Iterator[Choice]:
+        """What was in force before somebody chose otherwise, oldest first, without secrets."""
+        return map(self._masking.record, self.of(Choice))
 
     def returns(self) -> list[PerformedAction]:
         """The visits of customers to shops after they paid, or gave up; they have no secrets."""

@@ -19,9 +19,8 @@ class Changed(NamedTuple):
     url: str | None = None
     body: str | None = None
 
-    def or_none(self) -> "Changed | None":
-        """None if nothing is otherwise."""
-        return self if self != Changed() else None
+
+UNCHANGED: Final = Changed()
 
 
 class QueuedDelivery(NamedTuple):
@@ -30,7 +29,12 @@ class QueuedDelivery(NamedTuple):
     delivery_id: str
     order_id: str
     forced: bool = False
-    changed: Changed | None = None
+    changed: Changed = UNCHANGED
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it is not the webhook itself."""
+        return self.changed != UNCHANGED
 
 
 class Awaited:

@@ -14,6 +14,7 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.journal import OF_THE_ORIGINAL
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
@@ -291,6 +292,7 @@ class Project:
     def activate(self, scenario: Scenario) -> None:
         """Switch to a scenario."""
         with self.edit() as edit:
+            edit.record_choice("scenario", edit.state.scenario.document)
             edit.state = edit.state.with_scenario(scenario)
             edit.publish("scenario", name=scenario.name)
 
@@ -306,10 +308,24 @@ class Project:
             edit.state = edit.state._replace(faults=faults)
             edit.publish("faults", **faults.document)
 
-    def change_settings(self, data: Any) -> None:
-        """Change some settings; if one is invalid, nothing changes (CTL-01)."""
+    def change_settings(self, data: Any, *, unless: Callable[[], bool] = lambda: False) -> None:
+        """Change some settings; if one is invalid, nothing changes (CTL-01).
+
+        Nothing changes either if ``unless`` is true; it is asked while nobody else can change the project.
+        """
         with self.edit() as edit:
+            if unless():
+                return
+            before = edit.state.base_settings.as_mapping()
             edit.state = edit.state.with_settings(data)
+            after = edit.state.base_settings.as_mapping()
+            replaced = {
+                name: old
+                for name, old in before.items()
+                if name not in OF_THE_ORIGINAL and after[name] != old
+            }
+            if replaced:
+                edit.record_choice("settings", replaced)
             edit.publish("settings", **data)
         if not self.settings.forward_to:
             self.put_back(self.relay.take_left())

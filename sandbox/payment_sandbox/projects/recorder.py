@@ -1,5 +1,6 @@
 """What an edit records in the journal and publishes, once it is applied."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
@@ -12,7 +13,9 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.events import Build
 from payment_sandbox.projects.journal import (
+    BODY_KEPT_BYTES,
     AgendaEvent,
+    Choice,
     Journal,
     PerformedAction,
     StatusReached,
@@ -51,6 +54,7 @@ class Recorder:
         self._published: list[Published] = []
         self._actions: list[PerformedAction] = []
         self._agenda_events: list[AgendaEvent] = []
+        self._choices: list[Choice] = []
         self._new_events: set[str] = set()  # ids of transaction events
 
     def publish(self, kind: str, data: dict[str, Any]) -> None:
@@ -86,6 +90,12 @@ class Recorder:
         self._actions.append(taken)
         self.cause = taken.id
 
+    def record_choice(self, kind: str, before: Mapping[str, Any], at: datetime) -> None:
+        """Record what was in force until somebody chose otherwise."""
+        is_short = len(json.dumps(before, default=str)) <= BODY_KEPT_BYTES
+        choice = Choice(self._journal.next_id("choice"), at, at, kind, before if is_short else None)
+        self._choices.append(choice)
+
     def agenda_event(self, due: Due[Command], at: datetime) -> None:
         """Record something that was due and happens now; it causes the rest of the edit."""
         command = due.item
@@ -109,6 +119,7 @@ class Recorder:
         actions = [taken._replace(real_at=real_at) for taken in self._actions]
         journal.add(actions)
         journal.add([event._replace(real_at=real_at) for event in self._agenda_events])
+        journal.add([choice._replace(real_at=real_at) for choice in self._choices])
         statuses = list(self._statuses(orders, moves, at, real_at))
         journal.add(statuses)
         yield from map(action_event, actions)

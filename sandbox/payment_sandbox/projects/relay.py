@@ -166,19 +166,38 @@ class Relay:
     def arrive(self, listener: str) -> list[Left] | None:
         """A listener is there and will ``take``; returns the webhooks that waited for one.
 
-        None if another one has replaced it.
+        None if another one has replaced it, or it has left.
         """
         with self._changed:
             if listener in self._replaced:
                 return None
-            if self._listener not in (None, listener):
-                self._replaced[str(self._listener)] = None
-                while len(self._replaced) > REPLACED_MAX:
-                    del self._replaced[next(iter(self._replaced))]
+            if self._listener is not None and self._listener != listener:
+                self._refuse(self._listener)
             self._listener = listener
             self._untaken = list(self._offered.values())
             self._open_until_seconds = self._monotonic_seconds() + AWAY_SECONDS_MAX
         return self.take_left()
+
+    def dismiss(self, listener: str) -> None:
+        """A listener leaves: a call of it that still waits, or arrives late, gets and sets nothing."""
+        with self._changed:
+            if listener:
+                self._refuse(listener)
+            if listener == self._listener:
+                self._listener = None
+                self._newest_call += 1
+                self._open_until_seconds = 0.0
+                self._changed.notify_all()
+
+    def has_replaced(self, listener: str) -> bool:
+        """Whether a listener has left, or another one has replaced it."""
+        with self._changed:
+            return listener in self._replaced
+
+    def _refuse(self, listener: str) -> None:
+        self._replaced[listener] = None
+        while len(self._replaced) > REPLACED_MAX:
+            del self._replaced[next(iter(self._replaced))]
 
     def take(self, timeout_seconds: float, is_over: Callable[[], bool]) -> list[Offer]:
         """Wait for attempts to deliver; none if there are none in this time, or once ``is_over`` is true."""

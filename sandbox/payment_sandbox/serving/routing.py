@@ -24,6 +24,7 @@ from payment_sandbox.storage.connections import Unavailable
 from payment_sandbox.web.carried import ON_MOVED
 
 OWNER_SECONDS_MAX: Final = 15.0  # until the lease of a server that was killed is over, and some
+BROKEN_SECONDS_MAX: Final = 2.0  # for a database that has ended its connections, and takes new ones
 AGAIN_SECONDS: Final = 0.1
 HOPS_AT_ONCE: Final = 2
 SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
@@ -111,14 +112,15 @@ class Router:
         """Bring a request to its project's server, as soon as it has one."""
         if routed.hops >= HOPS_AT_ONCE:  # the project changes servers just now
             await asyncio.sleep(AGAIN_SECONDS)
-        until_seconds, problem = self._loop.time() + OWNER_SECONDS_MAX, NO_OWNER
+        began_seconds, problem = self._loop.time(), NO_OWNER
+        until_seconds = began_seconds + OWNER_SECONDS_MAX
         while self._loop.time() < until_seconds and not routed.response.is_closed:
             try:
                 if await self._is_brought(routed):
                     return
             except Unavailable as failed:
                 problem = str(failed)
-                break
+                until_seconds = min(until_seconds, began_seconds + BROKEN_SECONDS_MAX)
             except NotStored as failed:
                 problem = str(failed)
             await asyncio.sleep(AGAIN_SECONDS)

@@ -250,10 +250,10 @@ def in_one_line(problem: object) -> str:
 
 
 class NotStored(Exception):
-    """The state could not be stored in its ``place``, so nothing has changed."""
+    """The state could not be stored in its ``place`` or read from it, so nothing has changed."""
 
     def __init__(self, place: str, reason: str, *, is_full: bool) -> None:
-        super().__init__(f"nothing has changed, because {place} could not be written: {reason}")
+        super().__init__(f"nothing has changed, because {place} could not be used: {reason}")
         self.reason = reason
         self.is_full = is_full
 

@@ -362,20 +362,20 @@ class StateFile:
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """The records of a journal up to a number, oldest first."""
         query = "SELECT kind, number, body FROM history WHERE project = ? AND number <= ? ORDER BY number"
-        with self._transaction() as run:
+        with self._transaction("DEFERRED") as run:
             rows = run.execute(query, (self._numbers.get(project_id), number_max))
             return [HistoryRow(*row) for row in rows]
 
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commit everything written inside, or nothing.
+    def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+        """Commit everything written inside, or nothing; a ``DEFERRED`` one that only reads locks nothing.
 
         Raises:
             NotStored: says why.
         """
         with self._lock:
             try:
-                self._database.execute("BEGIN IMMEDIATE")
+                self._database.execute(f"BEGIN {lock}")
                 try:
                     yield self._database
                     self._database.execute("COMMIT")

@@ -1,9 +1,10 @@
 """The ``payment_sandbox`` fixture for ``async`` tests: the event loop goes on while the sandbox works."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
+from warnings import warn
 
 from payment_sandbox.client.clock import Advance
 from payment_sandbox.orders.actions import ActionName, Actor
@@ -52,6 +53,21 @@ class Blocking(Protocol):
         ...
 
 
+class AsyncNow:
+    """The sandbox time, as soon as it is awaited."""
+
+    def __init__(self, clock: "SandboxClock") -> None:
+        self._clock = clock
+
+    def __await__(self) -> Generator[Any, Any, datetime]:
+        return run_blocking(lambda: self._clock.now).__await__()
+
+    def __call__(self) -> "AsyncNow":
+        """The same, as older tests say it."""
+        warn("now is a property: say `await clock.now`", DeprecationWarning, stacklevel=2)
+        return self
+
+
 class AsyncClock:
     """The project's clock."""
 
@@ -77,9 +93,10 @@ class AsyncClock:
             timeout_seconds=timeout_seconds,
         )
 
-    async def now(self) -> datetime:
-        """Return the sandbox time."""
-        return await run_blocking(lambda: self._clock.now)
+    @property
+    def now(self) -> AsyncNow:
+        """The sandbox time: ``await clock.now``."""
+        return AsyncNow(self._clock)
 
     async def set(self, now: datetime | str) -> None:
         """Set the clock forward, and run what is due by then."""

@@ -62,13 +62,13 @@ def compare(
 
     The settings are tried out at once: the sandbox is verified with them, too.
     """
-    theirs = verify(service, live=live, progress=progress)
     ours = usual()
+    theirs = verify(service, live=live, progress=progress, beside=ours.answers)
     offered = settings_of(theirs.answers, ours.answers, theirs.refusals, ours.refusals)
     settings, copy = _shown_to_copy(theirs, ours, offered, aliases_of(service.names))
     copied = _copied(theirs, copy) if copy is not None else frozenset()
     if against is not None:
-        ours = verify(against, live=bool(is_live(against)))
+        ours = verify(against, live=bool(is_live(against)), beside=ours.answers)
     return Compared(service.url, theirs, ours, settings, copied)
 
 
@@ -101,7 +101,7 @@ def _verified_with(settings: Mapping[str, Any]) -> VerificationResult | None:
     if not settings:
         return None
     with model(settings) as own:
-        return verify(own.service, live=False)
+        return verify(own.service, live=False, beside=usual().answers)
 
 
 def _parts(settings: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -16,6 +16,7 @@ from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.verification.answer import MISSING, ServiceAnswer, parsed, value_at
 from payment_sandbox.verification.checks import REFUSED, Check, holds, shown
 from payment_sandbox.verification.differences import EXPLAIN
+from payment_sandbox.verification.fields import Leaf, are_alike, is_owed, leaves, rule_of_call, rule_of_field
 from payment_sandbox.verification.samples import INVOICE, TRANSFER
 from payment_sandbox.verification.service import Names, renamed, renamed_path, reverse
 
@@ -112,99 +113,8 @@ def _content(content: Mapping[str, Any]) -> bytes:
     return base64.b64decode(text) if content.get("encoding") == "base64" else text.encode()
 
 
-CALLS: Final = (  # the first that fits
-    ("POST", r"/v1/orders/?", "END-02"),
-    ("GET", r"/v1/orders/[^/]+/?", "END-03"),
-    ("DELETE", r"/v1/orders/[^/]+/?", "END-07"),
-    ("PUT", r"/v1/orders/[^/]+/?", "SET-51"),
-    ("POST", r".*/refunds/?", "END-10"),
-    ("POST", r".*/captures/?", "END-11"),
-    ("POST", r".*/captures/orderlines/?", "END-13"),
-    ("POST", r".*/captures/amount/?", "END-14"),
-    ("POST", r".*/voids/orderlines/?", "END-15"),
-    ("POST", r".*/voids/amount/?", "END-16"),
-    ("GET", r".*/issuers/?", "END-17"),
-    ("POST", r"/v1/bankqr/?", "END-18"),
-    ("GET", r".*/currencies/?", "SET-54"),
-)
-OTHER_CALL: Final = "VER-02"
 BEGINS: Final = {TRANSFER: "STA-10", INVOICE: "STA-17", None: "STA-03"}
 REDIRECTED: Final = "STA-02"
-FIELDS: Final = {
-    "id": "ORD-01",
-    "currency": "ORD-03",
-    "amount": "ORD-05",
-    **{field.name: field.rule for field in SENT_FIELDS},
-    "payment_methods": "ORD-13",
-    "customer": "SET-25",
-    "order_lines": "ORD-16",
-    "transactions": "ORD-17",
-    "client": "ORD-18",
-    "created": "ORD-19",
-    "modified": "ORD-19",
-    "completed": "ORD-20",
-    "last_transaction_added": "ORD-21",
-    "merchant_id": "ORD-22",
-    "project_id": "ORD-22",
-    "status": "STA-01",
-    "order_url": "SET-24",
-    "flags": "SET-26",
-    "order_line_details": "LDET-01",
-    "amount_details": "ADET-01",
-    "refund_of_order_id": "SET-48",
-    "transactions.order_id": "TX-01",
-    "transactions.id": "TX-01",
-    "transactions.merchant_id": "TX-01",
-    "transactions.project_id": "TX-01",
-    "transactions.amount": "TX-02",
-    "transactions.currency": "TX-02",
-    "transactions.description": "TX-03",
-    "transactions.balance": "TX-04",
-    "transactions.credit_debit": "TX-05",
-    "transactions.created": "TX-06",
-    "transactions.modified": "TX-06",
-    "transactions.completed": "TX-07",
-    "transactions.expiration_period": "TX-08",
-    "transactions.payment_method": "TX-09",
-    "transactions.payment_method_brand": "TX-10",
-    "transactions.payment_method_details": "TX-11",
-    "transactions.payment_url": "TX-12",
-    "transactions.product_type": "TX-14",
-    "transactions.status": "STA-18",
-    "transactions.events": "TX-16",
-    "transactions.channel": "SET-29",
-    "transactions.is_capturable": "SET-27",
-    "transactions.is_fully_captured": "SET-27",
-}
-QR_FIELDS: Final = {
-    "amount": "QR-01",
-    "amount_changeable": "QR-03",
-    "one_off": "QR-12",
-    "expiration": "QR-16",
-    "size": "QR-19",
-    "merchant_sub_id": "QR-24",
-    "beneficiary": "QR-25",
-    "qr_url": "QR-26",
-}
-
-
-def rule_of_call(method: str, path: str) -> str:
-    """The rule that a call belongs to."""
-    plain = path.partition("?")[0]
-    for known, pattern, rule in CALLS:
-        if method == known and re.fullmatch(pattern, plain):
-            return rule
-    return OTHER_CALL
-
-
-def rule_of_field(method: str, path: str, place: str) -> str:
-    """The rule that a field of an answer belongs to; that of the call, if the field has none."""
-    call = rule_of_call(method, path)
-    name = re.sub(r"\[\d+\]", "", place)
-    known = QR_FIELDS if call == "END-18" else FIELDS
-    while name and name not in known:
-        name = name.rpartition(".")[0]
-    return known.get(name, call)
 
 
 def rule_of_beginning(sent: Any) -> str:
@@ -245,6 +155,7 @@ class Mirror:
         self._service = service
         self._client = client
         self._ids: dict[str, str] = {}  # of the recording -> of the sandbox
+        self._besides: set[str] = set()
         self._now: datetime | None = None
         client.call("PUT", "/control/faults/", NO_WEBHOOKS)  # their addresses are those of the real shop
 
@@ -329,7 +240,7 @@ class Mirror:
             yield holds(
                 call, theirs.status == ours.status, f"{theirs.call}: {theirs.summary}, not {ours.status}"
             )
-            yield from self._fields(theirs, ours, theirs.data, ours.data, "")
+            yield from self._compared_values(theirs, ours)
             return
         rule = ours.headers.get(EXPLAIN, "").partition(" ")[0] or call
         refusal = theirs if theirs.status in REFUSED else None
@@ -339,24 +250,25 @@ class Mirror:
         if is_so:
             yield holds("SET-08", theirs.status == ours.status, how)
 
-    def _fields(
-        self, theirs: ServiceAnswer, ours: ServiceAnswer, there: Any, copied: Any, place: str
-    ) -> Iterator[Check]:
-        """What is answered there and here, value by value."""
-        if isinstance(there, dict) and isinstance(copied, dict):
-            for key, value in copied.items():
-                self._learn(key, there.get(key), value)
-                below = f"{place}.{key}".lstrip(".")
-                yield from self._fields(theirs, ours, there.get(key, MISSING), value, below)
-        elif isinstance(there, list) and isinstance(copied, list):
-            for index, (one, other) in enumerate(zip(there, copied, strict=False)):
-                yield from self._fields(theirs, ours, one, other, f"{place}[{index}]")
-        else:
-            yield _compared_value(theirs, there, copied, place)
+    def _compared_values(self, theirs: ServiceAnswer, ours: ServiceAnswer) -> Iterator[Check]:
+        are_in_one_state = are_alike(theirs, ours)
+        for leaf in leaves(theirs.data, ours.data):
+            self._learn(leaf)
+            is_comparable = are_in_one_state or leaf.here is not MISSING
+            if is_comparable and is_owed(theirs, leaf) and not self._is_told(leaf):
+                yield _compared_value(theirs, leaf)
 
-    def _learn(self, key: str, there: Any, copied: Any) -> None:
-        if key in IDENTIFIERS and isinstance(there, str) and isinstance(copied, str):
-            self._ids.setdefault(there, copied)
+    def _is_told(self, leaf: Leaf) -> bool:
+        """Whether it is a field that the sandbox does not have, and was told before."""
+        if leaf.here is not MISSING or leaf.problem is None:
+            return False
+        is_told = leaf.name in self._besides
+        self._besides.add(leaf.name)
+        return is_told
+
+    def _learn(self, leaf: Leaf) -> None:
+        if leaf.name in IDENTIFIERS and isinstance(leaf.there, str) and isinstance(leaf.here, str):
+            self._ids.setdefault(leaf.there, leaf.here)
 
 
 def _details(sent: Any) -> dict[str, Any]:
@@ -365,14 +277,15 @@ def _details(sent: Any) -> dict[str, Any]:
     return details if isinstance(details, dict) else {}
 
 
-def _compared_value(theirs: ServiceAnswer, there: Any, copied: Any, place: str) -> Check:
-    """A value there and here; of most fields it matters only that they are there."""
-    rule = rule_of_field(theirs.method, theirs.path, place)
-    if place == "status" and theirs.method == "POST" and rule == "STA-01":
+def _compared_value(theirs: ServiceAnswer, leaf: Leaf) -> Check:
+    """A value there and here; of most fields it matters only that they are there, and of which kind."""
+    rule = rule_of_field(theirs, leaf.place)
+    if leaf.place == "status" and theirs.method == "POST" and rule == "STA-01":
         rule = rule_of_beginning(theirs.sent)
-    matters = place.rpartition(".")[2].partition("[")[0] in VALUES and not EVENTS.search(place)
-    is_so = there == copied if matters or there is MISSING else True
-    return holds(rule, is_so, f"{theirs.call}: {place} is {shown(there)}, not {shown(copied)}")
+    problem = leaf.problem
+    if problem is None and leaf.name in VALUES and not EVENTS.search(leaf.place) and leaf.there != leaf.here:
+        problem = f"{leaf.place} is {shown(leaf.there)}, not {shown(leaf.here)}"
+    return holds(rule, problem is None, f"{theirs.call}: {problem}")
 
 
 def settings_at_start(recorded: Sequence[RecordedCall]) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """What probes send: a customer who does not exist, lines that add up, and a transaction per method."""
 
+from secrets import token_hex
 from typing import Any, Final
 
 LINES: Final[list[dict[str, Any]]] = [
@@ -54,6 +55,11 @@ WALLET_APPLE: Final = "wallet-apple"
 WALLET_GOOGLE: Final = "wallet-google"
 PAY_LATER: Final = "pay-later-a"
 INVOICE: Final = "invoice-later-b"
+
+
+def fresh_id() -> str:
+    """A merchant's own id for an order, which no other run has used."""
+    return f"probe-token-{token_hex(8)}"
 
 
 def by(method: str, **more: Any) -> dict[str, Any]:

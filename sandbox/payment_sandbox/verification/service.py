@@ -57,6 +57,7 @@ MARK: Final = "payment-sandbox verify"
 TRIES: Final = 5
 BUSY: Final = (429, 502, 503, 504)  # not the service's rules
 PAUSE_SECONDS: Final = 0.5
+WEBHOOK_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 30.0
 FAILED_MAX: Final = 10
 
@@ -127,6 +128,7 @@ class Service:
         self.names = names or {}
         self._wait = wait
         self.made = Made(self.url)
+        self.is_patient = False  # then probes may take half an hour
         self.is_live = False  # then nothing is sent that would cost if it were accepted
         self.is_interrupted = False  # by somebody who wants it to end, before the next call
         self.is_asking = False  # for an order, whose id would be lost
@@ -312,10 +314,21 @@ class Service:
         """
         return self._reached.url
 
-    def webhook_of(self, order: ServiceAnswer) -> ReceivedWebhook | None:
-        """The first webhook of an order, as soon as it is there; None if it does not come in time."""
+    def answer_webhooks(self, *statuses: int, delay_seconds: float = 0.0) -> None:
+        """Answer webhooks so from now on, one after the other; the last one stays.
+
+        Raises:
+            CannotTell: they do not reach this machine.
+        """
+        self._reached.clear()
+        self._reached.answer_with(*statuses, delay=delay_seconds)
+
+    def webhook_of(
+        self, order: ServiceAnswer, *, nth: int = 1, within_seconds: float = WEBHOOK_SECONDS
+    ) -> ReceivedWebhook | None:
+        """The first webhook of an order, or its ``nth``, as soon as it comes; None if it is not in time."""
         try:
-            return self._reached.wait_for(str(order.at("id")))
+            return self._reached.wait_for(str(order.at("id")), within_seconds, nth=nth)
         except TimeoutError:
             return None
 
@@ -387,9 +400,15 @@ class Service:
             self.refund(order, {"description": MARK, **what}).is_success
             for what in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)})
         ):
-            is_refunded = "has-refunds" in (order.at("flags") or ())
+            is_refunded = "has-refunds" in flags_of(order)
             problems.append(f"{captured} cents were paid{' and in part refunded' if is_refunded else ''}")
         return ", ".join(problems) or REFUNDED
+
+
+def flags_of(order: ServiceAnswer) -> list[Any]:
+    """The flags of an order; none if it has no list of them."""
+    flags = order.at("flags")
+    return flags if isinstance(flags, list) else []
 
 
 def _cents(amount: Any) -> int:

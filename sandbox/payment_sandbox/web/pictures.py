@@ -1,6 +1,6 @@
 """Sequence pictures of what happened, as SVG and as Mermaid."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import datetime
 from html import escape
 from typing import Final, NamedTuple
@@ -38,6 +38,7 @@ class PictureRow(NamedTuple):
     time: str = ""
     link: str | None = None
     title: str = ""
+    is_later: bool = False  # than the moment that is looked at
 
 
 class Sequence(NamedTuple):
@@ -67,10 +68,15 @@ def sequence(
     *,
     most: int = ROWS_MAX,
     whole: str | None = None,
+    past: Container[str] | None = None,
 ) -> Sequence:
-    """The picture of what happened, and of what is due; ``whole`` is the address of one with more rows."""
-    rows = list(_rows(happenings, link or _nowhere))
-    shown = [*rows[-most:], *_due(due)]
+    """The picture of what happened, and of what is due.
+
+    ``whole`` is the address of one with more rows; ``past`` has the ids of what had happened at the moment
+    that is looked at, and None is now.
+    """
+    rows = list(_rows(happenings, link or _nowhere, past))
+    shown = [*rows[-most:], *(row._replace(is_later=past is not None) for row in _due(due))]
     parties = {party for row in shown for party in (row.sender, row.receiver)}
     lanes = tuple(lane for lane in LANES if lane in ALWAYS or lane in parties)
     return Sequence(lanes, tuple(shown), max(0, len(rows) - most), whole)
@@ -80,23 +86,30 @@ def _nowhere(happening: Happening) -> str | None:
     return None
 
 
-def _rows(happenings: Iterable[Happening], link: Link) -> Iterator[PictureRow]:
+def _rows(happenings: Iterable[Happening], link: Link, past: Container[str] | None) -> Iterator[PictureRow]:
     told_at: datetime | None = None
     for happening in happenings:
         at = happening.at.replace(microsecond=0)
         time = "" if at == told_at else short_time(at, told_at)
         told_at = at
+        is_later = past is not None and happening.id not in past
         yield PictureRow(
             happening.sender,
             happening.receiver,
-            happening.label,
+            _timed(happening),
             _look(happening),
             happening.kind in ANSWERS,
             happening.kind == "status",
             time,
-            link(happening),
+            None if is_later else link(happening),
             ", ".join(filter(None, (happening.detail, _both_times(happening)))),
+            is_later,
         )
+
+
+def _timed(happening: Happening) -> str:
+    took = happening.duration_ms
+    return happening.label if took is None else f"{happening.label} · {took} ms"
 
 
 def _both_times(happening: Happening) -> str:
@@ -184,7 +197,7 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
         yield f'<a href="{escape(picture.whole)}" data-whole="">{text}</a>' if picture.whole else text
         y += ROW_HEIGHT
     for row in picture.rows:
-        parts = [f'<g class="row {row.look}">']
+        parts = [f'<g class="row {row.look}{" later" * row.is_later}">']
         if row.title:
             parts.append(f"<title>{_safe(row.title)}</title>")
         if row.time:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.driver import START, Sandbox, card, refused
+from tests.support.driver import NOBODY, START, Sandbox, card, refused
 
 
 @pytest.mark.rule("CTL-25")
@@ -13,11 +13,13 @@ def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
     order = sandbox.place(card())
     sandbox.read(order)
     sandbox.create(amount=0)
+    sandbox.get(f"/v1/orders/{NOBODY}/")
     items = sandbox.get("/control/journal/").json()["items"]
     assert [(item["method"], item["path"], item["status"]) for item in items] == [
         ("POST", "/v1/orders/", 201),
         ("GET", f"/v1/orders/{order['id']}/", 200),
         ("POST", "/v1/orders/", 400),
+        ("GET", f"/v1/orders/{NOBODY}/", 404),
     ]
     assert items[0]["at"] == START
     assert items[0]["order_id"] == order["id"]
@@ -29,7 +31,7 @@ def test_the_journal_can_be_filtered_and_counted(sandbox: Sandbox) -> None:
         found: int = sandbox.get(f"/control/journal/?count=1&{query}").json()["count"]
         return found
 
-    assert [count("method=GET"), count("path=/v1/orders"), count("status=400")] == [1, 2, 1]
+    assert [count("method=GET"), count("path=/v1/orders"), count("status=400")] == [2, 2, 1]
     assert count(f"order_id={order['id']}") == 2
     assert count(f"order_id={order['id']}&method=GET&path=/v1/orders/{order['id']}") == 1
 

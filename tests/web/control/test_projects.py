@@ -1,5 +1,6 @@
 """Projects are made from settings, changed, deleted, and kept apart."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -31,6 +32,23 @@ def test_a_project_is_made_from_its_settings(server: Server) -> None:
     listed = requests.get(f"{server.url}/control/projects/", timeout=5)
     assert made["project_id"] in listed.text
     assert made["api_key"] not in listed.text
+
+
+READ = tuple(
+    f"/control/{name}/"
+    for name in (
+        "timeline",
+        "journal",
+        "webhooks",
+        "agenda",
+        "orders",
+        "coverage",
+        "review",
+        "clock",
+        "project",
+    )
+)
+REAL = re.compile(r'"(real_at|duration_ms|Date|X-Request-Id|used_at)": ("[^"]*"|[\d.]+|null)')
 
 
 def test_a_project_needs_no_settings(server: Server) -> None:
@@ -98,6 +116,40 @@ def test_projects_with_the_same_seed_never_see_each_other(project: Callable[...,
     assert (one.read(orders[0])["status"], other.read(orders[1])["status"]) == ("completed", "new")
     one.advance("P1D")
     assert other.now() == START
+
+
+def test_same_seed_and_requests_give_the_same_answers_of_every_call(
+    project: Callable[..., Sandbox], shop: Shop
+) -> None:
+    """But for the project's own identifiers and key, real times and durations.
+
+    Whoever does not wait for webhooks is told in what order they and the next calls really came.
+    """
+
+    def play(sandbox: Sandbox) -> list[tuple[str, str]]:
+        order = sandbox.place(card(capture_mode="manual"))
+        sandbox.pay(order)
+        sandbox.settle()
+        sandbox.take(order, "captures/amount", {"amount": 500})
+        sandbox.settle()
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 700})
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 200})
+        sandbox.settle()
+        sandbox.place(by("bank-transfer"))
+        sandbox.settle()
+        sandbox.advance("P8D")
+        sandbox.settle()
+        return [(path, _plain(sandbox, path)) for path in (f"/v1/orders/{order['id']}/", *READ)]
+
+    def _plain(sandbox: Sandbox, path: str) -> str:
+        text = sandbox.get(path).text
+        for own in (sandbox.project["project_id"], sandbox.project["merchant_id"], sandbox.key):
+            text = text.replace(own, "…")
+        return REAL.sub(r'"\1": …', text)
+
+    first, second, other = (play(project(seed=seed, webhook_url=shop.url)) for seed in (42, 42, 43))
+    assert [one for one, two in zip(first, second, strict=True) if one != two] == []
+    assert first != other
 
 
 def test_same_seed_and_requests_give_the_same_bytes(project: Callable[..., Sandbox]) -> None:

@@ -10,16 +10,18 @@ from tests.support.shop import Received, Shop
 
 @pytest.mark.rule("CTL-09")
 def test_a_reset_is_a_fresh_start(watched: Sandbox, shop: Shop) -> None:
-    """Orders, vault, webhooks, journal, scenario, clock and identifiers are as at the start."""
+    """Orders, vault, webhooks, journal, scenario, faults, clock and identifiers are as at the start."""
     watched.scenario({"then": {"customer": "pays", "after": "PT1M"}})
     token_order = watched.pay(watched.place(details(one_click_type="first")))
     first = watched.place(card())
     watched.advance("PT1H")
+    watched.put("/control/faults/", {"faults": [{"when": {"method": "PUT"}, "then": {"status": 503}}]})
     assert watched.post("/control/reset/").status_code == 200
     assert watched.get(f"/v1/orders/{first['id']}/").status_code == 404
     assert watched.now() == START
     assert watched.webhooks() == watched.agenda() == []
     assert watched.get("/control/scenario/").json()["name"] == "default"
+    assert watched.get("/control/faults/").json() == {"faults": [], "webhooks": []}
     assert watched.get("/control/journal/?count=1").json() == {"count": 1}
     token = token_order["transactions"][0]["payment_method_details"]["vault_token"]
     used = watched.create(details(one_click_type="one-click", vault_token=token, cvc="123"))

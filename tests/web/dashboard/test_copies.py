@@ -4,12 +4,14 @@ import re
 import shlex
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from payment_sandbox.client.receiver import WebhookReceiver
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, by, card
 from tests.support.payer import Payer, payment_page
@@ -98,6 +100,23 @@ def refunded(sandbox: Sandbox) -> dict[str, Any]:
     return order
 
 
+def unanswered(sandbox: Sandbox) -> dict[str, Any]:
+    """By a shop that fails at first, captures when it is too late, and misspells a field."""
+    with closing(WebhookReceiver()) as shop:
+        shop.answer_with(500, 404, 200)
+        order = sandbox.authorized(expiration_period="PT30M", webhook_url=shop.url, descripton="Socks")
+        sandbox.advance("PT1H")
+        sandbox.take(order, "captures/amount", {"amount": 500})
+    return order
+
+
+def silent(sandbox: Sandbox) -> dict[str, Any]:
+    """A shop that listens nowhere, and never captures what it has authorized."""
+    order = sandbox.authorized(expiration_period="PT30M", webhook_url="http://127.0.0.1:9/gone")
+    sandbox.advance("PT1H")
+    return order
+
+
 MAKES: list[Callable[[Sandbox], dict[str, Any]]] = [
     paid_later,
     captured,
@@ -106,6 +125,8 @@ MAKES: list[Callable[[Sandbox], dict[str, Any]]] = [
     told,
     by_scenario,
     by_hand,
+    unanswered,
+    silent,
     refunded,
 ]
 
@@ -121,6 +142,10 @@ def test_the_copied_tests_pass(sandbox: Sandbox, tmp_path: Path) -> None:
     assert "PT1H1.500000S" in tests[MAKES.index(told)]
     assert "== [300]" in tests[MAKES.index(refunded)]
     assert tests[MAKES.index(refunded)].count("a fault changed") == 1
+    assert "answer_with(500, 404, 200)" in tests[MAKES.index(unanswered)]
+    assert ">= {'CAP-04', 'SET-12', 'HOOK-08', 'HOOK-09'}" in tests[MAKES.index(unanswered)]
+    assert ">= {'CAP-03', 'HOOK-09'}" in tests[MAKES.index(silent)]
+    assert "review()" not in tests[MAKES.index(refunded)]
 
 
 def test_a_copied_test_fails_where_the_outcome_differs(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -129,6 +154,14 @@ def test_a_copied_test_fails_where_the_outcome_differs(sandbox: Sandbox, tmp_pat
     wrong = test.replace("status_code == 409", "status_code == 200")
     assert wrong != test
     assert "1 failed" in suite(tmp_path, wrong).stdout
+
+
+def test_a_copied_test_fails_where_the_mistakes_are_others(sandbox: Sandbox, tmp_path: Path) -> None:
+    """It says which mistakes the review found."""
+    test = copied(sandbox, unanswered(sandbox), "test-code")
+    right = test.replace("'descripton'", "'description'")
+    assert right != test
+    assert "1 failed" in suite(tmp_path, right).stdout
 
 
 def test_the_copied_command_makes_the_same_order(sandbox: Sandbox) -> None:

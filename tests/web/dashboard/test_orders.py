@@ -99,7 +99,7 @@ def test_orders_are_sorted(sandbox: Sandbox) -> None:
     browser = Dashboard(sandbox)
     for sort, expected in (("", made[::-1]), ("oldest", made), ("amount", by_amount)):
         page = browser.open(f"orders/?sort={sort}")
-        older = next(link for link in page.links if link.endswith(f"before={expected[49]}"))
+        older = next(link for link in page.links if f"before={expected[49]}" in link)
         rows = [*shown(page), *shown(browser.open(f"{sandbox.url}{older}"))]
         assert rows == expected
     browser.open("orders/?sort=colour", 400)

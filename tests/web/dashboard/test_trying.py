@@ -191,6 +191,21 @@ def test_an_address_with_a_secret_is_sent_as_it_is(sandbox: Sandbox, shop: Shop)
     assert next(form for form in refused.forms if "/redeliver/" in form.action).fields["url"] == "nowhere"
 
 
+def test_the_form_shows_where_an_untouched_webhook_goes(watched: Sandbox, shop: Shop) -> None:
+    """While webhooks are forwarded, that is not its own address, which can be typed."""
+    watched.pay(watched.place(card()))
+    watched.settle()
+    webhook = watched.webhooks()[0]
+    watched.patch("/control/project/", {"forward_to": f"{shop.url}?elsewhere"})
+    browser = Dashboard(watched)
+    page = browser.open(f"webhooks/{webhook['id']}/")
+    form = next(form for form in page.forms if "/redeliver/" in form.action)
+    assert form.fields["url"] == f"{shop.url}?elsewhere"
+    browser.send(form, {"url": webhook["url"]}, page)
+    assert watched.webhooks()[0]["attempts"][-1]["request"]["url"] == webhook["url"]
+    assert shop.received[-1].body["order_id"] == webhook["order_id"]
+
+
 def test_a_webhook_that_made_room_is_not_sent_again(watched: Sandbox) -> None:
     """What is still to be sent of it is on the agenda, and keeps nobody from restoring."""
     watched.pay(watched.place(card()))

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from payment_sandbox.verification.probes import answers, invoices, methods, pages
+from payment_sandbox.verification.probes import answers, invoices, methods, pages, patience
 from payment_sandbox.verification.probing import PROBES, Probe
 
-MODULES: Final = (answers, invoices, pages, methods)
+MODULES: Final = (answers, invoices, pages, methods, patience)
 
 
 def all_probes() -> Iterator[Probe]:

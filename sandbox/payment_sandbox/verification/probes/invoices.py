@@ -28,7 +28,7 @@ from payment_sandbox.verification.samples import (
     by,
     some,
 )
-from payment_sandbox.verification.service import ORDERS, Service
+from payment_sandbox.verification.service import ORDERS, Service, flags_of
 
 DETAILS: Final = "order_line_details"
 AMOUNTS: Final = "amount_details"
@@ -190,8 +190,8 @@ def refunds_and_cancellations(service: Service) -> Checks:
     order = invoice(service)
     if not service.take(order, "captures/", {}).is_success:
         raise CannotTell("the invoice cannot be captured")
-    flags = service.read(order).at("flags")
-    yield holds("SET-26", "has-captures" in str(flags), f"the flags of a captured order are {flags}")
+    flags = flags_of(service.read(order))
+    yield holds("SET-26", "has-captures" in flags, f"the flags of a captured order are {flags}")
     late = service.call("DELETE", f"{ORDERS}{order.at('id')}/")
     yield from refused("SET-50", late, 409, "OrderNotCancellable")
     yield from refused("END-09", service.refund(order, {}), 400, "ValidationError", "order_lines")
@@ -210,14 +210,12 @@ def record_of_refund(service: Service, order: ServiceAnswer, refund: ServiceAnsw
     yield kind("SET-48", refund, "id", TEXT)
     yield same("SET-48", refund, "amount", amount)
     yield kind("SET-48", refund, "transactions", LIST)
-    is_marked = "is-refund" in (refund.at("flags") if LIST.fits(refund.at("flags")) else ())
-    yield holds("SET-48", is_marked, f"the flags of a refund are {refund.at('flags')}")
+    yield holds("SET-48", "is-refund" in flags_of(refund), f"the flags of a refund are {refund.at('flags')}")
     yield same("SET-48", refund, "refund_of_order_id", order.at("id"))
     yield same("SET-48", refund, "status", "completed")
     yield holds("SET-48", service.read(refund).is_success, "a refund cannot be read")
-    flags = service.read(order).at("flags")
-    has = isinstance(flags, list) and "has-refunds" in flags
-    yield holds("SET-26", has, f"the flags of a refunded order are {flags}")
+    flags = flags_of(service.read(order))
+    yield holds("SET-26", "has-refunds" in flags, f"the flags of a refunded order are {flags}")
 
 
 @probe("IFM-01", "IFM-02", "SET-33", spends=True)

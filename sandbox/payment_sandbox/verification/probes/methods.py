@@ -37,7 +37,7 @@ from payment_sandbox.verification.samples import (
     by,
     card,
 )
-from payment_sandbox.verification.service import Service
+from payment_sandbox.verification.service import Service, flags_of
 
 METHOD: Final = "transactions[0].payment_method"
 DETAILS: Final = "transactions[0].payment_method_details"
@@ -109,7 +109,7 @@ def test_mode(service: Service) -> Checks:
     for rule, method in (("BRD-01", REDIRECT_DE), ("WQR-02", WALLET_QR), ("WWEB-01", WALLET_WEB)):
         yield from accepted(rule, service.create(by(method)))
     answers = [service.create(by(method)) for method in (REDIRECT_BE, WALLET_APPLE)]
-    if "is-test" not in (service.order().at("flags") or ()):
+    if "is-test" not in flags_of(service.order()):
         raise CannotTell("this is not test mode")
     for rules, answer in zip((("BRB-01", "SET-61"), ("WAPP-01", "SET-61")), answers, strict=True):
         for rule in rules:

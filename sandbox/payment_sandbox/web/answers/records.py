@@ -115,7 +115,7 @@ class Offers(TypedDict):
     """The attempts that a listener should make now."""
 
     items: list[Offer]
-    replaced: Annotated[bool, "Whether another listener has taken over; stop then."]
+    replaced: Annotated[bool, "Whether it has left, or another listener has taken over; stop then."]
 
 
 class Recorded(TypedDict):
@@ -188,16 +188,14 @@ class UsedRule(TypedDict):
     uses: int
 
 
-class ScenarioDetail(TypedDict):
-    """A scenario with its rules."""
+class ScenarioDetail(Faults):
+    """A scenario with its rules and faults."""
 
     name: str
     description: str
     is_active: bool
     settings: Json
     rules: list[UsedRule]
-    webhooks: list[Json]
-    faults: list[Json]
 
 
 JsonSchema = TypedDict(
@@ -233,6 +231,7 @@ class Rule(TypedDict):
     shown_by: Literal["call", "page"]
     text: str
     tests: list[str]
+    killed_by: Annotated[str | None, "The test that failed when the rule was broken on purpose."]
 
 
 class Assumption(TypedDict):
@@ -242,6 +241,7 @@ class Assumption(TypedDict):
     source: Literal["inferred", "choice"]
     text: str
     reason: str
+    tests: list[str]
 
 
 class Fidelity(TypedDict):
@@ -512,6 +512,7 @@ Happening = TypedDict(
         "failed": bool,
         "rule": Annotated[str | None, "The rule that refused a request."],
         "detail": str | None,
+        "duration_ms": Annotated[int | None, "Until the shop answered; null if at once."],
     },
 )
 """One thing that happened: who told whom what."""

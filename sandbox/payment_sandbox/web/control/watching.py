@@ -6,7 +6,7 @@ from typing import Any, Final
 from flask import Blueprint, Response, request
 
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
-from payment_sandbox.forms.fields import Number
+from payment_sandbox.forms.fields import Flag, Number
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations import wait as waiting
 from payment_sandbox.operations.clock import catch_up
@@ -102,6 +102,7 @@ class NextForm(Form):
     timeout = Number(about="How long to wait for a webhook, in real seconds; 20 by default, 60 at most.")
     listener = Text(about="A name that only this listener has; a newer listener replaces it.")
     forward_to = WebUrl(about="Where it takes webhooks; becomes the setting of that name.")
+    leaves = Flag(about="Whether it leaves: it gets no more webhooks, and the setting becomes null again.")
 
 
 class AnswerForm(Form):
@@ -142,14 +143,18 @@ def post_next() -> Response:
 
 
 def _offers(offers: Project, asked: Mapping[str, Any]) -> list[Offer] | None:
-    """What a listener is offered within its time; None if another one has taken over."""
+    """What a listener is offered within its time; None if it has left, or another one has taken over."""
     timeout_seconds = min(max(asked.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
-    unanswered = offers.relay.arrive(asked.get("listener", ""))
+    listener, forward_to = asked.get("listener", ""), asked.get("forward_to")
+    if asked.get("leaves"):
+        offers.relay.dismiss(listener)
+        offers.change_settings({"forward_to": None}, unless=lambda: offers.settings.forward_to != forward_to)
+        return None
+    unanswered = offers.relay.arrive(listener)
     if unanswered is None:
         return None
-    forward_to = asked.get("forward_to")
     if forward_to is not None and forward_to != offers.settings.forward_to:
-        offers.change_settings({"forward_to": forward_to})
+        offers.change_settings({"forward_to": forward_to}, unless=lambda: offers.relay.has_replaced(listener))
     offers.put_back(unanswered)
     return offers.relay.take(timeout_seconds, lambda: offers.events.is_ended)
 

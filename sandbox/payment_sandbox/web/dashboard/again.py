@@ -1,6 +1,5 @@
 """An order once more with one thing otherwise, and two orders beside each other."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, zip_longest
@@ -30,7 +29,6 @@ from payment_sandbox.web.routes import route
 ORDER_FORM: Final = OrderForm()
 STEPS_SHOWN: Final = 500
 CREATIONS: Final = ("creates the order", "creates a test order")
-TAKEN: Final = re.compile(r" · [\d.]+ m?s$")  # by a response; it differs each time
 SEEN_TO_FAIL: Final = {
     "HOOK-08": "declined",
     "FLOW-15": "declined",
@@ -120,7 +118,7 @@ def _steps(happenings: Sequence[Happening]) -> list[Side]:
 
 def _side(happening: Happening) -> Side:
     between = f"{happening.sender} → {happening.receiver}" if happening.sender != happening.receiver else ""
-    return Side(between, TAKEN.sub("", happening.label), happening.failed)
+    return Side(between, happening.label, happening.failed)
 
 
 def _compared(left: list[Side], right: list[Side]) -> Iterator[Row]:

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from payment_sandbox.kernel.masking import MASK
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.review import HINT, review_order
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.webhooks import BY_SCENARIO
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.journal import (
     ASK,
@@ -26,6 +29,10 @@ CREATE = "create"
 NOT_REPLAYED = (ASK, RETURN, SCAN, CREATE)
 ONE_SECOND = timedelta(seconds=1)
 LINE_LENGTH = 70
+FOUND_IN_CALLS = ("CAP-03", "CAP-04", "SET-12", "SET-31")  # what a review finds again in the same calls
+FOUND_IN_WEBHOOKS = ("HOOK-08", "HOOK-09")
+OK = 200
+UNANSWERED = 503  # what the test's shop answers where the real one did not answer
 ATTEMPT = '    attempt = sandbox.client.order(order_id)["transactions"][-1]["id"]'
 
 
@@ -119,6 +126,7 @@ def _lines(
     yield "    sandbox = payment_sandbox"
     if told:
         yield "    sandbox.client.change_settings(webhook_url=webhook_receiver.url)"
+        yield from _answers(project, order)
         body = {name: value for name, value in body.items() if name != "webhook_url"}
     if scenario.name != DEFAULT:
         yield f"    sandbox.scenario({scenario.name!r})"
@@ -127,6 +135,12 @@ def _lines(
     yield "    answer = sandbox.session.post(orders, json=body)"
     yield '    order_id = answer.json()["id"]'
     yield from _steps(project, order, entries, actions)
+    yield from _outcome(project, order, told)
+
+
+def _outcome(project: Project, order: Order, told: list[str]) -> Iterator[str]:
+    """What has come of it: status, refunds, webhooks, and the mistakes of the shop."""
+    mistakes = _mistakes(project, order, and_of_webhooks=bool(told))
     yield f'    assert sandbox.client.order(order_id)["status"] == {order.status!r}'
     if order.refunds:
         refunded = [refund.amount_cents for refund in order.refunds]
@@ -135,6 +149,31 @@ def _lines(
     if told:
         yield "    webhooks = sandbox.client.webhooks(order_id)"
         yield f'    assert [webhook["status"] for webhook in webhooks] == {_literal(told, 4)}'
+    if mistakes:
+        yield "    sandbox.client.wait(idle=True)"
+        yield f"    assert {{finding.rule for finding in sandbox.review()}} >= {{{mistakes}}}"
+
+
+def _answers(project: Project, order: Order) -> Iterator[str]:
+    """The receiver answers webhooks as the shop did; nothing needs to be said if each was 200."""
+    attempts = [
+        attempt
+        for delivery in project.epoch.store.deliveries_of(order.id)
+        for attempt in delivery.tries
+        if not {attempt.reply.warning, attempt.reply.error} & BY_SCENARIO
+    ]
+    statuses = [attempt.reply.status or UNANSWERED for attempt in sorted(attempts, key=attrgetter("real_at"))]
+    while statuses[1:] and statuses[-1] == statuses[-2]:
+        statuses.pop()
+    if any(status != OK for status in statuses):
+        yield f"    webhook_receiver.answer_with({', '.join(map(str, statuses))})"
+
+
+def _mistakes(project: Project, order: Order, *, and_of_webhooks: bool) -> str:
+    """The mistakes that a review finds again when the test has made the same calls, as source."""
+    again = (*FOUND_IN_CALLS, *(FOUND_IN_WEBHOOKS if and_of_webhooks else ()))
+    found = {finding.rule for finding in review_order(project.epoch, order) if finding.kind != HINT}
+    return ", ".join(repr(rule) for rule in again if rule in found)
 
 
 def _told(project: Project, order: Order) -> list[str]:

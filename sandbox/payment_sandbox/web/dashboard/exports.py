@@ -1,5 +1,6 @@
 """What can be taken away of an order: its picture, commands, a test, and the evidence."""
 
+from base64 import b64encode
 from typing import Any, Final
 
 from flask import Response
@@ -50,8 +51,12 @@ def get_evidence(project_id: str, order_id: str) -> Response:
             "project_id": project.project_id,
             "clock": {"mode": epoch.state.clock.mode, "now": timestamp(project.now())},
             "timeline": map(as_mapping, history(epoch)),
-            "journal": (request_record(project, entry) for entry in epoch.journal.entries()),
+            "journal": (
+                {**request_record(project, entry), "raw": b64encode(_readable(entry.request)).decode()}
+                for entry in epoch.journal.entries()
+            ),
             "actions": map(as_plain, epoch.journal.actions()),
+            "choices": map(as_plain, epoch.journal.choices()),
             "snapshot": {name: _plain(part) for name, part in snapshot.snapshot_parts(project).items()},
         }
     )
@@ -62,6 +67,15 @@ def get_evidence(project_id: str, order_id: str) -> Response:
 
 def _picture(project: Project, order: Order) -> Sequence:
     return sequence(history(project.epoch, order.id), due_of(project, order))
+
+
+def _readable(body: bytes) -> bytes:
+    """A body up to its first bytes that are no text: in what comes then, nobody finds secrets."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        return body[: error.start + 4]
+    return body
 
 
 def _plain(part: Any) -> Any:

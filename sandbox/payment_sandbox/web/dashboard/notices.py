@@ -14,6 +14,7 @@ from payment_sandbox.web.carried import application
 
 NOTICES_MAX: Final = 200
 NAME: Final = "notice"  # in the address of the page that shows it
+MOMENT: Final = "at"  # in the address of an order as it was earlier
 TYPED: Final = ("action", "amount", "url", "body", "after")  # what a form shows again
 TYPED_MAX: Final = 16_384
 ORDERS_SHOWN: Final = 5
@@ -54,9 +55,9 @@ def with_notice(address: str, notice: Notice) -> str:
 
 
 def without_notice(address: str) -> str:
-    """The address of a page without its notice, to come back to."""
+    """The address of a page without its notice, as it is now, to come back to."""
     parts = urlsplit(address)
-    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != NAME]
+    query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in (NAME, MOMENT)]
     return urlunsplit(parts._replace(query=urlencode(query)))
 
 

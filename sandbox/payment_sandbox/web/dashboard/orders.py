@@ -44,14 +44,15 @@ from payment_sandbox.web.dashboard.frame import (
     url,
     way_back,
 )
-from payment_sandbox.web.dashboard.notices import answered, with_notice
-from payment_sandbox.web.dashboard.verdict import verdict, with_mistakes
+from payment_sandbox.web.dashboard.notices import MOMENT, answered, with_notice
+from payment_sandbox.web.dashboard.verdict import moment, verdict, with_mistakes
 from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
 
 ROWS_SHOWN: Final = 50
 ROWS_SHOWN_MAX: Final = 5000  # of one picture
+NUMBER_LENGTH_MAX: Final = 9
 ANSWER_SECONDS: Final = 12.0  # two webhooks that take as long as they may
 REQUESTS_SHOWN: Final = 8
 CUSTOMERS: Final = ("customer visit", "customer pay", "customer choose")
@@ -227,6 +228,13 @@ def _none(project: Project) -> dict[str, Any]:
     }
 
 
+def _number_asked(most: int) -> int | None:
+    """How many happenings the page shall look back to; None if it shows the present."""
+    asked = request.args.get(MOMENT, "")
+    is_earlier = asked.isascii() and asked.isdecimal() and len(asked) < NUMBER_LENGTH_MAX
+    return int(asked) if is_earlier and 0 < int(asked) <= most else None
+
+
 def _one(project: Project, order: Order) -> dict[str, Any]:
     known, created = verdict(project, order), creation_of(project, order)
     happenings = told(project.epoch, order.id, known.beliefs)
@@ -235,7 +243,10 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
     is_whole = request.args.get("rows") == "all"
     most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
     whole = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
-    picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole)
+    shown = happenings[-most:]
+    left_out, number = len(happenings) - len(shown), _number_asked(len(happenings))
+    past = frozenset(each.id for each in happenings[:number]) if number else None
+    picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole, past=past)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
     can_pay = any(name in CUSTOMERS for name in possible)
@@ -248,8 +259,10 @@ def _one(project: Project, order: Order) -> dict[str, Any]:
         "labels": LABELS,
         "offered": offered(project.settings, order),
         "page_path": order_page_path(project, order) if can_pay else None,
-        "happenings": happenings[-most:],
-        "left_out": max(0, len(happenings) - most),
+        "happenings": shown,
+        "left_out": left_out,
+        "moments": range(left_out + 1, len(happenings) + 1),
+        "moment": moment(project, order, happenings, number, known.beliefs) if number else None,
         "whole": whole,
         "link": link,
         "story": picture,

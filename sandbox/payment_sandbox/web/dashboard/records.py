@@ -8,11 +8,18 @@ from marshmallow import validate
 from payment_sandbox.forms import Choice, Form, Text, WebUrl, read
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.coverage import coverage
-from payment_sandbox.operations.deliver_webhook import find_delivery, redeliver, resend_later, standard_body
+from payment_sandbox.operations.deliver_webhook import (
+    find_delivery,
+    redeliver,
+    resend_later,
+    standard_body,
+    standard_url,
+)
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.outbox import Changed
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, delivery_summary, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
@@ -64,7 +71,7 @@ def get_webhook_view(project_id: str, delivery_id: str) -> Response:
         "webhooks",
         webhooks=[delivery_record(each, project.masking) for each in shown],
         others=[each for each in project.epoch.store.deliveries_of(delivery.order_id) if each not in shown],
-        body=standard_body(project, delivery),
+        sent=_shown_as_sent(project, delivery),
         periods=LATER,
     )
 
@@ -76,14 +83,19 @@ def post_redelivery_view(project_id: str, delivery_id: str) -> Response:
     delivery = find_delivery(project, delivery_id)
     back = way_back() or url(project, f"webhooks/{delivery_id}/")
     given = read(RESEND, {name: value for name in RESEND.fields if (value := request.form.get(name))})
-    url_shown, body = project.masking.text(delivery.url), standard_body(project, delivery)
+    url_shown, body = _shown_as_sent(project, delivery)
     changed = Changed(_unless(given.get("url"), url_shown), _unless(given.get("body"), body))
     if "after" not in given:
-        redeliver(project, delivery_id, changed.or_none())
+        redeliver(project, delivery_id, changed)
         return go(back)
     resend_later(project, delivery_id, changed, Period.parse(given["after"]))
     text = f"It is sent once more in {LATER[given['after']]} of sandbox time."
     return go(with_notice(back, Notice(project.project_id, text, (delivery.order_id,))))
+
+
+def _shown_as_sent(project: Project, delivery: Delivery) -> tuple[str, str]:
+    """Where a webhook goes and what it says, as the form shows it."""
+    return project.masking.text(standard_url(project.settings, delivery)), standard_body(project, delivery)
 
 
 def _unless(given: str | None, usual: str) -> str | None:

@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from payment_sandbox.operations.as_of import order_as_of
+from payment_sandbox.operations.history import Happening
 from payment_sandbox.operations.in_words import Belief, beliefs, in_euros
 from payment_sandbox.operations.review import HINT, Finding, review, review_order
 from payment_sandbox.orders.authorization import Authorization
@@ -49,6 +51,18 @@ class Verdict(NamedTuple):
     """What the status does not say of the money; often empty."""
 
 
+class Moment(NamedTuple):
+    """An order at an earlier moment; ``number`` counts what had happened until then."""
+
+    number: int
+    happening: Happening
+    status: str
+    second_status: str
+    money: Sequence[tuple[str, int, str]]
+    belief: Belief | None
+    """What the shop had been told last; None if nothing yet."""
+
+
 class Counted(NamedTuple):
     """A review of a whole project with its failed webhooks, when it was made, and how long that took."""
 
@@ -71,8 +85,24 @@ def verdict(project: Project, order: Order) -> Verdict:
         [kind for kind in found if kind.first.kind == HINT],
         "" if mistakes else _good(project, order, told),
         told,
-        list(_money(project, order)),
+        list(_money(order, project.now())),
         _second_status(order),
+    )
+
+
+def moment(
+    project: Project, order: Order, happenings: Sequence[Happening], number: int, told: Sequence[Belief]
+) -> Moment:
+    """An order after so many of its happenings."""
+    happening = happenings[number - 1]
+    then = order_as_of(project.epoch, order, happening)
+    return Moment(
+        number,
+        happening,
+        then.status,
+        _second_status(then),
+        list(_money(then, happening.at)),
+        next((belief for belief in reversed(told) if belief.real_at <= happening.real_at), None),
     )
 
 
@@ -93,13 +123,13 @@ def _authorization(order: Order) -> Authorization | None:
     return attempt.authorization if attempt is not None else None
 
 
-def _money(project: Project, order: Order) -> Iterable[tuple[str, int, str]]:
+def _money(order: Order, now: datetime) -> Iterable[tuple[str, int, str]]:
     held, received = _authorization(order), order.received_cents
     if held is None:
         amounts = [("received", received, "")]
     else:
         remaining = 0 if held.is_over else held.remaining_cents
-        runs_out = f"runs out in {left(held.expires_at - project.now())}"
+        runs_out = f"runs out in {left(held.expires_at - now)}"
         amounts = [
             ("authorized", held.original_cents, ""),
             ("captured", received, ""),

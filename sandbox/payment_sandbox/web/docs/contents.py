@@ -58,18 +58,21 @@ def bounds() -> str:
 
 
 def rules_table() -> str:
-    """Every rule, with the number of tests that prove it."""
+    """Every rule, with the number of tests that prove it, and whether they fail when it is broken."""
     shown = []
     for section, rules in groupby(ledger.rules(), key=lambda rule: rule.section):
-        rows = ((f"`{rule.id}`", rule.source, rule.text, len(rule.tests)) for rule in rules)
-        shown.append(f"### {section}\n\n" + table(("Rule", "Source", "Text", "Tests"), rows))
+        rows = (
+            (f"`{rule.id}`", rule.source, rule.text, len(rule.tests), "yes" if rule.killed_by else "")
+            for rule in rules
+        )
+        shown.append(f"### {section}\n\n" + table(("Rule", "Source", "Text", "Tests", "Tried"), rows))
     return "\n\n".join(shown)
 
 
 def assumptions_table() -> str:
-    """Every assumption, with its reason."""
-    rows = ((item.id, item.source, item.text, item.reason) for item in ledger.assumptions())
-    return table(("No.", "Source", "Assumption", "Why"), rows)
+    """Every assumption, with its reason, and the number of its tests."""
+    rows = ((item.id, item.source, item.text, item.reason, len(item.tests)) for item in ledger.assumptions())
+    return table(("No.", "Source", "Assumption", "Why", "Tests"), rows)
 
 
 WRITTEN_FOR: Final = "http://127.0.0.1:8080"

@@ -105,6 +105,7 @@ function lose(words) {
 
 function enhance() {
   for (const button of document.querySelectorAll("[data-copy], [data-print]")) button.hidden = false;
+  for (const button of document.querySelectorAll("[data-scriptless]")) button.hidden = true;
 }
 
 document.addEventListener("click", async (event) => {
@@ -177,6 +178,18 @@ function connect() {
   };
   for (const kind of KINDS) source.addEventListener(kind, soon);
 }
+
+// The slider through an order's history: the page of that moment replaces this one, piece by piece.
+document.addEventListener("input", (event) => {
+  if (!event.target.matches("[data-moment]")) return;
+  const { value, max } = event.target, address = new URL(location.href);
+  if (value === max) address.searchParams.delete("at");
+  else address.searchParams.set("at", value);
+  history.replaceState(null, "", address);
+  isStale = true;
+  clearTimeout(timer);
+  if (!isFetching) refresh();
+});
 
 // What is stopped answers to the page that waits for it, so this page stays.
 document.addEventListener("submit", async (event) => {

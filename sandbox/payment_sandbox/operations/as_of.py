@@ -1,0 +1,89 @@
+"""An order as it was at an earlier moment of its history: its statuses and its money."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from payment_sandbox.operations.history import Happening, history, place_of
+from payment_sandbox.orders.authorization import Authorization
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus
+from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.projects.epoch import Epoch
+from payment_sandbox.projects.journal import StatusReached, number_of
+
+TAKING_CALLS: Final = ("/captures/", "/voids/")
+TAKEN: Final = ("captures by hand", "voids by hand", "delayed capture")
+UNPAID: Final = (TransactionStatus.NEW, TransactionStatus.PROCESSING, TransactionStatus.PENDING)
+
+
+def order_as_of(epoch: Epoch, order: Order, moment: Happening) -> Order:
+    """The order right after this happening, as far as the journal still knows what came before it.
+
+    Only what happens to an order is set back: statuses, attempts, captures, voids and refunds. What a
+    merchant has changed in it, such as its lines, is as it is now.
+    """
+    known = list(_reached(epoch, moment))
+    own = [status for status in known if status.order_id == order.id]
+    statuses = [OrderStatus.NEW.value, *(status.status for status in own if status.payment_method is None)]
+    begun = {status.order_id for status in known}
+    return replace(
+        order,
+        status=statuses[-1],
+        transactions=_attempts(order, own, moment.at, _taken(epoch, order, moment)),
+        refunds=tuple(refund for refund in order.refunds if refund.refund_id in begun),
+    )
+
+
+def _reached(epoch: Epoch, moment: Happening) -> Iterator[StatusReached]:
+    for status in list(epoch.journal.statuses):
+        if (status.real_at, number_of(status)) <= place_of(moment):
+            yield status
+
+
+def _taken(epoch: Epoch, order: Order, moment: Happening) -> int | None:
+    """How many parts were captured or voided until then; None if the history has another number of them."""
+    happenings = history(epoch, order.id)
+    ledgers = [len(each.authorization.entries) for each in order.transactions if each.authorization]
+    if [_takes(happenings)] != list(filter(None, ledgers)):
+        return None
+    return _takes([happening for happening in happenings if place_of(happening) <= place_of(moment)])
+
+
+def _takes(happenings: Sequence[Happening]) -> int:
+    """How often a part of an authorization was captured or voided."""
+    done = {each.cause for each in happenings if each.kind == "response" and not each.failed}
+    return sum(
+        happening.label in TAKEN
+        or (happening.id in done and any(part in happening.label for part in TAKING_CALLS))
+        for happening in happenings
+    )
+
+
+def _attempts(
+    order: Order, reached: Sequence[StatusReached], at: datetime, taken: int | None
+) -> tuple[Transaction, ...]:
+    """The attempts that had begun, with the statuses that they had ``reached``."""
+    statuses = {status.transaction_id: status.status for status in reached if status.payment_method}
+    return tuple(
+        replace(
+            attempt,
+            status=statuses[attempt.id],
+            credited_cents=0 if statuses[attempt.id] in UNPAID else attempt.credited_cents,
+            authorization=_authorization(attempt, statuses[attempt.id], at, taken),
+        )
+        for attempt in order.transactions
+        if attempt.id in statuses
+    )
+
+
+def _authorization(
+    attempt: Transaction, status: str, at: datetime, taken: int | None
+) -> Authorization | None:
+    """What was reserved, with the first entries of its ledger: so many, or those until then."""
+    held = attempt.authorization
+    if held is None or status in UNPAID:
+        return None
+    entries = [entry for entry in held.entries if entry.at <= at] if taken is None else held.entries[:taken]
+    return held._replace(entries=tuple(entries), is_over=held.is_over and held.expires_at <= at)

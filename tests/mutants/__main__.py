@@ -1,0 +1,128 @@
+"""Applies each mutant to a copy of the checkout, and runs the tests that its rule names: they must fail."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from shutil import copytree
+from tempfile import TemporaryDirectory
+from typing import Final, NamedTuple
+
+from payment_sandbox.fidelity.ledger import MUTANTS, rules
+from payment_sandbox.serving.realtime import monotonic_seconds
+from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, mutants
+
+ROOT: Final = Path(__file__).parents[2]
+SECONDS_MAX: Final = 240.0
+KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "BROKEN"
+FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+TABLE: Final = ROOT / PACKAGE / "fidelity" / MUTANTS
+OF_CHECKOUT: Final = ("sandbox", "tests", "scenarios")
+
+
+class Verdict(NamedTuple):
+    """What became of a mutant, and by which test or why."""
+
+    rule: str
+    outcome: str
+    by: str
+    seconds: float
+
+
+class Workshop:
+    """Copies of the checkout, one for each worker."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(workers):
+            copy = folder / f"copy-{number}"
+            for name in OF_CHECKOUT:
+                copytree(ROOT / name, copy / name, ignore=lambda _, names: {*names} & {"__pycache__"})
+            for file in ROOT.iterdir():
+                if file.is_file():
+                    (copy / file.name).write_bytes(file.read_bytes())
+            self._free.put(copy)
+
+    def judge(self, mutant: Mutant, tests: Sequence[str]) -> Verdict:
+        """Run these tests on a copy with the mutant."""
+        copy = self._free.get()
+        begun = monotonic_seconds()
+        try:
+            mutant.apply(copy)
+            outcome, by = _run(copy, tests)
+        except PatchRefused as refused:
+            outcome, by = BROKEN, str(refused)
+        finally:
+            for path in {piece.path for piece in mutant.pieces}:
+                (copy / PACKAGE / path).write_bytes((ROOT / PACKAGE / path).read_bytes())
+            self._free.put(copy)
+        return Verdict(mutant.rule, outcome, by, monotonic_seconds() - begun)
+
+
+def _run(copy: Path, tests: Sequence[str]) -> tuple[str, str]:
+    command = [sys.executable, "-B", "-m", "pytest", "-q", "-x", "-m", "", "-p", "no:cacheprovider", *tests]
+    env = {**os.environ, "PYTHONPATH": str(copy / "sandbox"), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        ran = subprocess.run(
+            command, cwd=copy, env=env, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return KILLED, f"still running after {SECONDS_MAX:g} s"
+    failed = FAILED.search(ran.stdout)
+    if ran.returncode == 0:
+        return SURVIVED, ", ".join(tests)
+    if ran.returncode != 1 or failed is None:
+        return BROKEN, (ran.stdout + ran.stderr).strip().splitlines()[-1]
+    return KILLED, failed[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge all mutants, or those of the given rules; 1 if one survived."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument(
+        "rules", nargs="*", metavar="RULE", help="only these; CAP for all of CAP-01, CAP-02, …"
+    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    asked = parser.parse_args(arguments)
+    known = mutants()
+    wanted = [each for each in known.values() if each.pieces and _is_asked(each.rule, asked.rules)]
+    verdicts = list(judged(wanted, asked.workers))
+    alive = [verdict.rule for verdict in verdicts if verdict.outcome != KILLED]
+    _write(verdicts, known)
+    none = sum(not each.pieces for each in known.values())
+    print(f"{len(verdicts) - len(alive)} of {len(verdicts)} killed; {none} rules say why they have none.")
+    print(f"{len(rules()) - len(known)} rules have no mutant yet.")
+    return 1 if alive else 0
+
+
+def judged(wanted: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
+    """What becomes of each mutant, in their order; each verdict is printed."""
+    proofs = {rule.id: rule.tests for rule in rules()}
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder, ThreadPoolExecutor(workers) as pool:
+        workshop = Workshop(Path(folder), workers)
+        for verdict in pool.map(lambda each: workshop.judge(each, proofs[each.rule]), wanted):
+            print(f"{verdict.outcome:8} {verdict.rule:8} {verdict.seconds:5.1f} s  {verdict.by}", flush=True)
+            yield verdict
+
+
+def _write(verdicts: Sequence[Verdict], known: Mapping[str, Mutant]) -> None:
+    """Bring the table of the ledger up to date: which test failed for which rule."""
+    killed = {rule.id: rule.killed_by for rule in rules()}
+    killed |= {each.rule: each.by.partition("[")[0] if each.outcome == KILLED else None for each in verdicts}
+    rows = [(rule, by) for rule, by in killed.items() if by and rule in known]
+    TABLE.write_text(
+        "".join(f"{rule}\t{by}\n" for rule, by in [("rule", "killed_by"), *rows]), encoding="utf-8"
+    )
+
+
+def _is_asked(rule: str, asked: Sequence[str]) -> bool:
+    return not asked or rule in asked or rule.partition("-")[0] in asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())

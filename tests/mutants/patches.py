@@ -1,0 +1,121 @@
+"""Reads the mutants from the patch files beside this module.
+
+A file holds blocks. Each begins with a rule in brackets, then come one or more pieces: the path of a module of
+the package, the lines that go, and the lines that come instead::
+
+    [CAP-02]
+    orders/authorization.py
+    -        if now >= self.expires_at:
+    +        if now > self.expires_at:
+
+Where nothing in the source could break a rule, the block says why: ``[GEN-05] none: …``.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+HERE: Final = Path(__file__).parent
+PACKAGE: Final = Path("sandbox/payment_sandbox")
+HEAD: Final = re.compile(r"\[([A-Z]+-\d+)\](?: none: (.+))?")
+
+
+class PatchRefused(ValueError):
+    """A patch file is malformed, or a patch does not fit the source."""
+
+
+class Piece(NamedTuple):
+    """A change of one module."""
+
+    path: Path
+    before: str
+    after: str
+
+    def apply(self, checkout: Path) -> None:
+        """Change the module in a checkout.
+
+        Raises:
+            PatchRefused: the lines are not there, or more than once, or stay as they are.
+        """
+        file = checkout / PACKAGE / self.path
+        source = f"\n{file.read_text(encoding='utf-8')}" if file.is_file() else ""
+        times = source.count(f"\n{self.before}")
+        if times != 1 or self.before == self.after:
+            raise PatchRefused(f"these lines are {times} times in {self.path}:\n{self.before}")
+        file.write_text(source.replace(f"\n{self.before}", f"\n{self.after}")[1:], encoding="utf-8")
+
+
+class Mutant(NamedTuple):
+    """A change of the source that breaks one rule; or, without pieces, why there is none."""
+
+    rule: str
+    pieces: tuple[Piece, ...]
+    why_none: str = ""
+
+    def apply(self, checkout: Path) -> None:
+        """Change a checkout.
+
+        Raises:
+            PatchRefused: it does not fit.
+        """
+        for piece in self.pieces:
+            piece.apply(checkout)
+
+
+def mutants(folder: Path = HERE) -> dict[str, Mutant]:
+    """All mutants by their rules.
+
+    Raises:
+        PatchRefused: a file is malformed, or a rule has two.
+    """
+    known: dict[str, Mutant] = {}
+    for file in sorted(folder.glob("*.patch")):
+        for mutant in _read(file):
+            if mutant.rule in known:
+                raise PatchRefused(f"{file.name}: {mutant.rule} has another mutant already")
+            known[mutant.rule] = mutant
+    return known
+
+
+def _read(file: Path) -> Iterator[Mutant]:
+    blocks: list[tuple[re.Match[str], list[str]]] = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        head = HEAD.fullmatch(line)
+        if head is not None:
+            blocks.append((head, []))
+        elif blocks and line:
+            blocks[-1][1].append(line)
+        elif line and not line.startswith("#"):
+            raise PatchRefused(f"{file.name}, line {number}: a block begins with a rule in brackets")
+    for head, lines in blocks:
+        pieces = tuple(_pieces(file, head[1], lines))
+        if bool(pieces) == bool(head[2]):
+            raise PatchRefused(f"{file.name}: {head[1]} has either a patch or a reason why there is none")
+        yield Mutant(head[1], pieces, head[2] or "")
+
+
+def _pieces(file: Path, rule: str, lines: list[str]) -> Iterator[Piece]:
+    path, changes = "", Changes([], [])
+    for line in [*lines, ""]:
+        if line[:1] == "-" and not changes.after:
+            changes.before.append(line[1:])
+        elif line[:1] == "+" and changes.before:
+            changes.after.append(line[1:])
+        elif line[:1] in "+-" and line:
+            raise PatchRefused(f"{file.name}: {rule}: lines with - come first, then lines with +")
+        else:
+            if changes.before:
+                yield Piece(Path(path), _text(changes.before), _text(changes.after))
+            path, changes = line, Changes([], [])
+
+
+class Changes(NamedTuple):
+    """The lines of a piece as they are read."""
+
+    before: list[str]
+    after: list[str]
+
+
+def _text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

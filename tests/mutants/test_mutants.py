@@ -1,0 +1,72 @@
+"""The mutants fit the source, and a run of them tells a test that sees a broken rule from one that does not."""
+
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+
+from payment_sandbox.fidelity.ledger import rules
+from tests.mutants.__main__ import KILLED, ROOT, SURVIVED, Workshop
+from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, Piece, mutants
+
+
+def test_each_mutant_fits_the_source(tmp_path: Path) -> None:
+    """Its lines are there, each once; what comes of it is a module that can be compiled."""
+    copytree(ROOT / PACKAGE, tmp_path / PACKAGE)
+    for mutant in mutants().values():
+        mutant.apply(tmp_path)
+        for piece in mutant.pieces:
+            file = tmp_path / PACKAGE / piece.path
+            if file.suffix == ".py":
+                compile(file.read_text(encoding="utf-8"), mutant.rule, "exec")
+            file.write_bytes((ROOT / PACKAGE / piece.path).read_bytes())
+
+
+def test_each_mutant_was_killed() -> None:
+    """By a test of its own rule; the table tells of no rule that has no mutant."""
+    known = mutants()
+    tests = {rule.id: rule.tests for rule in rules()}
+    assert known.keys() <= tests.keys()
+    killed = {rule.id: rule.killed_by for rule in rules() if rule.killed_by}
+    assert killed.keys() == {each.rule for each in known.values() if each.pieces}
+    assert [rule for rule, by in killed.items() if by not in tests[rule]] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("orders/order.py\n-a\n+b\n", "line 1: a block begins with a rule"),
+        ("[CAP-01]\norders/order.py\n+b\n-a\n", "lines with - come first"),
+        ("[CAP-01]\n", "either a patch or a reason"),
+        ("[CAP-01] none: no reason\norders/order.py\n-a\n+b\n", "either a patch or a reason"),
+        ("[CAP-01] none: one\n[CAP-01] none: two\n", "another mutant already"),
+    ],
+)
+def test_a_malformed_file_is_refused(tmp_path: Path, text: str, problem: str) -> None:
+    """With what is wrong, and where."""
+    (tmp_path / "some.patch").write_text(text)
+    with pytest.raises(PatchRefused, match=problem):
+        mutants(tmp_path)
+
+
+@pytest.mark.parametrize(("before", "after"), [("nowhere\n", ""), ("\n", ""), ('"""', '"""')])
+def test_a_patch_that_does_not_fit_is_refused(before: str, after: str) -> None:
+    """Its lines are not there, or more than once, or it changes nothing."""
+    with pytest.raises(PatchRefused, match="these lines are"):
+        Piece(Path("orders/amounts.py"), before, after).apply(ROOT)
+
+
+@pytest.mark.prove
+def test_a_test_that_sees_nothing_lets_a_mutant_live(tmp_path: Path) -> None:
+    """The right tests kill it; others pass, and it is told."""
+    workshop = Workshop(tmp_path, 1)
+    piece = Piece(Path("orders/amounts.py"), "AMOUNT_CENTS_MAX: Final", "AMOUNT_CENTS_MAX = 7\nOTHER: Final")
+    mutant = Mutant("ORD-05", (piece,))
+    assert workshop.judge(mutant, ["tests/fidelity/test_rules.py"]).outcome == SURVIVED
+    verdict = workshop.judge(mutant, ["tests/journeys/test_creating_orders.py"])
+    assert verdict.outcome == KILLED
+    assert "test_creating_orders" in verdict.by
+    assert (
+        workshop.judge(mutant._replace(pieces=()), ["tests/journeys/test_creating_orders.py"]).outcome
+        == SURVIVED
+    )

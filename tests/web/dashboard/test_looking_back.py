@@ -1,0 +1,127 @@
+"""An order's page shows how it was at an earlier moment."""
+
+import re
+from collections.abc import Iterator
+from itertools import count, groupby
+from typing import Any
+
+import pytest
+
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, by, card
+
+MOMENT = re.compile(r'data-testid="moment".*?</div>', re.DOTALL)
+MONEY = re.compile(r"<li><b>(€[^<]+)</b> ([a-z ]+)")
+PILL = re.compile(r'class="pill[^"]*"[^>]*>([^<]+)<')
+
+
+def moments(sandbox: Sandbox, order: dict[str, Any]) -> Iterator[str]:
+    """What the page of an order says of each moment, first to last."""
+    for number in count(1):
+        page = Dashboard(sandbox).open(f"orders/{order['id']}/?at={number}").answer.text
+        found = MOMENT.search(page)
+        if found is None:
+            return
+        yield found[0]
+
+
+def money(text: str) -> dict[str, str]:
+    """Amounts on a page, by what they are."""
+    return {name.strip(): amount for amount, name in MONEY.findall(text)}
+
+
+def changes(values: Iterator[Any]) -> list[Any]:
+    """The values without repetitions."""
+    return [value for value, _ in groupby(values)]
+
+
+def captured_in_parts(sandbox: Sandbox) -> dict[str, Any]:
+    """By the shop and by hand; a call is refused, and some is voided and refunded."""
+    order = sandbox.authorized(expiration_period="P7D")
+    sandbox.take(order, "captures/amount", {"amount": 500})
+    sandbox.take(order, "captures/amount", {"amount": 99_999})
+    browser = Dashboard(sandbox)
+    for action, euros in (("capture", "3.00"), ("void", "1.00")):
+        browser.press(browser.open(f"orders/{order['id']}/"), f"merchant {action}", amount=euros)
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 200})
+    return order
+
+
+@pytest.mark.parametrize("clock", ["running", "frozen@2027-01-01T00:00:00Z"])
+def test_money_and_statuses_at_each_moment(sandbox: Sandbox, clock: str) -> None:
+    """Also where all happened at the same sandbox time."""
+    sandbox.patch("/control/project/", {"clock": clock})
+    order = captured_in_parts(sandbox)
+    told = list(moments(sandbox, order))
+    assert changes(PILL.findall(text)[0] for text in told) == ["new", "processing", "completed"]
+    assert changes(money(text).get("captured") for text in told) == [None, "€0.00", "€5.00", "€8.00"]
+    assert changes(money(text).get("voided") for text in told) == [None, "€1.00"]
+    assert changes(money(text).get("refunded") for text in told) == [None, "€2.00"]
+    assert changes(money(text).get("still reserved") for text in told) == [
+        *(None, "€20.00", "€15.00", "€12.00", "€11.00"),
+    ]
+    now = Dashboard(sandbox).open(f"orders/{order['id']}/").answer.text
+    assert money(told[-1]) == money(now.partition('id="moment"')[0])
+
+
+def test_a_payment_and_what_the_shop_believed(sandbox: Sandbox) -> None:
+    """The money is there from the payment on; the shop knows of it once it has read the order."""
+    order = sandbox.place(card())
+    sandbox.pay(order)
+    sandbox.read(order)
+    told = list(moments(sandbox, order))
+    assert changes("received" in money(text) for text in told) == [False, True]
+    believed = ["any" if "anything yet" in text else "was" if "believed" in text else "knew" for text in told]
+    assert changes(iter(believed)) == ["any", "knew", "was", "knew"]
+
+
+def test_a_delayed_capture(sandbox: Sandbox) -> None:
+    """Nothing is captured for seven days; how long that still takes is as of the moment."""
+    order = sandbox.authorized(capture_mode="delayed", expiration_period="P7D")
+    sandbox.advance("P3D")
+    sandbox.read(order)
+    sandbox.advance("P5D")
+    told = list(moments(sandbox, order))
+    assert changes(money(text).get("captured") for text in told) == [None, "€0.00", "€20.00"]
+    assert any("runs out in 4 d" in text for text in told)
+
+
+def test_a_capture_whose_response_was_lost(sandbox: Sandbox) -> None:
+    """It is shown at its time: the history does not say which call did it."""
+    order = sandbox.authorized(expiration_period="P7D")
+    fault = {"when": {"method": "POST"}, "then": {"status": 503, "phase": "after"}}
+    sandbox.advance("PT1H")
+    sandbox.put("/control/faults/", {"faults": [fault]})
+    sandbox.take(order, "captures/amount", {"amount": 500})
+    told = list(moments(sandbox, order))
+    assert changes(money(text).get("captured") for text in told) == [None, "€0.00", "€5.00"]
+
+
+def test_two_attempts(sandbox: Sandbox) -> None:
+    """The second one has not begun before it does."""
+    order = sandbox.place(by("wallet-web"))
+    sandbox.acted(order, "customer fail")
+    told = list(moments(sandbox, order))
+    assert changes(PILL.findall(text)[0] for text in told)[-1] == sandbox.read(order)["status"]
+    assert all("received" not in money(text) for text in told)
+
+
+@pytest.mark.parametrize("at", ["0", "-1", "99999", "9" * 5000, "x", "１", ""])
+def test_no_such_moment_is_now(sandbox: Sandbox, at: str) -> None:
+    """The page shows the order as it is."""
+    order = sandbox.place(card())
+    page = Dashboard(sandbox).open(f"orders/{order['id']}/?at={at}").answer.text
+    assert MOMENT.search(page) is None
+    assert " later" not in page.partition('id="picture"')[2].partition("</svg>")[0]
+
+
+def test_whoever_acts_sees_what_came_of_it(sandbox: Sandbox) -> None:
+    """A deed leads back to the present, with the filters that were chosen."""
+    order = sandbox.authorized(expiration_period="P7D")
+    browser = Dashboard(sandbox)
+    page = browser.open(f"orders/{order['id']}/?at=1&status=completed")
+    assert 'name="status" value="completed"' in page.answer.text
+    after = browser.press(page, "merchant capture", amount="4.00")
+    assert MOMENT.search(after.answer.text) is None
+    assert after.url.endswith("?status=completed")
+    assert money(after.answer.text)["captured"] == "€4.00"
