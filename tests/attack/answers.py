@@ -51,8 +51,9 @@ class Reader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether each request is answered, or what came is no response."""
-        return len(self.answers) >= len(self._asked) or bool(self.problems)
+        """Whether each request is answered, or no other answer will come."""
+        is_last = bool(self.answers) and self.answers[-1].closes
+        return is_last or len(self.answers) >= len(self._asked) or bool(self.problems)
 
     def feed(self, data: bytes) -> None:
         """Read what came."""

@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -101,7 +101,7 @@ def peak_problems(peak_mib: float) -> Iterator[str]:
         yield f"it took {peak_mib:.0f} MiB of memory at its peak, but at most {PEAK_MIB_MAX}"
 
 
-def wait_problems(report: Report, group: str, calls: Calls, rest: Window, windows: Iterable[Window]) -> None:
+def report_waits(report: Report, group: str, calls: Calls, rest: Window, windows: Iterable[Window]) -> None:
     """Limit how long the bystander waited, and say during which case it was longest."""
     most = WAIT_MS_MAX if report.size.strict else WAIT_MS_MAX_BUSY
     alone, longest = calls.between(rest.begin, rest.end), 0.0
@@ -150,6 +150,20 @@ class Memory:
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
 
 
+def limit_memory(
+    report: Report,
+    name: str,
+    now_mib: Callable[[], float],
+    before_mib: float,
+    seconds: float = MEMORY_SECONDS,
+) -> None:
+    """Limit what is still taken a while after some productions."""
+    begun = perf_counter()
+    while (more := now_mib() - before_mib) > MEMORY_MIB_MAX and perf_counter() - begun < seconds:
+        Event().wait(seconds / 50)
+    report.limit(f"{name}: memory afterwards, more than before", more, MEMORY_MIB_MAX, "MiB")
+
+
 # The run
 
 
@@ -182,13 +196,13 @@ class Fuzzer:
             rest = Window("alone", start, perf_counter())
             for each, production in productions.items():
                 for is_keyed in (True, False):
-                    said = own.submit(self._say_all, each, production, is_keyed, at_rest)
+                    said = own.submit(self._say_all, each, production, is_keyed)
                     windows += said.result()
-        wait_problems(report, name, calls, rest, windows)
-        self._limit_memory(name, at_rest)
+        report_waits(report, name, calls, rest, windows)
+        limit_memory(report, name, self._memory.now_mib, at_rest)
         report.note(f"{name}: cases, seconds", f"{len(windows)}, {perf_counter() - begun:.1f}")
 
-    def _say_all(self, name: str, production: Production, is_keyed: bool, at_rest: float) -> list[Window]:
+    def _say_all(self, name: str, production: Production, is_keyed: bool) -> list[Window]:
         """Say the cases of one production to a project of its own."""
         windows: list[Window] = []
         before = len(self._report.problems)
@@ -197,16 +211,16 @@ class Fuzzer:
             target = Target(host, self._report.size, project.key if is_keyed else None)
             for each in production(target):
                 case = each._replace(name=f"{name}: {each.name}{'' if is_keyed else ', without a key'}")
-                windows.append(self._say(case, project, at_rest))
+                windows.append(self._say(case, project))
                 if len(self._report.problems) - before > PROBLEMS_MAX:
                     self._report.note(f"{name}: more is not said", "")
                     break
             project.expect("DELETE", "/control/project/")
         return windows
 
-    def _say(self, case: Case, project: Project, at_rest: float) -> Window:
+    def _say(self, case: Case, project: Project) -> Window:
         self._memory.peak_mib()
-        begin = perf_counter()
+        begin, before_mib = perf_counter(), self._memory.now_mib()
         try:
             talk = Client(self._address, case, self._tls).talk()
             end = perf_counter()
@@ -216,7 +230,7 @@ class Fuzzer:
         except OSError as error:
             raise AssertionError(f"{case.name}: nobody is answered afterwards: {error!r}") from error
         window = Window(case.name, begin, end)
-        peak = self._memory.peak_mib() - at_rest
+        peak = self._memory.peak_mib() - before_mib
         problems = [
             *problems_of(case, talk),
             *order_problems(case, talk, made),
@@ -227,14 +241,6 @@ class Fuzzer:
         if window.end - window.begin > NOTED_SECONDS:
             self._report.note(f"{self._prefix}{case.name}: seconds", f"{window.end - window.begin:.1f}")
         return window
-
-    def _limit_memory(self, name: str, before: float) -> None:
-        begun = perf_counter()
-        while (more := self._memory.now_mib() - before) > MEMORY_MIB_MAX:
-            if perf_counter() - begun > MEMORY_SECONDS:
-                break
-            Event().wait(0.1)
-        self._report.limit(f"{name}: memory afterwards, more than before", more, MEMORY_MIB_MAX, "MiB")
 
 
 def _warm_up(server: Served) -> None:
@@ -278,7 +284,7 @@ def fuzz(report: Report, *names: str) -> None:
         for plan in plans:
             chosen = {name: each for name, each in plan.productions.items() if not names or name in names}
             if chosen:
-                _carry_out(report, plan._replace(productions=chosen))
+                carry_out(report, plan._replace(productions=chosen))
     if report.problems:
         report.expect("replay it", False, f"ATTACK_SEED={seed}")
 
@@ -293,7 +299,7 @@ class Plan(NamedTuple):
     tls: ssl.SSLContext | None = None
 
 
-def _carry_out(report: Report, plan: Plan) -> None:
+def carry_out(report: Report, plan: Plan) -> None:
     """In the full size, each production has a server of its own; in the short form, they share one bystander."""
     rounds = [("all", plan.productions)]
     if report.size.strict:

@@ -78,8 +78,16 @@ class Talk(NamedTuple):
 class Client:
     """Sends one case on a new connection."""
 
-    def __init__(self, address: tuple[str, int], case: Case, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        address: tuple[str, int],
+        case: Case,
+        tls: ssl.SSLContext | None = None,
+        closed_seconds: float = CLOSED_SECONDS,
+    ) -> None:
+        """``closed_seconds`` is how soon a connection must end once its client has ended."""
         self._case = case
+        self._closed_seconds = closed_seconds
         self._reader = Reader(case.asked)
         self._is_reset = self._is_ended = False
         self._deadline = perf_counter() + ANSWER_SECONDS
@@ -185,7 +193,7 @@ class Client:
             self._is_ended = self._is_reset = True
             return
         is_answered = self._reader.is_complete or not self._case.is_certain
-        seconds = CLOSED_SECONDS if is_answered else self._case.answer_seconds
+        seconds = self._closed_seconds if is_answered else self._case.answer_seconds
         self._read_until(lambda: False, seconds)
         if not self._is_ended:
             self._reader.problems.append("the connection stays open although its client has ended")
