@@ -112,7 +112,7 @@ class Reader:
         coding, length = headers.get(b"transfer-encoding"), headers.get(b"content-length")
         if coding is not None and (length is not None or coding.lower() != b"chunked" or asked.is_old):
             raise Malformed("framed in two forms, or in one that the client does not know")
-        if asked.is_head and status >= 400 and b"close" in headers.get(b"connection", b""):
+        if asked.is_head and status >= 400 and b"close" in headers.get(b"connection", b"").lower():
             return b"", len(self._unread)  # the head was refused before the server could know it as HEAD
         if asked.is_head or status in BODILESS:
             return b"", at

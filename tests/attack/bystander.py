@@ -5,7 +5,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from select import select
 from statistics import quantiles
 from threading import Event
@@ -68,8 +68,8 @@ def calling(server: Served) -> Iterator[Calls]:
         yield calls
     finally:
         printed, _ = process.communicate("\n", timeout=120)
-        with Project(server.url, project.key) as own:
-            own.call("DELETE", "/control/project/")  # what it has made is no longer in memory
+        with Project(server.url, project.key) as own, suppress(OSError):  # such as no answer
+            own.call("DELETE", "/control/project/", timeout=20)  # what it has made is no longer in memory
     calls.made += (Made(*each) for each in json.loads(printed))
 
 

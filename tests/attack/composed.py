@@ -13,7 +13,6 @@ from tests.attack.grammar import (
     OFFER,
     ORDER,
     ORDERS,
-    REFUSALS,
     SURE_BYTES,
     Header,
     Target,
@@ -39,6 +38,7 @@ class Kind(NamedTuple):
     keyless: tuple[int, ...]
 
 
+UNKNOWN: Final = b"BREW"
 KINDS: Final = (
     Kind(b"GET", HEALTH, b"", (200,), (200,)),
     Kind(b"HEAD", HEALTH, b"", (200,), (200,)),
@@ -48,7 +48,7 @@ KINDS: Final = (
     Kind(b"GET", b"/v1/orders/nobody/", b"", (404,), (401,)),
     Kind(b"GET", b"/nothing/?a=b", b"", (404,), (404,)),
     Kind(b"DELETE", HEALTH, b"", (405,), (405,)),
-    Kind(b"BREW", HEALTH, b"", (400, 405), (400, 405)),
+    Kind(UNKNOWN, HEALTH, b"", (400, 405), (400, 405)),
 )
 
 
@@ -73,7 +73,7 @@ def composed(target: Target, seed: str) -> Case:
         lambda: iter((raw,)),
         tuple(request.asked for request in answered),
         source.choice((Ending.WAITS, Ending.WAITS, Ending.HALF_CLOSES, Ending.RESETS)),
-        is_certain=all(request.is_certain for request in answered),
+        is_certain=all(request.is_certain for request in requests) and len(answered) == len(requests),
     )
     if source.random() < 0.4 and not any(asked.is_head for asked in case.asked):
         raw = changed(raw, source)
@@ -106,8 +106,10 @@ def _request(target: Target, source: random.Random) -> Composed:
         interims = int(not is_old)
     source.shuffle(headers)
     raw = head(start, [*headers, *framing])
-    is_certain = len(raw) <= SURE_BYTES
-    statuses = {*(kind.keyed if target.key is not None else kind.keyless), *(() if is_certain else REFUSALS)}
+    statuses = {*(kind.keyed if target.key is not None else kind.keyless)}
+    is_certain = (
+        len(raw) <= SURE_BYTES and kind.method != UNKNOWN
+    )  # which may be refused with all that was read
     asked = Asked(frozenset(statuses), kind.method == b"HEAD", is_old, (0, interims))
     return Composed(raw + body, asked, is_certain, closes or is_old)
 

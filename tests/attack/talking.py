@@ -50,7 +50,7 @@ class Case(NamedTuple):
     sent: Callable[[], Sent]
     asked: tuple[Asked, ...]
     ending: Ending = Ending.WAITS
-    is_certain: bool = True  # each request is answered; if not, the connection may also end
+    is_certain: bool = True  # each request is answered; if not, a refusal or the end may come instead, once
     is_random: bool = False  # its bytes were changed: nobody knows what it asks for
     is_http: bool = True  # what comes back; else it is not read
     answer_seconds: float = ANSWER_SECONDS  # after the last byte
