@@ -157,16 +157,17 @@ def test_a_head_answer_has_no_body(server: Server) -> None:
 
 
 def test_an_offer_of_another_protocol_is_not_taken(server: Server) -> None:
-    """Java's client offers HTTP/2 with its first request, bodies included."""
+    """Java's client offers HTTP/2 with its first request, bodies included; the connection ends with the answer."""
     offer = [AUTH.strip(), b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAA",
              b"Content-Type: application/json"]  # fmt: skip
-    with connected(server) as connection:
-        for _ in range(2):
-            length = b"Content-Length: %d" % len(ORDER)
-            connection.sendall(head("POST /v1/orders/ HTTP/1.1", *offer, length) + ORDER)
-            assert connection.answer().status == 201
-            connection.sendall(head("GET /health/ HTTP/1.1", *offer))
-            assert connection.answer().status == 200
+    length = b"Content-Length: %d" % len(ORDER)
+    created = head("POST /v1/orders/ HTTP/1.1", *offer, length) + ORDER
+    for request, status in ((created, 201), (head("GET /health/ HTTP/1.1", *offer), 200)):
+        with connected(server) as connection:
+            connection.sendall(request)
+            answer = connection.answer()
+            assert (answer.status, answer.headers["Connection"]) == (status, "close")
+            assert connection.recv(1) == b""
 
 
 def test_repeated_headers_are_one_and_lookalikes_are_none(server: Server) -> None:

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from aiohttp import HttpVersion10, HttpVersion11, StreamReader, web
-from aiohttp.hdrs import EXPECT, HOST
+from aiohttp.hdrs import EXPECT, HOST, TRANSFER_ENCODING
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
 from payment_sandbox.serving.bodies import Body
@@ -196,8 +196,11 @@ class Connection(web.RequestHandler):
         self.loop.call_later(HALF_CLOSED_SECONDS, self._close_if_quiet)
 
     def _close_if_quiet(self) -> None:
-        is_quiet = self.loop.time() - self.quiet_since_seconds >= HALF_CLOSED_SECONDS
-        if self.transport is not None and self._phase is not Phase.ANSWERING and is_quiet:
+        if self.transport is None or self._phase is Phase.ANSWERING:
+            return
+        if self.loop.time() - self.quiet_since_seconds < HALF_CLOSED_SECONDS:
+            self._close_soon()
+        else:
             self.transport.close()
 
     # One request after the other, as aiohttp calls for them
@@ -232,6 +235,8 @@ class Connection(web.RequestHandler):
             Refused: the body is too long for any path.
             ConnectionResetError: the client has gone.
         """
+        if http.headers.get(TRANSFER_ENCODING, "chunked").lower() != "chunked":
+            raise Refused(501, "the only Transfer-Encoding that is supported is chunked")
         length = http.content_length or 0
         if length > REQUEST_BYTES_MAX:
             raise BODY_TOO_LARGE

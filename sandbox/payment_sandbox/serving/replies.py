@@ -137,8 +137,8 @@ class Reply:
         return self._stream or web.Response()
 
     def _ending(self, response: web.StreamResponse) -> web.StreamResponse:
-        if self._connection.makes_room:
-            response.force_close()
+        if self._connection.makes_room or hdrs.UPGRADE in self._http.headers:
+            response.force_close()  # aiohttp loses what a client has sent behind an offer that is not taken
         return response
 
 
