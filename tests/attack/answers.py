@@ -28,11 +28,25 @@ class Answer(NamedTuple):
     status: int
     headers: dict[bytes, bytes]  # with lower-case names
     body: bytes
+    is_old: bool = False  # HTTP/1.0
 
     @property
     def closes(self) -> bool:
         """Whether the server says that the connection ends with this answer."""
-        return b"close" in self.headers.get(b"connection", b"").lower()
+        return closes(self.headers, self.is_old)
+
+
+def closes(headers: dict[bytes, bytes], is_old: bool) -> bool:
+    """Whether a connection ends with a response of these headers, by its version if they say nothing."""
+    return b"close" in headers.get(b"connection", b"close" if is_old else b"").lower()
+
+
+class Head(NamedTuple):
+    """A status line and headers."""
+
+    status: int
+    headers: dict[bytes, bytes]
+    is_old: bool
 
 
 class Malformed(Exception):
@@ -48,6 +62,7 @@ class Reader:
         self.problems: list[str] = []
         self._asked = asked
         self._unread = bytearray()
+        self._is_deaf = False
 
     @property
     def is_complete(self) -> bool:
@@ -57,6 +72,8 @@ class Reader:
 
     def feed(self, data: bytes) -> None:
         """Read what came."""
+        if self._is_deaf:
+            return
         self._unread += data
         self._read(is_over=False)
 
@@ -88,33 +105,32 @@ class Reader:
             if len(self._unread) > HEAD_BYTES_MAX:
                 raise Malformed("a head does not end")
             return False
-        status, headers = head_of(bytes(self._unread[:end]))
+        head = head_of(bytes(self._unread[:end]))
         number = len(self.answers)
-        if status < 200:
-            if status != 100:
+        if head.status < 200:
+            if head.status != 100:
                 raise Malformed("an interim answer other than 100")
             self.interims[min(number, len(self._asked))] += 1
             del self._unread[: end + 4]
             return True
         asked = self._asked[number] if number < len(self._asked) else Asked(frozenset())
-        framed = self._framed(status, headers, asked, end + 4, is_over)
+        framed = self._framed(head, asked, end + 4, is_over)
         if framed is None:
             return False
         body, length = framed
-        self.answers.append(Answer(status, headers, body))
+        self.answers.append(Answer(head.status, head.headers, body, head.is_old))
         del self._unread[:length]
         return True
 
-    def _framed(
-        self, status: int, headers: dict[bytes, bytes], asked: Asked, at: int, is_over: bool
-    ) -> tuple[bytes, int] | None:
+    def _framed(self, head: Head, asked: Asked, at: int, is_over: bool) -> tuple[bytes, int] | None:
         """The body of a response whose head ends at ``at``, and where it ends; None: it is not whole."""
-        coding, length = headers.get(b"transfer-encoding"), headers.get(b"content-length")
+        coding, length = head.headers.get(b"transfer-encoding"), head.headers.get(b"content-length")
         if coding is not None and (length is not None or coding.lower() != b"chunked" or asked.is_old):
             raise Malformed("framed in two forms, or in one that the client does not know")
-        if asked.is_head and status >= 400 and b"close" in headers.get(b"connection", b"").lower():
-            return b"", len(self._unread)  # the head was refused before the server could know it as HEAD
-        if asked.is_head or status in BODILESS:
+        if asked.is_head and head.status >= 400 and closes(head.headers, head.is_old):
+            self._is_deaf = True  # refused before the server could know it as HEAD: a body may follow
+            return b"", len(self._unread)
+        if asked.is_head or head.status in BODILESS:
             return b"", at
         if coding is not None:
             return chunks_of(self._unread, at)
@@ -126,7 +142,7 @@ class Reader:
         return (bytes(self._unread[at:end]), end) if len(self._unread) >= end else None
 
 
-def head_of(head: bytes) -> tuple[int, dict[bytes, bytes]]:
+def head_of(head: bytes) -> Head:
     """The status and headers of a response.
 
     Raises:
@@ -145,7 +161,7 @@ def head_of(head: bytes) -> tuple[int, dict[bytes, bytes]]:
         if name in headers and name in (b"content-length", b"transfer-encoding"):
             raise Malformed(f"{name!r} twice")
         headers[name] = header[2].rstrip()
-    return int(status[1]), headers
+    return Head(int(status[1]), headers, first.startswith(b"HTTP/1.0"))
 
 
 def chunks_of(data: bytearray, at: int) -> tuple[bytes, int] | None:
