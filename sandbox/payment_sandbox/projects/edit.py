@@ -19,7 +19,7 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Stale
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
-from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.recorder import Moved, Published, Recorder
@@ -200,6 +200,7 @@ class Edit:
             order.modified = self.now
         for order_id, status in self._reached():
             self._owe(self.orders[order_id], status)
+        self._end_faults()
         sequence = self.epoch.timeline.sequence
         dues = tuple(
             Due(at, sequence + place, command) for place, (at, command) in enumerate(self._scheduled, 1)
@@ -259,6 +260,22 @@ class Edit:
         for order_id in [order_id for order_id in self.orders if order_id not in self._created]:
             if self.orders[order_id] == self.epoch.store.order(order_id):
                 del self.orders[order_id]
+
+    def _end_faults(self) -> None:
+        """Remove the faults that name an order at rest: they end with what they were made for."""
+        changed = {*self.orders, *(delivery.order_id for delivery in self._deliveries.values())}
+        at_rest = {order_id for order_id in self.state.faults.orders & changed if self._is_at_rest(order_id)}
+        if at_rest:
+            self.state = self.state._replace(faults=self.state.faults.without(at_rest))
+            self.publish("faults", **self.state.faults.document)
+
+    def _is_at_rest(self, order_id: str) -> bool:
+        """Whether an order has ended, and each of its webhooks was answered or given up."""
+        order = self.orders.get(order_id) or self.epoch.find_order(order_id)
+        stored = {delivery.id: delivery for delivery in self.epoch.store.deliveries_of(order_id)}
+        own = {item.id: item for item in self._deliveries.values() if item.order_id == order_id}
+        deliveries = (stored | own).values()
+        return order.is_at_rest and all(item.state is not DeliveryState.PENDING for item in deliveries)
 
     def _with_state(self, change: ChangeSet) -> ChangeSet:
         epoch, state, before = self.epoch, self.state, self.epoch.state

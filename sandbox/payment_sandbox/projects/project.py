@@ -305,6 +305,9 @@ class Project:
         """Set faults that depend on those of before; both as one change."""
         with self.edit() as edit:
             faults = change(edit.state.faults)
+            if faults is edit.state.faults:
+                return
+            faults.refuse_unknown_orders(lambda order_id: edit.epoch.store.order(order_id) is not None)
             edit.state = edit.state._replace(faults=faults)
             edit.publish("faults", **faults.document)
 

@@ -414,13 +414,14 @@ def _consistent(project: Project, snapshot: Snapshot) -> Checked:
     settings = read_settings(snapshot.settings, Settings(), "state.settings")
     scenario = load_scenario(snapshot.scenario, settings.method_names)
     refuse_inconsistent(snapshot, len(scenario.rules))
+    faults = Faults.read(snapshot.faults).used(snapshot.fault_uses)
     clock = project.epoch.state.clock.set(
         snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
     )
     state = State.first(settings, clock).with_scenario(scenario)
     state = state._replace(
         scenario_faults=state.scenario_faults.used(snapshot.scenario_faults),
-        faults=Faults.read(snapshot.faults).used(snapshot.fault_uses),
+        faults=faults,
         rule_uses=dict(snapshot.rule_uses),
         swapped=snapshot.swapped,
     )
@@ -431,6 +432,7 @@ def _consistent(project: Project, snapshot: Snapshot) -> Checked:
         snapshot.deliveries,
         tuple(Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda),
     )
+    faults.refuse_unknown_orders(change.orders.__contains__, "state.faults.")
     return Checked(snapshot, state, change)
 
 
