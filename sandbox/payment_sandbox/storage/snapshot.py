@@ -1,5 +1,6 @@
 """Saves a project's whole state as one document, and restores it."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -20,13 +21,15 @@ from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform, R
 from payment_sandbox.orders.lines import OrderLine, Quantities
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.changes import Moment
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
+from payment_sandbox.projects.journal import number_of
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import FEATURES, Settings, read_settings
@@ -351,26 +354,62 @@ class Before(NamedTuple):
     snapshot: Snapshot
     mark: int
     """The records of the journal up to this number belong to it."""
+    moment: Moment
+    """The changes after it would be lost."""
+    advances: int
+    """The advances of its epoch until then."""
+
+
+class Undone(NamedTuple):
+    """What could not be undone: webhooks that were sent, and requests that the journal has no more."""
+
+    webhooks: int
+    requests: int
+
+
+class WouldBeLost(Refusal):
+    """Somebody has changed something since the move began, and taking the move back would undo that, too."""
+
+    rule = "CTL-13"
 
 
 def remember(project: Project) -> Before:
     """The project as it is now."""
-    return Before(project.epoch, _taken(project), project.epoch.journal.mark())
+    epoch = project.epoch
+    # These first: what is changed meanwhile is refused rather than lost.
+    moment, advances = epoch.changes.watch(), epoch.advances
+    return Before(epoch, _taken(project), epoch.journal.mark(), moment, advances)
 
 
-def come_back(project: Project, before: Before) -> None:
-    """Make a project what it was, with the journal that it had; nothing of what came later is left.
+def undo_move(project: Project, before: Before) -> Undone:
+    """Make a project what it was before a move of its clock, with the journal that it had.
 
     Raises:
+        WouldBeLost: names all that somebody has changed since the move began; nothing changes.
         ProjectReset: it has been reset or restored since.
     """
     with project.exclusively(before.epoch) as current:
-        journal = current.journal
+        journal, changes = current.journal, current.changes
+    _refuse_loss(current, before)
     checked = _consistent(project, before.snapshot)
-    epoch = _epoch(project, checked, before.epoch.number + 1)
+    epoch = _epoch(project, checked, current.number + 1)
     epoch.journal.go_on_from(journal, before.mark)
-    project.replace_epoch(epoch, checked.change)
+    epoch.scan_forms = OrderedDict(current.scan_forms)
+    project.replace_epoch(epoch, checked.change, lambda: _refuse_loss(current, before))
     send_owed(project)
+    requests = sum(number_of(entry) > before.mark for entry in journal.unmasked())
+    return Undone(changes.moment.attempts - before.moment.attempts, requests)
+
+
+def _refuse_loss(epoch: Epoch, before: Before) -> None:
+    """Refuse to go back if anything but one move and its consequences came since."""
+    lost = epoch.changes.since(before.moment)
+    if epoch.advances != before.advances + 1:
+        lost.append("the clock (moved or set again)")
+    if epoch.jobs:
+        lost.append("the shop's jobs (they would not run again)")
+    if lost:
+        raise WouldBeLost(f"the move stays, because taking it back would undo: {', '.join(lost)}")
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
