@@ -172,10 +172,19 @@ class Project:
         self.events.publish("reset")
 
     def replace_epoch(
-        self, epoch: Epoch, change: ChangeSet, check: Callable[[], None] = lambda: None
+        self,
+        epoch: Epoch,
+        change: ChangeSet,
+        expected: Epoch | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        """Switch to a restored epoch, unless ``check`` raises; ``change`` holds all its records."""
+        """Switch to a restored epoch, unless ``check`` raises; ``change`` holds all its records.
+
+        Raises:
+            ProjectReset: the ``expected`` epoch has ended, or the project was deleted.
+        """
         with self._state_lock:
+            self._current(expected)
             check()
             before = self._swap(epoch, change)
         self.services.epoch_over(before)

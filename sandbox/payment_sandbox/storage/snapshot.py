@@ -309,9 +309,11 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
     }
 
 
-def _taken(project: Project) -> Snapshot:
+def _taken(project: Project, expected: Epoch | None = None) -> Snapshot:
     """The project's state; commands that failed are put back on the agenda: another server may run them."""
-    with project.exclusively() as epoch:  # records are immutable, so only the references are taken here
+    with project.exclusively(
+        expected
+    ) as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
         dues = [*(aside.due for aside in epoch.set_aside.values()), *epoch.timeline]
         orders = tuple(epoch.find_order(order_id) for order_id in store.order_ids())
@@ -348,9 +350,8 @@ def restore(project: Project, document: Any) -> None:
 
 
 class Before(NamedTuple):
-    """A project at a moment, to come back to; it shares its records, so it costs little."""
+    """An epoch at a moment, to come back to; it shares the records, so it costs little."""
 
-    epoch: Epoch
     snapshot: Snapshot
     mark: int
     """The records of the journal up to this number belong to it."""
@@ -373,32 +374,33 @@ class WouldBeLost(Refusal):
     rule = "CTL-13"
 
 
-def remember(project: Project) -> Before:
-    """The project as it is now."""
-    epoch = project.epoch
+def remember(project: Project, epoch: Epoch) -> Before:
+    """The epoch of a project as it is now.
+
+    Raises:
+        ProjectReset: it has ended.
+    """
     # These first: what is changed meanwhile is refused rather than lost.
     moment, advances = epoch.changes.watch(), epoch.advances
-    return Before(epoch, _taken(project), epoch.journal.mark(), moment, advances)
+    return Before(_taken(project, epoch), epoch.journal.mark(), moment, advances)
 
 
-def undo_move(project: Project, before: Before) -> Undone:
-    """Make a project what it was before a move of its clock, with the journal that it had.
+def undo_move(project: Project, current: Epoch, before: Before) -> Undone:
+    """Make a project what its epoch was before a move of the clock, with the journal that it had.
 
     Raises:
         WouldBeLost: names all that somebody has changed since the move began; nothing changes.
         ProjectReset: it has been reset or restored since.
     """
-    with project.exclusively(before.epoch) as current:
-        journal, changes = current.journal, current.changes
     _refuse_loss(current, before)
     checked = _consistent(project, before.snapshot)
     epoch = _epoch(project, checked, current.number + 1)
-    epoch.journal.go_on_from(journal, before.mark)
+    epoch.journal.go_on_from(current.journal, before.mark)
     epoch.scan_forms = OrderedDict(current.scan_forms)
-    project.replace_epoch(epoch, checked.change, lambda: _refuse_loss(current, before))
+    project.replace_epoch(epoch, checked.change, current, lambda: _refuse_loss(current, before))
     send_owed(project)
-    requests = sum(number_of(entry) > before.mark for entry in journal.unmasked())
-    return Undone(changes.moment.attempts - before.moment.attempts, requests)
+    requests = sum(number_of(entry) > before.mark for entry in current.journal.unmasked())
+    return Undone(current.changes.moment.attempts - before.moment.attempts, requests)
 
 
 def _refuse_loss(epoch: Epoch, before: Before) -> None:

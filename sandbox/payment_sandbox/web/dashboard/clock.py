@@ -1,8 +1,6 @@
 """The clock bar: move the clock, freeze it, or let it run."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final
 
 from flask import Response, request
@@ -13,7 +11,7 @@ from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.slots import Slot
-from payment_sandbox.storage.snapshot import Undone, remember, undo_move
+from payment_sandbox.storage.snapshot import Before, Undone, remember, undo_move
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, moved, with_notice
@@ -34,9 +32,10 @@ def post_clock(project_id: str) -> Response:
     aim = {name: request.form[name].strip() for name in AIMS if request.form.get(name, "").strip()}
     back = way_back() or url(project, "orders/")
     if aim:
-        before = remember(project)
+        epoch = project.epoch
+        before = remember(project, epoch)
         done = advance_clock(project, read(ADVANCE, _with_zone(aim)))
-        before.epoch.slots.of(LAST_MOVE).undo = partial(undo_move, project, before)
+        epoch.slots.of(LAST_MOVE).before = before
         back = with_notice(project, back, moved(project, done))
     elif request.form.get("rate") in RATES:
         change_clock(project, RUNNING, RATES[request.form["rate"]])
@@ -64,7 +63,7 @@ class NothingToTakeBack(Refusal):
 class LastMove:
     """The last move of an epoch's clock, if it can be taken back."""
 
-    undo: Callable[[], Undone] | None = None
+    before: Before | None = None
 
 
 LAST_MOVE: Final = Slot(LastMove)
@@ -74,10 +73,11 @@ LAST_MOVE: Final = Slot(LastMove)
 def post_clock_back(project_id: str) -> Response:
     """Take the last move of the clock back."""
     project = enter(project_id)
-    undo = project.epoch.slots.of(LAST_MOVE).undo
-    if undo is None:
+    epoch = project.epoch
+    before = epoch.slots.of(LAST_MOVE).before
+    if before is None:
         raise NothingToTakeBack("no move was made here since the start or a reset that can be taken back")
-    undone = undo()
+    undone = undo_move(project, epoch, before)
     text = f"Back at {project.now():%H:%M:%S}.{_not_undone(undone)}"
     return go(with_notice(project, way_back() or url(project, "orders/"), Notice(text)))
 
