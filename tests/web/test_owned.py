@@ -1,0 +1,176 @@
+"""Whatever is kept for a while has an owner and goes with it: nothing mentions a deleted project."""
+
+import gc
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from weakref import ref
+
+import pytest
+import requests
+
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.operations.bank_qr import scan
+from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
+from payment_sandbox.projects.jobs import Job
+from payment_sandbox.projects.project import Project
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.dashboard.frame import LIVE
+from payment_sandbox.web.event_stream import TEXTS
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card, details
+from tests.support.reachable import mentions
+from tests.support.shop import Shop
+
+FORWARD = "http://127.0.0.1:9/listener"
+
+
+class Receiver:
+    """An application of the shop in the server's process."""
+
+    def __call__(self, request: WebhookRequest, answered: Callable[[int], None], /) -> ReceiverAnswer:
+        answered(200)
+        return ReceiverAnswer()
+
+    def place(self, thread: int) -> str | None:
+        return None
+
+
+@pytest.fixture(params=["memory", "file"])
+def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    """A server of its own, so that nothing of other tests is in it."""
+    with Server(seed=1, state=tmp_path / "state.db" if request.param == "file" else None) as server:
+        yield server
+
+
+def project_of(sandbox: Sandbox) -> Project:
+    """The project in this process."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    return project
+
+
+def trade(sandbox: Sandbox) -> None:
+    """Orders, a refund, a stored card, a code, refused calls, faults, a scenario, settings."""
+    order = sandbox.pay(sandbox.place(details(recurring_type="first"), merchant_order_id="shop-1"))
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1})
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 10**6})
+    sandbox.settle()
+    later = sandbox.place(card())
+    fault = {"when": {"order_id": later["id"]}, "then": {"delay": "PT1H"}}
+    sandbox.put("/control/faults/", {"webhooks": [fault], "faults": [{"then": {"latency": 0.01}}]})
+    sandbox.scenario({"then": {"customer": "pays", "after": "PT20M"}})
+    code = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
+    scan(project_of(sandbox), code["id"], None, None, "form-1")
+    sandbox.put("/control/state/", sandbox.get("/control/state/").json())
+    sandbox.delete("/control/faults/")
+
+
+def look(sandbox: Sandbox) -> None:
+    """Pages, notices, refusals with what was typed, live pages of a crowd, a move and its end."""
+    browser = Dashboard(sandbox)
+    page = browser.open("orders/")
+    browser.press(page, "P1D")
+    browser.press(page, "lost-answer")
+    sandbox.delete("/control/faults/")
+    order = sandbox.place(card())
+    browser.press(browser.open(f"orders/{order['id']}/"), "customer pay")
+    for view in ("review", "webhooks", "journal", "coverage", "scenario", "settings", "vault"):
+        browser.open(f"{view}/")
+    events = project_of(sandbox).events
+    events.watchers += 1000
+    browser.http.get(f"{browser.base}orders/", headers={LIVE: "1"}, timeout=5)
+    events.watchers -= 1000
+    requests.get(f"http://{order['order_url']}", timeout=5)
+
+
+def watch(sandbox: Sandbox) -> None:
+    """Event streams that end, a listener that goes away, a call that waits in vain."""
+    for path in ("/control/events/?after=1", f"/dashboard/{sandbox.project['project_id']}/events/?after=1"):
+        with requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True, timeout=5) as stream:
+            next(stream.iter_content(1))
+    sandbox.get("/control/wait/?idle=1&timeout=0")
+    body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
+    sandbox.post("/control/listener/next/", body)
+    sandbox.post("/control/listener/next/", {**body, "leaves": True})
+    sandbox.patch("/control/project/", {"forward_to": FORWARD})
+    sandbox.pay(sandbox.place(card()))
+
+
+def work_in_process(sandbox: Sandbox) -> None:
+    """A receiver and jobs of the shop in the server's process."""
+    project, courier = project_of(sandbox), sandbox.server.services.courier
+    courier.deliver_to(project, Receiver(), here=True, hosts=frozenset({"localhost"}))
+    courier.allow(project, frozenset({"example.com"}))
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    project.epoch.jobs.add(Job("nightly", Period.parse("P1D"), now, lambda: None))
+
+
+ENDS = [
+    pytest.param(lambda sandbox: sandbox.delete("/control/project/"), id="deleted"),
+    pytest.param(lambda sandbox: sandbox.server.registry.prune(-1), id="pruned"),
+]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_mentions_a_deleted_project(
+    own_server: Server, shop: Shop, end: Callable[[Sandbox], object]
+) -> None:
+    """Whatever was done with it: no object that is reachable from the server has its id."""
+    sandbox = Sandbox(own_server, webhook_url=shop.url)
+    for do in (trade, look, work_in_process, watch):
+        do(sandbox)
+    project_id = sandbox.project["project_id"]
+    assert any(mentions(project_id, own_server)), "the walk sees what is there"
+    project = project_of(sandbox)
+    gone: list[Callable[[], object]] = [ref(project), ref(project.epoch), ref(project.events)]
+    del project
+    end(sandbox)
+    gc.collect()
+    assert list(mentions(project_id, own_server)) == []
+    assert [each() for each in gone] == [None, None, None]
+
+
+def test_nothing_of_an_epoch_outlives_a_reset(own_server: Server, shop: Shop) -> None:
+    """Nor a restored snapshot, nor a move that is taken back: records, review, live pages, the last move."""
+    sandbox = Sandbox(own_server, webhook_url=shop.url)
+    for do in (trade, look, work_in_process):
+        do(sandbox)
+    gone = ref(project_of(sandbox).epoch)
+    sandbox.post("/control/reset/")
+    browser = Dashboard(sandbox)
+    moved = browser.press(browser.open("orders/"), "P1D")
+    before_the_move = ref(project_of(sandbox).epoch)
+    (form,) = [form for form in moved.forms if form.action.endswith("/clock/back/")]
+    assert "Back at" in browser.send(form, {}, moved).ids["notice"]
+    restored = ref(project_of(sandbox).epoch)
+    sandbox.put("/control/state/", sandbox.get("/control/state/").json())
+    gc.collect()
+    assert [each() for each in (gone, before_the_move, restored)] == [None, None, None]
+
+
+def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -> None:
+    """No watcher, no text for watchers, no waiting call, no webhook that is held back."""
+    sandbox = Sandbox(own_server, webhook_url=shop.url)
+    project = project_of(sandbox)
+    events, outbox = project.events, project.epoch.outbox
+    streams = [
+        requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True, timeout=5)
+        for path in ("/control/events/", f"/dashboard/{project.project_id}/events/")
+    ]
+    for stream in streams:
+        stream.raw.read(1)
+    sandbox.pay(sandbox.place(card()))
+    sandbox.settle()
+    assert events.watchers == len(streams)
+    for stream in streams:
+        stream.close()
+    for _ in range(1000):
+        if not events.watchers:
+            break
+        events.publish("noise")  # so that the server notices
+        events.wait_beyond(events.number, 0.02)
+    assert (events.watchers, events._listeners, events._of_orders) == (0, [], {})
+    assert events.slots.of(TEXTS)._known == {}
+    assert (outbox._holds, outbox._holding, outbox._queue._awaited) == ({}, {}, [])
+    assert project.relay._offered == {}
