@@ -8,6 +8,7 @@ from weakref import ref
 
 import pytest
 import requests
+from flask import Response
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.operations.bank_qr import scan
@@ -174,3 +175,25 @@ def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -
     assert events.slots.of(TEXTS)._known == {}
     assert (outbox._holds, outbox._holding, outbox._queue._awaited) == ({}, {}, [])
     assert project.relay._offered == {}
+
+
+def test_a_request_that_fails_on_its_end_holds_nothing_back(own_server: Server, shop: Shop) -> None:
+    """Its order was made, so its webhook is sent, and the project comes to rest."""
+
+    def fail(response: Response) -> Response:
+        raise ValueError("on purpose")
+
+    sandbox = Sandbox(own_server, webhook_url=shop.url)
+    hooks = own_server.app.after_request_funcs["api"]
+    hooks.append(fail)
+    created = sandbox.http.post(
+        f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1, **BANK}, auth=(sandbox.key, "")
+    )
+    hooks.remove(fail)
+    assert created.status_code == 500
+    outbox = project_of(sandbox).epoch.outbox
+    assert project_of(sandbox).settle()
+    assert (len(shop.received), outbox._holds) == (1, {})
+
+
+BANK = {"transactions": [{"payment_method": "bank-transfer"}]}

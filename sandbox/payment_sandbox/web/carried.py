@@ -167,8 +167,11 @@ def open_exchange() -> None:
 
 
 def close_exchange(error: BaseException | None = None) -> None:
-    """End a request; nothing of it is kept."""
+    """End a request; nothing of it is kept, and webhooks that it holds back are released in any case."""
     ended = _EXCHANGE.get()
+    if ended is not None and ended.held is not None:  # it has failed before its response took them over
+        owner, epoch, key = ended.held
+        owner.release(epoch, key)
     outer = None if ended is None else ended.outer
     _EXCHANGE.set(outer)
     set_cause(None if outer is None else outer.record_id)
