@@ -101,6 +101,16 @@ class Faults(NamedTuple):
         return None
 
     @property
+    def active(self) -> int:
+        """How many rules can still apply: one for some requests only is spent after the last of them."""
+        return len(self.webhooks) + sum(not self.is_spent(index) for index in range(len(self.faults)))
+
+    def is_spent(self, index: int) -> bool:
+        """Whether a fault of requests cannot apply any more."""
+        nth = self.faults[index].nth
+        return nth is not None and self.uses[index].asked >= max(nth)
+
+    @property
     def orders(self) -> frozenset[str]:
         """The orders that webhook rules name."""
         return frozenset(rule.order_id for rule in self.webhooks if rule.order_id is not None)
