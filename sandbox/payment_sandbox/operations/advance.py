@@ -114,6 +114,7 @@ def advance(
                 epoch.timeline.move_to(until)
         result.events, result.ended = list(walk.log), epoch.timeline.now
         result.under_way = _under_way(project, epoch)
+        epoch.advances += 1  # while the clock is held
     return result
 
 

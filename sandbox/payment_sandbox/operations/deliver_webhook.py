@@ -196,10 +196,10 @@ def _effect(edit: Edit, delivery: Delivery, queued: QueuedDelivery) -> WebhookEf
     """What happens to the next attempt, unless somebody has changed it. A rehearsal comes last."""
     if queued.is_changed:
         return UNTOUCHED
-    number, state = delivery.next_number, edit.state
+    state = edit.state
     return (
-        state.faults.webhook(delivery.status, number)
-        or state.scenario_faults.webhook(delivery.status, number)
+        state.faults.webhook(delivery)
+        or state.scenario_faults.webhook(delivery)
         or edit.epoch.rehearsal.webhook(delivery)
         or UNTOUCHED
     )

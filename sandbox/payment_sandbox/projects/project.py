@@ -21,6 +21,7 @@ from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.settings import Settings
+from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import ChangeSet, Storage
 from payment_sandbox.scenarios.model import Scenario
 
@@ -131,6 +132,7 @@ class Project:
         self.used_at_seconds = services.real.monotonic_seconds()  # of its last call
         self.has_moved = False  # to another server; it is not deleted there
         self.rehearsal: Rehearsal = NO_REHEARSAL
+        self.slots = Slots()
         self._storage = storage
         self._state_lock = ranked_lock(STATE)
         self._telling = ranked_lock(TELLING)
@@ -169,9 +171,21 @@ class Project:
         self.services.epoch_over(before)
         self.events.publish("reset")
 
-    def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
-        """Switch to a restored epoch; ``change`` holds all its records."""
+    def replace_epoch(
+        self,
+        epoch: Epoch,
+        change: ChangeSet,
+        expected: Epoch | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Switch to a restored epoch, unless ``check`` raises; ``change`` holds all its records.
+
+        Raises:
+            ProjectReset: the ``expected`` epoch has ended, or the project was deleted.
+        """
         with self._state_lock:
+            self._current(expected)
+            check()
             before = self._swap(epoch, change)
         self.services.epoch_over(before)
         self.events.publish("restored")
@@ -305,6 +319,9 @@ class Project:
         """Set faults that depend on those of before; both as one change."""
         with self.edit() as edit:
             faults = change(edit.state.faults)
+            if faults is edit.state.faults:
+                return
+            faults.refuse_unknown_orders(lambda order_id: edit.epoch.store.order(order_id) is not None)
             edit.state = edit.state._replace(faults=faults)
             edit.publish("faults", **faults.document)
 

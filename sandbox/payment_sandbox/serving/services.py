@@ -218,7 +218,6 @@ class ServerServices:
     def forget(self, project: Project) -> None:
         """Drop all references to a deleted project."""
         self.pacer.forget(project)
-        self.courier.forget(project.project_id)
 
     def stop(self) -> None:
         """Accept no more work."""

@@ -91,7 +91,7 @@ class ShopInProcess:
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
         self._receiver = receiver
-        server.services.courier.deliver_to(project.project_id, receiver, here=is_here, hosts=_hosts(hosts))
+        server.services.courier.deliver_to(project, receiver, here=is_here, hosts=_hosts(hosts))
 
     def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
         before = project.settings.webhook_url
@@ -115,10 +115,10 @@ class ShopInProcess:
         project, server = self._project, self.server.in_process
         if project is None or server is None:
             return
-        server.services.courier.allow(project.project_id, _hosts(hosts) or frozenset())
+        server.services.courier.allow(project, _hosts(hosts) or frozenset())
         if self._receiver is None:
             return
-        server.services.courier.deliver_to(project.project_id, None)
+        server.services.courier.deliver_to(project, None)
         project.change_settings({"webhook_url": self._url_before})
         self._close_receiver()
 

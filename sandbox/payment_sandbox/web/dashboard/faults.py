@@ -59,8 +59,7 @@ def _is_on(switch: Switch, faults: Faults) -> bool:
     rules = faults.document.get(switch.kind, [])
     if switch.rule not in rules:
         return False
-    nth = switch.rule.get("when", {}).get("nth")
-    return nth is None or faults.uses[rules.index(switch.rule)].asked < nth
+    return switch.kind == "webhooks" or not faults.is_spent(rules.index(switch.rule))
 
 
 def _switched(switch: Switch, before: Faults) -> Faults:

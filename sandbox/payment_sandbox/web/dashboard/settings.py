@@ -67,7 +67,7 @@ def post_settings(project_id: str) -> Response:
     except Invalid as invalid:
         return _shown(project, invalid.violations)
     back = way_back() or url(project, "settings/")
-    return go(with_notice(back, Notice(project.project_id, "Saved.")))
+    return go(with_notice(project, back, Notice("Saved.")))
 
 
 @route(dashboard, "GET", f"{PROJECT}/state/", answers=None, **{**VIEW, "media_type": "text/plain"})
