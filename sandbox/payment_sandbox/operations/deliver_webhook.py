@@ -8,6 +8,7 @@ from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import (
+    BODY_KEPT_BYTES,
     OTHERWISE,
     Attempt,
     Delivery,
@@ -27,6 +28,8 @@ from payment_sandbox.version import __version__
 
 ERROR_KEPT_MAX: Final = 500  # characters
 TRACEBACK_KEPT_MAX: Final = 8192
+ATTEMPT_BYTES: Final = 500 + BODY_KEPT_BYTES
+"""What an attempt may make a project keep: its request, and the reply's body."""
 HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "*/*",
@@ -70,7 +73,7 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
-    with project.edit(epoch) as edit:
+    with project.edit(epoch, is_due=True) as edit:
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None or _is_over(delivery, queued):
             return None
@@ -150,7 +153,7 @@ def record_attempt(
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
-    with project.edit(epoch, prepared.at) as edit:
+    with project.edit(epoch, prepared.at, is_due=True) as edit:
         delivery = edit.delivery(prepared.queued.delivery_id)
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
@@ -252,8 +255,11 @@ def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) 
 
     Raises:
         Unknown: the project has no such delivery.
+        QuotaReached: the project may not keep another attempt; nothing is sent.
     """
     order_id = find_delivery(project, delivery_id).order_id
+    if project.account is not None:
+        project.account.refuse_growth(ATTEMPT_BYTES + len((changed.body or "").encode()))
     project.deliver_now(project.epoch, QueuedDelivery(delivery_id, order_id, forced=True, changed=changed))
     delivery = project.epoch.store.delivery(delivery_id)
     if delivery is None:

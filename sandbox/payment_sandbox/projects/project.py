@@ -17,7 +17,7 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import OF_THE_ORIGINAL
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
-from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
+from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.settings import Settings
@@ -45,7 +45,7 @@ class Services(Protocol):
     """Whether webhooks are delivered at all; if not, nothing waits for them."""
     quotas: Quotas
     meter: Meter | None
-    """Counts the bytes of all projects; None if nobody needs to know."""
+    """Counts what all projects keep; None if there are no quotas for that."""
 
     def carry(self, project: "Project", epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox, one at a time, on another thread or once this one waits."""
@@ -131,6 +131,7 @@ class Project:
         self.used_at_seconds = services.real.monotonic_seconds()  # of its last call
         self.has_moved = False  # to another server; it is not deleted there
         self.rehearsal: Rehearsal = NO_REHEARSAL
+        self.account = Account(services.meter) if services.meter is not None else None
         self._storage = storage
         self._state_lock = ranked_lock(STATE)
         self._telling = ranked_lock(TELLING)
@@ -143,7 +144,7 @@ class Project:
         start, real = self.identity.start, self.services.real
         clock = Clock.started(real, start.at or real.wall_now(), start.mode)
         store = self._storage.store()
-        store.meter = self.services.meter
+        store.account = self.account
         epoch = Epoch(number, State.first(settings, clock), store, self.events)
         epoch.rehearsal = self.rehearsal
         return epoch
@@ -152,10 +153,14 @@ class Project:
         """Ask this rehearsal at every step from now on; a reset keeps it."""
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
-    def begin(self) -> None:
-        """Save the first epoch to the storage."""
+    def begin(self, *, is_due: bool = False) -> None:
+        """Save the first epoch to the storage; ``is_due`` if the server needs the project to start.
+
+        Raises:
+            QuotaReached: the server keeps as much as it may, and the project is not due.
+        """
         with self._state_lock:
-            self._commit_whole(self.epoch)
+            self._commit_whole(self.epoch, is_due=is_due)
 
     def adopt(self, epoch: Epoch) -> None:
         """Use an epoch that is already in the storage."""
@@ -184,6 +189,8 @@ class Project:
             self.has_moved = moved
             self.epoch.outbox.close()
             self.relay.clear()
+            if self.account is not None:
+                self.account.close()
         self.services.epoch_over(self.epoch)
         self.end_waiting()
         self.services.forget(self)
@@ -210,19 +217,25 @@ class Project:
         self.relay.clear()
         return before
 
-    def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None) -> None:
+    def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
         state, now = epoch.state, epoch.now()
         counters = epoch.counters(state, epoch.ids, epoch.timeline.sequence, now)
-        epoch.store.commit((change or ChangeSet())._replace(chosen=state.chosen, counters=counters))
+        whole = (change or ChangeSet())._replace(chosen=state.chosen, counters=counters)
+        epoch.store.commit(whole, is_due=is_due)
 
     # Editing
 
     @contextmanager
-    def edit(self, epoch: Epoch | None = None, now: datetime | None = None) -> Iterator[Edit]:
+    def edit(
+        self, epoch: Epoch | None = None, now: datetime | None = None, *, is_due: bool = False
+    ) -> Iterator[Edit]:
         """Change state as one unit; ``epoch`` is the one the caller works on, ``now`` an event's time.
+
+        With ``is_due`` the service owes the change, and no quota refuses it.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
+            QuotaReached: the project would keep too much, and the change is not due.
         """
         with self._state_lock:
             current = self._current(epoch)
@@ -232,11 +245,7 @@ class Project:
             if change is None:
                 self._record(edit)
                 return
-            if edit.creates:
-                meter = self.services.meter
-                in_all = meter.bytes_in_all if meter is not None else 0
-                self.services.quotas.refuse_more(current.orders_created, current.store.bytes_kept, in_all)
-            current.store.commit(change)
+            current.store.commit(change, is_due=is_due)
             is_earlier = edit.apply(change)
             self._telling.acquire()
         try:

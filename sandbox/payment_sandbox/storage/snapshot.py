@@ -387,7 +387,7 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     if clock.running and real_at is not None:
         passed_seconds = max((project.services.real.wall_now() - real_at).total_seconds(), 0.0)
         epoch.state = epoch.state._replace(clock=clock.ahead_by(passed_seconds))
-    epoch.store.load(checked.change)
+    epoch.store.load(checked.change._replace(chosen=epoch.state.chosen))
     project.adopt(epoch)
 
 
