@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
-from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
     BODY_KEPT_BYTES,
     OTHERWISE,
@@ -160,7 +160,8 @@ def record_attempt(
         is_changed, state = prepared.queued.is_changed, delivery.state
         number = OTHERWISE if is_changed else delivery.next_number - is_copy
         reply = _cut(project.masking.record(reply), reply)
-        attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
+        request = _kept(project.masking.record(prepared.request))
+        attempt = Attempt(number, prepared.at, prepared.real_at, request, reply)
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
         if is_changed:
             delivery = delivery._replace(state=state)  # the shop has not got the webhook itself
@@ -174,7 +175,7 @@ def record_attempt(
             **shown,
             state=delivery.state,
             number=number,
-            url=prepared.request.url,
+            url=request.url,
             order_status=delivery.status,
             status=reply.status,
             error=reply.error,
@@ -183,6 +184,11 @@ def record_attempt(
             duration_ms=round(reply.duration_ms, 3),
         )
         edit.release_swapped()
+
+
+def _kept(masked: WebhookRequest) -> WebhookRequest:
+    """A request whose body has a limit; somebody may have sent a long one."""
+    return masked._replace(body=masked.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode())
 
 
 def _cut(masked: Reply, stored: Reply) -> Reply:
@@ -272,7 +278,13 @@ def resend_later(project: Project, delivery_id: str, changed: Changed, after: Pe
 
     Raises:
         Unknown: the project has no such delivery.
+        Invalid: its body has a secret; it would be kept until then.
     """
     delivery = find_delivery(project, delivery_id)
+    if changed.body is not None and project.masking.text(changed.body) != changed.body:
+        message = (
+            "has a card number, a card's code or the API key, and would be kept: send it now, or without"
+        )
+        raise Invalid([Violation("body", message)])
     with project.edit() as edit:
         edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changed))

@@ -104,6 +104,7 @@ class Registry:
             project = Project(
                 identity, settings, self.services, self.storages.storage(identity, self.services.real)
             )
+            project.masking.api_key = key
             project.begin(is_due=api_key is not None)  # such a key is declared when the server starts
             self._add(project)
         self.services.wake(project)
