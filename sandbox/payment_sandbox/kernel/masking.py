@@ -10,10 +10,13 @@ from urllib.parse import unquote
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 
 MASK: Final = "***"
+SECRETS: Final = "a card number, a card code or an API key"
 NUMBER_MASK: Final = "0"  # valid wherever a number is
 PAIR: Final = 2
 DIGITS_MIN: Final = 12
 DIGITS_MAX: Final = 19
+KEY_LENGTH_MIN: Final = 16
+"""Shorter API keys are those that people choose: a word that a configuration may have for other reasons."""
 CHECKS_MAX: Final = 1000  # of one run of digits; what is left then is masked unseen
 
 _INVISIBLE: Final = (
@@ -37,7 +40,10 @@ _NAME: Final = (
     r"(?:(?:cvc|cvv|card.?code|security.?code|verification.?(?:code|value|number))[a-z0-9_-]{0,20}"
     r"|(?:cvn|csc)2?(?![a-z0-9]))"
 )
-_CODE: Final = Pattern(rf"({_NAME})([^a-z0-9]{{1,40}})([a-z0-9](?:[._-]?[a-z0-9]){{0,100}})", re.IGNORECASE)
+_CODE: Final = Pattern(
+    rf"({_NAME})([^a-z0-9]{{1,40}})(?=[a-z._-]{{0,100}}\d)([a-z0-9](?:[._-]?[a-z0-9]){{0,100}})",
+    re.IGNORECASE,
+)
 _CODE_PARTS: Final = Pattern(rf"{_NAME}[\"'\\]{{0,4}}\s{{0,8}}:\s{{0,8}}(?=[\[{{])", re.IGNORECASE)
 _BRACKET: Final = Pattern(r"[\[\]{}]")
 _CODE_NAME: Final = Pattern(_NAME, re.IGNORECASE)
@@ -97,7 +103,7 @@ class Masking:
         if isinstance(value, bytes):
             return self.text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if isinstance(value, dict):
-            return {self._masked(key): self._named(key, inner) for key, inner in value.items()}
+            return {self._masked(key): self._masked(inner) for key, inner in self.named(value)}
         if isinstance(value, list):
             return [self._masked(item) for item in value]
         if isinstance(value, tuple):
@@ -108,36 +114,43 @@ class Masking:
         if hasattr(value, "_fields"):
             return type(value)(*map(self._masked, value))
         if len(value) == PAIR and isinstance(value[1], str):  # such as a header with its name
-            return (self._masked(value[0]), self._named(*value))
+            ((name, text),) = self.named({value[0]: value[1]})
+            return (self._masked(name), self._masked(text))
         return tuple(map(self._masked, value))
 
-    def _named(self, name: Any, value: Any) -> Any:
-        """A value with its name, which may be that of a CVC; whether one was checked is no secret."""
-        is_code = isinstance(name, str) and _CODE_NAME.search(_plain(name)) is not None
-        if is_code and not isinstance(value, bool) and any(map(str.isdigit, str(value))):
-            return MASK
-        return self._masked(value)
+    def named(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+        """The items of a record, with a mask for the value of a CVC; whether one was checked is no secret."""
+        for name, value in record.items():
+            is_code = isinstance(name, str) and _CODE_NAME.search(_plain(name)) is not None
+            is_secret = is_code and not isinstance(value, bool) and any(map(str.isdigit, str(value)))
+            yield name, MASK if is_secret else value
 
     def secrets(self, document: Any, ignored: Container[str] = ()) -> Iterator[str]:
-        """The paths of texts in a document that have secrets, except the values of ``ignored`` keys."""
-        yield from _paths(self, document, "", ignored)
+        """The paths of what has secrets in a configuration, except the values of ``ignored`` keys."""
+        yield from _paths(self.of_long_keys(), document, "", ignored)
+
+    def of_long_keys(self) -> "Masking":
+        """A masking that leaves an API key alone that may be a common word."""
+        masking = Masking()
+        if self.api_key is not None and len(self.api_key) >= KEY_LENGTH_MIN:
+            masking.api_key = self.api_key
+        return masking
 
 
 def _paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for name, inner in value.items():
-            if name not in ignored:
-                below = f"{path}.{name}" if path else str(name)
-                alone = {name: inner if not isinstance(inner, Mapping | list | tuple) else None}
-                if masking.record(alone) != alone:
-                    yield masking.text(below)
-                yield from _paths(masking, inner, below, ignored)
-    elif isinstance(value, list | tuple):
-        for index, inner in enumerate(value):
-            below = f"{path}[{index}]"
-            if isinstance(inner, str) and masking.text(inner) != inner:
+        for name, inner in masking.named(value):
+            below = f"{path}.{name}" if path else str(name)
+            if name in ignored:
+                continue
+            if inner is not value[name] or masking.record(name) != name:
                 yield masking.text(below)
             yield from _paths(masking, inner, below, ignored)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _paths(masking, inner, f"{path}[{index}]", ignored)
+    elif masking.record(value) != value:
+        yield masking.text(path)
 
 
 def _masked(text: str, api_key: str | None) -> str:
@@ -184,9 +197,7 @@ def _end_of_value(text: str, begin: int) -> int:
 
 def _mask_code(match: re.Match[str]) -> str:
     """A CVC has digits; what follows in words is a message about one."""
-    name, between, value = match.groups()
-    if not any(map(str.isdigit, value)):
-        return match.group()
+    name, between, _ = match.groups()
     is_bare = between.rstrip().endswith(":")  # in JSON it was a number
     return f'{name}{between}"{MASK}"' if is_bare else f"{name}{between}{MASK}"
 

@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.kernel.masking import SECRETS, Masking
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
@@ -159,36 +160,44 @@ def record_attempt(
             return
         is_changed, state = prepared.queued.is_changed, delivery.state
         number = OTHERWISE if is_changed else delivery.next_number - is_copy
-        reply = _cut(project.masking.record(reply), reply)
-        request = _kept(project.masking.record(prepared.request))
-        attempt = Attempt(number, prepared.at, prepared.real_at, request, reply)
+        attempt = _masked(
+            project.masking, Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
+        )
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
         if is_changed:
             delivery = delivery._replace(state=state)  # the shop has not got the webhook itself
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
-        shown = _event(delivery, number, prepared.at, reply)
-        edit.log.append(shown)
-        edit.publish(
-            "webhook",
-            **shown,
-            state=delivery.state,
-            number=number,
-            url=request.url,
-            order_status=delivery.status,
-            status=reply.status,
-            error=reply.error,
-            warning=reply.warning,
-            next_at=timestamp(next_at) if next_at is not None else None,
-            duration_ms=round(reply.duration_ms, 3),
-        )
+        _tell_attempt(edit, delivery, attempt, next_at)
         edit.release_swapped()
 
 
-def _kept(masked: WebhookRequest) -> WebhookRequest:
-    """A request whose body has a limit; somebody may have sent a long one."""
-    return masked._replace(body=masked.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode())
+def _tell_attempt(edit: Edit, delivery: Delivery, attempt: Attempt, next_at: datetime | None) -> None:
+    reply = attempt.reply
+    shown = _event(delivery, attempt.number, attempt.at, reply)
+    edit.log.append(shown)
+    edit.publish(
+        "webhook",
+        **shown,
+        state=delivery.state,
+        number=attempt.number,
+        url=attempt.request.url,
+        order_status=delivery.status,
+        status=reply.status,
+        error=reply.error,
+        warning=reply.warning,
+        next_at=timestamp(next_at) if next_at is not None else None,
+        duration_ms=round(reply.duration_ms, 3),
+    )
+
+
+def _masked(masking: Masking, attempt: Attempt) -> Attempt:
+    """An attempt as it is kept: without secrets, with a part of long bodies."""
+    request = masking.record(attempt.request)
+    body = request.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode()
+    reply = _cut(masking.record(attempt.reply), attempt.reply)
+    return attempt._replace(request=request._replace(body=body), reply=reply)
 
 
 def _cut(masked: Reply, stored: Reply) -> Reply:
@@ -282,9 +291,7 @@ def resend_later(project: Project, delivery_id: str, changed: Changed, after: Pe
     """
     delivery = find_delivery(project, delivery_id)
     if changed.body is not None and project.masking.text(changed.body) != changed.body:
-        message = (
-            "has a card number, a card's code or the API key, and would be kept: send it now, or without"
-        )
+        message = f"must not have {SECRETS} if it is sent later, because it is kept until then"
         raise Invalid([Violation("body", message)])
     with project.edit() as edit:
         edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changed))

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.masking import SECRETS, Masking
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
@@ -21,10 +21,12 @@ from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, Storage
+from payment_sandbox.projects.store import ChangeSet, Chosen, Storage
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
+ADDRESSES: Final = ("webhook_url", "forward_to")
+"""Settings that may have secrets: an address has to be called as it is."""
 
 
 class ProjectReset(Refusal):
@@ -158,8 +160,11 @@ class Project:
 
         Raises:
             QuotaReached: the server keeps as much as it may, and the project is not due.
+            Invalid: its settings have a secret, and it is not due.
         """
         with self._state_lock:
+            if not is_due:
+                self._refuse_secrets(None, self.epoch.state)
             self._commit_whole(self.epoch, is_due=is_due)
 
     def adopt(self, epoch: Epoch) -> None:
@@ -175,8 +180,14 @@ class Project:
         self.events.publish("reset")
 
     def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
-        """Switch to a restored epoch; ``change`` holds all its records."""
+        """Switch to a restored epoch; ``change`` holds all its records.
+
+        Raises:
+            Invalid: its settings, scenario or faults have a secret that this one's have not.
+            QuotaReached: it would keep too much.
+        """
         with self._state_lock:
+            self._refuse_secrets(self.epoch.state, epoch.state)
             before = self._swap(epoch, change)
         self.services.epoch_over(before)
         self.events.publish("restored")
@@ -217,6 +228,20 @@ class Project:
         self.relay.clear()
         return before
 
+    def _refuse_secrets(self, before: State | None, after: State) -> None:
+        """Refuse settings, a scenario or faults with secrets: they are kept and shown as they are."""
+        old, new = before.chosen if before is not None else Chosen({}, {}, {}), after.chosen
+        for name in Chosen._fields:
+            document = {
+                key: value
+                for key, value in getattr(new, name).items()
+                if key not in (known := getattr(old, name)) or known[key] != value
+            }
+            paths = list(self.masking.secrets(document, ADDRESSES))
+            if paths:
+                message = f"must not have {SECRETS}, because it is kept and shown as it is"
+                raise Invalid([Violation(path, message) for path in paths])
+
     def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
         state, now = epoch.state, epoch.now()
         counters = epoch.counters(state, epoch.ids, epoch.timeline.sequence, now)
@@ -236,6 +261,7 @@ class Project:
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
             QuotaReached: the project would keep too much, and the change is not due.
+            Invalid: settings, scenario or faults would have a secret, and the change is not due.
         """
         with self._state_lock:
             current = self._current(epoch)
@@ -245,6 +271,8 @@ class Project:
             if change is None:
                 self._record(edit)
                 return
+            if change.chosen is not None and not is_due:
+                self._refuse_secrets(current.state, edit.state)
             current.store.commit(change, is_due=is_due)
             is_earlier = edit.apply(change)
             self._telling.acquire()
@@ -298,9 +326,9 @@ class Project:
 
     # Scenario, faults and settings
 
-    def activate(self, scenario: Scenario) -> None:
-        """Switch to a scenario."""
-        with self.edit() as edit:
+    def activate(self, scenario: Scenario, *, is_due: bool = False) -> None:
+        """Switch to a scenario; ``is_due`` if the server starts with it."""
+        with self.edit(is_due=is_due) as edit:
             edit.record_choice("scenario", edit.state.scenario.document)
             edit.state = edit.state.with_scenario(scenario)
             edit.publish("scenario", name=scenario.name)
