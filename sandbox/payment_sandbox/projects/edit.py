@@ -220,7 +220,7 @@ class Edit:
         )
         if not any(change[:5]) and not self.finished and self.state is self.epoch.state:
             return None
-        return self._with_state(change) if self.epoch.store.is_durable else change
+        return self._with_state(change)
 
     def apply(self, change: ChangeSet) -> bool:
         """Apply the change in memory; True if something is now due earlier than before."""
@@ -249,13 +249,6 @@ class Edit:
     def tell(self, real_at: datetime) -> Iterator[Published]:
         """Record what happened in the journal; yields the events to publish."""
         return self.records.tell(self.orders.values(), list(self._moved()), self.now, real_at)
-
-    @property
-    def creates(self) -> bool:
-        """Whether it makes something new that stays: an order, a refund or a QR request."""
-        return bool(self._created) or any(
-            self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
-        )
 
     @property
     def created_count(self) -> int:
@@ -329,11 +322,13 @@ class Edit:
             or state.scenario is not before.scenario
             or state.faults.document is not before.faults.document
         )
+        if is_chosen or epoch.store.is_new:
+            change = change._replace(chosen=state.chosen)
+        if not epoch.store.is_durable:
+            return change
         sequence = epoch.timeline.sequence + len(change.dues)
-        return change._replace(
-            chosen=state.chosen if is_chosen or epoch.store.is_new else None,
-            counters=epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now)),
-        )
+        counters = epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now))
+        return change._replace(counters=counters)
 
     def _reached(self) -> Iterator[tuple[str, str]]:
         """The orders that need a webhook, and for which status."""

@@ -99,7 +99,7 @@ class Epoch:
         self.outbox = Outbox(events)
         self.journal = Journal(events.masking, is_stored=store.is_durable)
         self.set_aside: dict[int, SetAside] = {}  # by sequence number
-        self.finished: list[int] = []  # sequence numbers that a durable store still has to delete
+        self.finished: list[int] = []  # sequence numbers that the store still has to delete
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
         self.tidied = 0  # how many entries the current cleanup has looked at
         self.over: list[int] = []  # sequence numbers of the obsolete ones among them

@@ -188,7 +188,7 @@ def make_projects(services: ServerServices, kept: "StateFile | Database | None",
             continue
         with suppress(ProjectMoved):  # another server, which starts at the same moment, has made it
             made, _ = registry.create(project.settings, api_key=project.api_key)
-            made.activate(project.scenario or default_scenario())
+            made.activate(project.scenario or default_scenario(), is_due=True)
     return Started(registry, ignored)
 
 

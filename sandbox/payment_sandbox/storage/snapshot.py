@@ -9,6 +9,7 @@ from payment_sandbox.forms import load, unknown_keys
 from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.orders import SentForm
 from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.timeline import Due, Timeline
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.methods import NAMES, behaviour_of
@@ -339,7 +340,7 @@ def restore(project: Project, document: Any) -> None:
     Raises:
         Invalid: the document is not a snapshot, or is inconsistent; nothing changes (CTL-11).
     """
-    checked = _checked(project, document)
+    checked = _checked(project, _masked(project.masking, document))
     before = project.epoch
     is_fresh = not before.number and not before.store.order_ids()
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
@@ -347,6 +348,30 @@ def restore(project: Project, document: Any) -> None:
     epoch = _epoch(project, checked, number)
     project.replace_epoch(epoch, checked.change)
     send_owed(project)
+
+
+AS_SENT: Final = frozenset(
+    ("sent", "client", "order_lines", "lines", "description", "merchant_order_id", "dynamic_descriptor")
+)
+"""What a snapshot repeats of a merchant's own texts (A42)."""
+AS_CHOSEN: Final = frozenset(("settings", "scenario", "faults"))
+"""What is refused if it has a secret."""
+CALLED: Final = frozenset(("url", "return_url", "webhook_url"))
+"""Addresses are called as they are."""
+UNMASKED: Final = AS_SENT | AS_CHOSEN | CALLED
+
+
+def _masked(masking: Masking, document: Any, name: str = "") -> Any:
+    """A snapshot without secrets: whoever wrote it, it is masked like what the project itself records."""
+    if name in UNMASKED:
+        return document
+    if name == "attempts":
+        return masking.record(document)
+    if isinstance(document, dict):
+        return {key: _masked(masking, value, key) for key, value in masking.named(document)}
+    if isinstance(document, list):
+        return [_masked(masking, item) for item in document]
+    return masking.text(document) if isinstance(document, str) else document
 
 
 class Before(NamedTuple):
@@ -428,7 +453,7 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     if clock.running and real_at is not None:
         passed_seconds = max((project.services.real.wall_now() - real_at).total_seconds(), 0.0)
         epoch.state = epoch.state._replace(clock=clock.ahead_by(passed_seconds))
-    epoch.store.load(checked.change)
+    epoch.store.load(checked.change._replace(chosen=epoch.state.chosen))
     project.adopt(epoch)
 
 

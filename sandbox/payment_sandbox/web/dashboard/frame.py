@@ -19,7 +19,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.addresses import base_path, takes_snapshot
 from payment_sandbox.web.after import release_webhooks
-from payment_sandbox.web.auth import refuse_strangers, registry
+from payment_sandbox.web.auth import drop_secrets, refuse_strangers, registry
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
 from payment_sandbox.web.carried import exchange
@@ -83,6 +83,7 @@ VIEWS: Final = {
 
 dashboard = Blueprint("dashboard", __name__, template_folder="templates")
 dashboard.before_request(refuse_strangers)
+dashboard.before_request(drop_secrets)
 dashboard.after_request(release_webhooks)
 
 

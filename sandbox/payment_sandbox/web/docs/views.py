@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from flask import Blueprint, Response, render_template, request
 
 from payment_sandbox.forms import Form, Text
+from payment_sandbox.kernel.masking import mask
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.browsers import HTML, is_browser
@@ -137,7 +138,7 @@ def get_search() -> Response:
     """Search the documentation."""
     words = request.args.get("q", "")[:WORDS_LENGTH_MAX]
     results = search(words)
-    return _framed("docs/search.html", title="Search", name="", words=words, results=results)
+    return _framed("docs/search.html", title="Search", name="", words=mask(words), results=results)
 
 
 @route(docs, "GET", "/docs/flows/<name>.svg", media_type="image/svg+xml", errors=(404,), slow=True)
