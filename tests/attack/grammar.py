@@ -364,7 +364,7 @@ def many(name: str, raw: bytes, count: int, each: Asked, ending: Ending = Ending
 
 def expectations(target: Target) -> Iterator[Case]:
     """``100 Continue``: for HTTP/1.1, and never before the body is refused for certain."""
-    wait = Pause(1.0, until_answer=True)
+    wait = Pause(1.0 if target.size.strict else 0.2, until_answer=True)
     begun, created = post(target, EXPECTING, body=ORDER), target.keyed(201)
     at = len(begun) - len(ORDER)
     promise = (1, 1) if target.key is not None else (0, 1)
