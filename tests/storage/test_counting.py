@@ -17,7 +17,7 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.rows import read_identity, resumed_project
-from payment_sandbox.storage.snapshot import come_back, remember, restore, snapshot_of
+from payment_sandbox.storage.snapshot import remember, restore, snapshot_of, undo_move
 from tests.storage.conftest import Kept
 
 GOLDEN: Final = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
@@ -91,11 +91,10 @@ def test_everything_is_counted(services: Counting, registry: Registry, project: 
     project.change_settings({"aliases": {"my-button": "credit-card"}})
     project.put_faults({"faults": [{"then": {"status": 503}}]})
     expect_counted(services, project)
+    before = remember(project, project.epoch)
     advance_clock(project, {"by": "P40D"})
     expect_counted(services, project)
-    before = remember(project)
-    describe(project, "x")
-    come_back(project, before)
+    undo_move(project, project.epoch, before)
     expect_counted(services, project)
     other, _ = registry.create({"seed": 6})
     expect_counted(services, project, other)
