@@ -133,7 +133,7 @@ def measured(
             for kind in _in_turn(list(kinds)):
                 is_over.wait(PAUSE_SECONDS)
                 begun = perf_counter()
-                problem = _problem(address, kinds[kind], headers)
+                problem = problem_of(address, kinds[kind], headers)
                 took[kind].append((perf_counter() - begun) * 1000)
                 if problem is not None:
                     failures[f"{kind}: {problem}"] += 1
@@ -156,7 +156,7 @@ def _in_turn(kinds: Sequence[str]) -> Iterator[str]:
             yield kind
 
 
-def _problem(address: str, call: Call, headers: Mapping[str, str]) -> str | None:
+def problem_of(address: str, call: Call, headers: Mapping[str, str]) -> str | None:
     """Make a call on a connection of its own; what is wrong with its answer, if anything is."""
     connection = HTTPConnection(address, timeout=TIMEOUT_SECONDS)
     try:
