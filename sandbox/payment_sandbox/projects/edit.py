@@ -301,8 +301,11 @@ class Edit:
 
     def _end_faults(self) -> None:
         """Remove the faults that name an order at rest: they end with what they were made for."""
+        named = self.state.faults.orders
+        if not named:
+            return
         changed = {*self.orders, *(delivery.order_id for delivery in self._deliveries.values())}
-        at_rest = {order_id for order_id in self.state.faults.orders & changed if self._is_at_rest(order_id)}
+        at_rest = {order_id for order_id in named & changed if self._is_at_rest(order_id)}
         if at_rest:
             self.state = self.state._replace(faults=self.state.faults.without(at_rest))
             self.publish("faults", **self.state.faults.document)
