@@ -7,7 +7,7 @@ from typing import Final, NoReturn
 
 import click
 
-from payment_sandbox.cli.options import Group, fail
+from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.rehearse import rehearse
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
@@ -24,7 +24,7 @@ PROGRAM: Final = "payment-sandbox"
 def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, with a clock that you control."""
     if context.invoked_subcommand is None:
-        print(context.get_help(), file=sys.stderr)
+        say(*context.get_help().split("\n"), to_stderr=True)
         context.exit(2)
 
 
@@ -39,10 +39,10 @@ def check(files: tuple[Path, ...]) -> None:
         try:
             scenario, warnings = check_file(file)
             lines = [warning._replace(message=f"warning: {warning.message}").placed() for warning in warnings]
-            print("\n".join([*lines, f"{file}: {scenario.name} is fine, rules: {len(scenario.rules)}"]))
+            say(*lines, f"{file}: {scenario.name} is fine, rules: {len(scenario.rules)}")
         except Invalid as invalid:
             wrong += 1
-            print("\n".join(violation.placed() for violation in invalid.violations))
+            say(*(violation.placed() for violation in invalid.violations))
     sys.exit(1 if wrong else 0)
 
 
@@ -51,7 +51,7 @@ def openapi() -> None:
     """Print the description of both APIs, without a server."""
     from payment_sandbox.serving.server import description
 
-    print(description())
+    say(description())
 
 
 @commands.command(epilog="Example: payment-sandbox schema > scenario.schema.json")
@@ -59,7 +59,7 @@ def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from payment_sandbox.operations.choose_scenario import file_schema
 
-    print(json.dumps(file_schema(), indent=2))
+    say(*json.dumps(file_schema(), indent=2).split("\n"))
 
 
 @commands.command(epilog="Example: payment-sandbox completion bash")
@@ -70,7 +70,8 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None, "click knows all three"
-    print(kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source())
+    source = kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source()
+    say(*source.split("\n"))
 
 
 for _command in (serve, rehearse, verify, import_journal, *COMMANDS):
