@@ -54,6 +54,7 @@ class Case(NamedTuple):
     is_random: bool = False  # its bytes were changed: nobody knows what it asks for
     is_http: bool = True  # what comes back; else it is not read
     answer_seconds: float = ANSWER_SECONDS  # after the last byte
+    twin: Callable[[], Sent] | None = None  # the same in another form, which gets the same answers
 
     @property
     def creations(self) -> int:
@@ -68,6 +69,11 @@ class Talk(NamedTuple):
     interims: list[int]
     problems: list[str]
     is_reset: bool = False
+
+    @property
+    def statuses(self) -> list[int]:
+        """The statuses of its answers."""
+        return [answer.status for answer in self.answers]
 
     @property
     def created(self) -> int:

@@ -26,6 +26,7 @@ from tests.attack.fuzzing import (
     peak_problems,
     problems_of,
     report_waits,
+    twin_problems,
 )
 from tests.attack.grammar import (
     REQUESTS,
@@ -158,17 +159,29 @@ def test_what_an_earlier_server_answered_is_noticed(name: str) -> None:
 def test_orders_that_nobody_knows_of_are_noticed() -> None:
     """Made without an answer, or although a request was cut; a client that breaks off may not know of its own."""
     case = right("a creation", b"", {201})
-    unanswered = Talk([], [0], [])
-    assert list(order_problems(case, unanswered, 1)) == ["1 orders were made, and the client knows of 0"]
-    assert list(order_problems(case, read(CREATED, *case.asked), 1)) == []
-    assert list(order_problems(case, read(CREATED, *case.asked), 0)) == [
-        "0 orders were made, and the client knows of 1"
-    ]
+    assert list(order_problems(case, 0, 1)) == ["1 orders were made, and the client knows of 0"]
+    assert list(order_problems(case, 1, 1)) == []
+    assert list(order_problems(case, 1, 0)) == ["0 orders were made, and the client knows of 1"]
     broken_off = case._replace(ending=Ending.RESETS)
-    assert list(order_problems(broken_off, unanswered, 1)) == []
-    assert list(order_problems(broken_off, unanswered, 2)) == ["2 orders were made, of at most 1"]
+    assert list(order_problems(broken_off, 0, 1)) == []
+    assert list(order_problems(broken_off, 0, 2)) == ["2 orders were made, of at most 1"]
     cut = wrong("a part of a creation", b"")._replace(ending=Ending.RESETS)
-    assert list(order_problems(cut, unanswered, 1)) == ["1 orders were made, of at most 0"]
+    assert list(order_problems(cut, 0, 1)) == ["1 orders were made, of at most 0"]
+
+
+def test_another_answer_to_the_same_is_noticed() -> None:
+    """In two segments, or with an absolute target; also if only one of them is answered."""
+    once = read(error(405), asked({400, 405}))
+    assert list(twin_problems(once, read(error(400), asked({400, 405})))) == [
+        "it gets [405], and the same in another form [400]"
+    ]
+    assert list(twin_problems(once, read(b""))) == ["it gets [405], and the same in another form []"]
+    assert not list(twin_problems(once, once))
+    assert not list(twin_problems(once, None))
+    cases = [*REQUESTS["cut"](KEYED), *targets(KEYED)]
+    assert {"b'FOO' cut at 1", "absolute, a creation at another host"} <= {
+        case.name for case in cases if case.twin
+    }
 
 
 def failed(report: Report) -> str:
