@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.version import __version__
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ _HOME_OF: Final = {
 
 def __getattr__(name: str) -> Any:
     """Import names lazily, so that the pytest plugin stays cheap to load."""
-    if name == "answers":  # the types of the control API's answers
-        return import_module("payment_sandbox.web.answers.records")
-    if name not in _HOME_OF:
+    if name not in ("answers", *_HOME_OF):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOME_OF[name]), name)
+    with LOADING:
+        if name == "answers":  # the types of the control API's answers
+            return import_module("payment_sandbox.web.answers.records")
+        return getattr(import_module(_HOME_OF[name]), name)

@@ -7,6 +7,7 @@ from tests.attack import (
     Report,
     chaos,
     crowds,
+    first_uses,
     fuzzing,
     kills,
     large,
@@ -21,6 +22,7 @@ from tests.attack import (
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "crowds": crowds.attack,
     "shares": shares.attack,
+    "first uses": first_uses.attack,
     "receivers": receivers.attack,
     "large": large.attack,
     "mutations": mutations.attack,

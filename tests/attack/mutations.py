@@ -33,7 +33,7 @@ class Caller:
     def __init__(self, server: Server, key: str = FIRST_API_KEY) -> None:
         project = server.registry.find(key)
         if project is not None:
-            server.services.courier.deliver_to(project.project_id, _Answering())
+            server.services.courier.deliver_to(project, _Answering())
         self._client = server.app.test_client()
         self._key = key
         self.failed: list[str] = []

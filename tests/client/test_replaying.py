@@ -97,6 +97,9 @@ def test_differences_are_told(sandbox: Sandbox, change: Any, told: str) -> None:
     change(found)
     outcome = played(sandbox, found)
     assert any(told in difference for difference in outcome.differences), outcome.differences
+    project = sandbox.server.registry.find_by_id(outcome.project_id)
+    assert project is not None, "it can be looked at"
+    assert project.settings.expires_after == "P7D", "and goes if nobody does"
 
 
 def test_what_cannot_be_compared_is_said(sandbox: Sandbox) -> None:

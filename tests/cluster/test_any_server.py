@@ -192,7 +192,7 @@ async def ask(address: Address) -> None:
     forwarder = Forwarder(asyncio.get_running_loop())
     try:
         await forwarder.forward(
-            Request("GET", b"/health/", "1.1", [], b"", 0, stays_open=True),
+            Request("GET", b"/health/", "1.1", [], b"", 0),
             b"",
             address,
             MagicMock(),

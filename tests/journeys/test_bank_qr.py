@@ -1,6 +1,7 @@
 """Bank QR: requests, images that a decoder reads, and scans that make orders."""
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,6 +52,13 @@ def test_a_request_is_answered_with_its_defaults(sandbox: Sandbox) -> None:
     assert isinstance(request["id"], str)
     assert isinstance(request["merchant_sub_id"], int)
     assert isinstance(request["beneficiary"], str)
+
+
+@pytest.mark.rule("LIM-04", "QR-15")
+def test_a_default_year_is_a_calendar_year(project: Callable[..., Sandbox]) -> None:
+    """Also one with a leap day in it."""
+    request = ask(project(clock="frozen@2028-02-01T12:00:00Z"))
+    assert request["expiration"] == "2029-02-01 12:00"
 
 
 @pytest.mark.rule("QR-02", "QR-06", "QR-07", "QR-08", "QR-09", "QR-20", "LIM-03", "LIM-05", "A25")

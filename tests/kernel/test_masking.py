@@ -1,7 +1,12 @@
 """Card numbers and CVCs are masked however they are written; what only looks like one stays."""
 
 import json
+import sys
+import unicodedata
+from base64 import b64encode
+from html import escape
 from time import process_time
+from urllib.parse import quote
 
 import pytest
 
@@ -12,15 +17,52 @@ SHORT = "501800000009"  # a card with twelve digits
 WIDE = "".join(chr(ord("０") + int(digit)) for digit in "".join(GROUPS))
 JOINTS = (
     " ", "-", ", ", ",", " - ", "\u00a0", "\u2009", "\u202f", "\u200b", "\u2060", "\u00ad", "\u2013", "\u2212",
+    "\n", "\r\n", "\r\n\r\n", "\t", "\v", "\f", "\x1f", "\x7f", "\x85", "\u2028", "\u3000", "\u202e", "\u2066",
+    "\u0336", "\ufe0f\u20e3", "\u200b" * 40, " \u200d\n\u202e ", "\x1b", "      ",
 )  # fmt: skip
+HIDING = ("Cc", "Cf", "Zl", "Zp", "Zs")
 
 
 @pytest.mark.parametrize("joint", JOINTS, ids=ascii)
 def test_groups_of_a_card_number_are_masked(joint: str) -> None:
     """As text, and as JSON escapes it."""
     number = joint.join(GROUPS)
-    for text in (f"card {number}.", json.dumps({"a": number}), json.dumps({"a": json.dumps(number)})):
+    entities = "".join(f"&#{ord(letter)};" if not letter.isalnum() else letter for letter in number)
+    for text in (
+        f"card {number}.",
+        json.dumps({"a": number}),
+        json.dumps({"a": number}, ensure_ascii=False),
+        json.dumps({"a": json.dumps(number)}),
+        f"number={quote(number)}&x=1",
+        f"<number>{escape(number)}</number>",
+        f"<number>{entities}</number>",
+    ):
         assert "1881" not in mask(text), text
+        assert "8888" not in mask(text), text
+
+
+def test_every_character_that_hides_is_known() -> None:
+    """White space, control, format and separator characters, between all digits, as text and in JSON."""
+    for code in range(sys.maxunicode + 1):
+        letter = chr(code)
+        if unicodedata.category(letter) in HIDING:
+            number = letter.join("4012888888881881")
+            assert mask(f"card {number}") == "card 0", hex(code)
+            assert json.loads(mask(json.dumps({"a": number}))) == {"a": "0"}, hex(code)
+
+
+@pytest.mark.parametrize("key", ["sandbox-key", "9f1c-4-Zq", "k" * 90])
+def test_an_api_key_is_masked(key: str) -> None:
+    """As it is, hidden, escaped, and in a copy of the header that signs in."""
+    basic = b64encode(f"{key}:password".encode()).decode()
+    hidden = "\u200b".join(key)
+    for text in (f"key {key}!", json.dumps({hidden: hidden}), quote(f"?key={hidden}"), f"Basic {basic}"):
+        masked = mask(text, key)
+        assert key not in masked.replace("\u200b", "").replace("\\u200b", "")
+        assert basic not in masked
+        assert "***" in masked
+    for text in ("Basic information", "basic: 12345", "Basic SGVsbG8=", "BASIC zzzzz"):
+        assert mask(text, key) == text
 
 
 def test_what_is_escaped_beside_a_card_number_can_still_be_written() -> None:
@@ -41,8 +83,32 @@ def test_other_card_numbers_are_masked(number: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["400000000006", "501800000008", "2026-03-01T12:00:00.000000+00:00", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"],
-    ids=["no card has twelve digits and a 4", "a wrong check digit", "a time", "a list"],
+    [
+        "400000000006",
+        "501800000008",
+        "2026-03-01T12:00:00.000000+00:00",
+        "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11",
+        json.dumps({"phone_numbers": ["+31 6 12345678", "+31 20 1234567"]}, indent=2),
+        json.dumps("Dam 1\n1012 JS Amsterdam\nNetherlands"),
+        "NL91 ABNA 0417 1643 00\nDE89 3704 0044 0532 0130 00",
+        "0612345678\n0201234567\r\n0031612345678",
+        "2026-03-01\t2026-04-01\n1772366400\t1775044800",
+        json.dumps({"amounts": [1000, 2500, 1295, 705], "quantity": 3}, indent=4),
+        "order 2026112212345678\ninvoice 2026000123",
+    ],
+    ids=[
+        "no card has twelve digits and a 4",
+        "a wrong check digit",
+        "a time",
+        "a list",
+        "phone numbers in JSON",
+        "an address",
+        "account numbers",
+        "phone numbers on lines",
+        "dates and times on lines",
+        "amounts in JSON",
+        "numbers of orders",
+    ],
 )
 def test_what_is_no_card_number_stays(text: str) -> None:
     """Numbers of orders, times and lists."""
@@ -70,3 +136,30 @@ def test_brackets_that_never_close_take_little_time() -> None:
     begun = process_time()
     assert "123" not in mask('{"cvc": [123' * 20_000)
     assert process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1" * 400_000,
+        "4 " * 200_000,
+        "4\u200b" * 200_000,
+        "4\n\n\n\n\n\n\n\n" * 50_000,
+        "4         " * 40_000,
+        "\\n" * 200_000,
+        "%0A4" * 100_000,
+        "\\u202e4" * 60_000,
+        "basic " * 60_000,
+        "cvc" * 130_000,
+    ],
+    ids=lambda text: ascii(text[:8]),
+)
+def test_long_texts_take_time_in_proportion(text: str) -> None:
+    """Twice as long takes about twice as long; nothing takes seconds."""
+    begun = process_time()
+    mask(text[: len(text) // 2], "sandbox-key")
+    half = process_time() - begun
+    mask(text, "sandbox-key")
+    whole = process_time() - begun - half
+    assert whole < 4
+    assert whole < 3 * half + 0.2

@@ -200,3 +200,15 @@ def test_texts_of_a_listener_are_cut(forwarding: Sandbox) -> None:
     assert forwarding.post("/control/listener/answers/", answer).json() == {"recorded": True}
     attempt = forwarding.webhooks()[0]["attempts"][0]
     assert (attempt["error"], attempt["warning"]) == ("x" * 500, "y" * 500)
+
+
+def test_what_is_asked_for_again_and_again_waits_once(forwarding: Sandbox) -> None:
+    """Nobody listens: what somebody wants to have sent once more is kept as it was asked for last."""
+    forwarding.place(card(payment_method="bank-transfer"))
+    (webhook,) = forwarding.webhooks()
+    for _ in range(5):
+        assert forwarding.post(f"/control/webhooks/{webhook['id']}/redeliver/").status_code == 200
+    forwarding.get("/control/wait/?idle=1")
+    assert sorted(queued.forced for _, queued in relay_of(forwarding)._left) == [False, True]
+    offers = taken(forwarding)
+    assert all(answered(forwarding, offer) for offer in offers)

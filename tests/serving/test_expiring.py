@@ -6,9 +6,8 @@ from threading import Event
 import pytest
 import requests
 
-from payment_sandbox.projects.quotas import Quotas
 from payment_sandbox.serving.server import Server
-from tests.support.driver import Sandbox, card
+from tests.support.driver import Sandbox
 
 
 @pytest.fixture
@@ -51,52 +50,3 @@ def test_a_very_long_time_never_ends(alone: Server) -> None:
     sandbox = Sandbox(alone, expires_after="P9999Y")
     assert sandbox.get("/control/project/").json()["settings"]["expires_after"] == "P9999Y"
     assert sandbox.project["project_id"] in ids(alone)
-
-
-def test_quotas() -> None:
-    """A project too many is 429, an order too many 507; what there is goes on, and a reset makes room."""
-    with Server(quotas=Quotas(projects=2, orders=1)) as server:
-        sandbox = Sandbox(server)
-        order = sandbox.place(card())
-        assert sandbox.create(card()).status_code == 507
-        assert sandbox.read(order)["id"] == order["id"]
-        refused = requests.post(f"{server.url}/control/projects/", timeout=9)
-        assert refused.status_code == 429
-        assert "--max-projects" in refused.json()["error"]["value"]
-        sandbox.post("/control/reset/")
-        assert sandbox.create(card()).status_code == 201
-        sandbox.delete("/control/project/")
-        assert requests.post(f"{server.url}/control/projects/", timeout=9).status_code == 201
-
-
-def test_quotas_of_bytes() -> None:
-    """What a project or a server keeps is limited, in whichever way it comes; a reset makes room."""
-    with Server(quotas=Quotas(bytes=20_000, bytes_in_all=45_000)) as server:
-        first, second, third = Sandbox(server), Sandbox(server), Sandbox(server)
-        assert fill(first) == ["--max-megabytes"]
-        assert fill(second) == ["--max-megabytes"]
-        assert fill(third) == ["--max-megabytes-in-all"]
-        second.delete("/control/project/")
-        assert fill(third) == ["--max-megabytes"]
-        assert first.create(card()).status_code == 507
-        first.post("/control/reset/")
-        assert first.create(card()).status_code == 201
-
-
-def fill(sandbox: Sandbox) -> list[str]:
-    """Create orders until that is refused; the quota that is named, of all that creates."""
-    order = sandbox.place(card())
-    sandbox.post(f"/control/orders/{order['id']}/act/", {"actor": "customer", "action": "pay"})
-    for _ in range(20):
-        refused = sandbox.create(card(), description="x" * 500)
-        if refused.status_code == 507:
-            break
-    body = {"amount": 100, "description": "Coffee"}
-    others = [
-        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1}),
-        sandbox.post("/v1/bankqr/", body),
-    ]
-    values = [answer.json()["error"]["value"] for answer in (refused, *others) if answer.status_code == 507]
-    assert len(values) == 3
-    assert sandbox.read(order)["status"] == "completed"
-    return sorted({value.split("(")[1].split(")")[0] for value in values})

@@ -6,7 +6,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from email.message import Message
 from http.client import HTTPConnection, parse_headers
 from time import perf_counter
@@ -22,6 +22,12 @@ from payment_sandbox.web.placing import AT_ONCE_BYTES_MAX
 
 AUTH = b"Authorization: Basic c2FuZGJveC1rZXk6\r\n"  # the user name sandbox-key
 ORDER = b'{"currency": "EUR", "amount": 1}'
+CREATION = (
+    b"POST /v1/orders/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    + AUTH
+    + b"Content-Length: %d\r\n\r\n" % len(ORDER)
+    + ORDER
+)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +78,12 @@ def connected(server: Server) -> Iterator[Raw]:
 def head(line: str, *headers: bytes) -> bytes:
     """A request line with headers, and the end of both."""
     return b"\r\n".join([line.encode(), b"Host: 127.0.0.1", *headers, b"", b""])
+
+
+def orders(server: Server) -> int:
+    """How many orders the first project has."""
+    url = f"{server.url}/control/state/"
+    return len(requests.get(url, auth=(FIRST_API_KEY, ""), timeout=10).json()["orders"])
 
 
 def test_an_http_1_0_client_gets_its_answer_and_the_end(server: Server) -> None:
@@ -145,16 +157,17 @@ def test_a_head_answer_has_no_body(server: Server) -> None:
 
 
 def test_an_offer_of_another_protocol_is_not_taken(server: Server) -> None:
-    """Java's client offers HTTP/2 with its first request, bodies included."""
+    """Java's client offers HTTP/2 with its first request, bodies included; the connection ends with the answer."""
     offer = [AUTH.strip(), b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: AAEAAEAA",
              b"Content-Type: application/json"]  # fmt: skip
-    with connected(server) as connection:
-        for _ in range(2):
-            length = b"Content-Length: %d" % len(ORDER)
-            connection.sendall(head("POST /v1/orders/ HTTP/1.1", *offer, length) + ORDER)
-            assert connection.answer().status == 201
-            connection.sendall(head("GET /health/ HTTP/1.1", *offer))
-            assert connection.answer().status == 200
+    length = b"Content-Length: %d" % len(ORDER)
+    created = head("POST /v1/orders/ HTTP/1.1", *offer, length) + ORDER
+    for request, status in ((created, 201), (head("GET /health/ HTTP/1.1", *offer), 200)):
+        with connected(server) as connection:
+            connection.sendall(request)
+            answer = connection.answer()
+            assert (answer.status, answer.headers["Connection"]) == (status, "close")
+            assert connection.recv(1) == b""
 
 
 def test_repeated_headers_are_one_and_lookalikes_are_none(server: Server) -> None:
@@ -213,24 +226,96 @@ def test_requests_sent_ahead_are_answered_in_order(server: Server) -> None:
 
 def test_what_was_asked_before_nonsense_is_answered(server: Server) -> None:
     """Then comes the refusal, and nothing after it is read."""
-    created = head("POST /v1/orders/ HTTP/1.1", AUTH.strip(), b"Content-Type: application/json",
-                   b"Content-Length: %d" % len(ORDER)) + ORDER  # fmt: skip
     with connected(server) as connection:
-        connection.sendall(created + b"nonsense\r\n\r\n" + created)
-        assert [connection.answer().status for _ in range(2)] == [201, 400]
+        connection.sendall(CREATION)
+        assert connection.answer().status == 201
+        connection.sendall(b"nonsense\r\n\r\n" + CREATION)
+        assert connection.answer().status == 400
         assert connection.recv(1) == b""
 
 
-def test_a_method_that_http_does_not_know_is_not_allowed(server: Server) -> None:
-    """In the usual shape, also with a body; the connection stays usable (SET-05)."""
+def test_nothing_is_done_that_is_not_answered(server: Server) -> None:
+    """Of a segment with nonsense in it, and for a client that closes its sending side at once."""
+    for segment in (CREATION + b"nonsense\r\n\r\n" + CREATION, 20 * CREATION):
+        before = orders(server)
+        with connected(server) as connection:
+            connection.sendall(segment)
+            connection.shutdown(socket.SHUT_WR)
+            sent = b"".join(iter(lambda: connection.recv(65536), b""))
+        statuses = re.findall(rb"^HTTP/1\.[01] (\d+)", sent, re.MULTILINE)
+        assert statuses in ([b"400"], [b"201", b"400"], 20 * [b"201"]), sent
+        assert orders(server) - before == statuses.count(b"201")
+
+
+def test_a_client_that_closes_in_the_middle_of_a_request_gets_nothing(server: Server) -> None:
+    """And nothing is done; neither its head nor its body has come whole."""
+    before = orders(server)
+    for cut in (10, len(CREATION) - 1):
+        with connected(server) as connection:
+            connection.sendall(CREATION[:cut])
+            connection.shutdown(socket.SHUT_WR)
+            assert connection.recv(1) == b""
+    assert orders(server) == before
+
+
+def test_a_method_that_http_does_not_know_is_refused(server: Server) -> None:
+    """By the parser, in the usual shape; one that HTTP knows is not allowed, also with a body (SET-05)."""
+    length = b"Content-Length: %d" % len(ORDER)
     with connected(server) as connection:
-        for method in ("FROB", "get", "M-SEARCH-ALL"):
-            length = b"Content-Length: %d" % len(ORDER)
+        for method in ("TRACE", "M-SEARCH"):
             connection.sendall(head(f"{method} /v1/orders/ HTTP/1.1", AUTH.strip(), length) + ORDER)
             answer = connection.answer()
             assert (answer.status, json.loads(answer.body)["error"]["type"]) == (405, "MethodNotAllowed")
         connection.sendall(head("GET /health/ HTTP/1.1"))
         assert connection.answer().status == 200
+    for method in ("FROB", "get", "M-SEARCH-ALL"):
+        for cut in (0, 2):
+            request = head(f"{method} /v1/orders/ HTTP/1.1", AUTH.strip(), length) + ORDER
+            with connected(server) as connection:
+                connection.sendall(request[:cut])
+                connection.sendall(request[cut:])
+                answer = connection.answer()
+            assert (answer.status, json.loads(answer.body)["error"]["type"]) == (400, "BadRequest")
+
+
+def test_a_whole_address_as_target_is_its_path(server: Server) -> None:
+    """As a proxy sends it."""
+    with connected(server) as connection:
+        for target in ("/health/", "http://127.0.0.1/health/", "http://elsewhere.test/health/?x=1"):
+            connection.sendall(head(f"GET {target} HTTP/1.1"))
+            assert connection.answer().status == 200
+        connection.sendall(head("GET http://127.0.0.1/nowhere HTTP/1.1"))
+        assert connection.answer().status == 404
+
+
+def test_a_trailer_signs_nobody_in(server: Server) -> None:
+    """Nor does an endless number of them take long."""
+    chunked = head("GET /v1/orders/x/ HTTP/1.1", b"Transfer-Encoding: chunked") + b"0\r\n"
+    with connected(server) as connection:
+        connection.sendall(chunked + AUTH + b"\r\n")
+        assert connection.answer().status == 401
+        begun = perf_counter()
+        with suppress(OSError):  # it is refused before it has come
+            connection.sendall(chunked + b"X: y\r\n" * 1_000_000 + b"\r\n")
+        assert connection.answer().status in (400, 401, 431)
+    assert perf_counter() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("version", "length", "is_asked"), [("1.0", 100, False), ("1.1", 2 << 20, False), ("1.1", 100, True)]
+)
+def test_nobody_is_asked_for_what_will_be_refused(
+    server: Server, version: str, length: int, is_asked: bool
+) -> None:
+    """A client of HTTP/1.0 knows no interim response, and a body over the limit need not be sent."""
+    with connected(server) as connection:
+        lines = (AUTH.strip(), b"Expect: 100-continue", b"Content-Length: %d" % length)
+        connection.sendall(head(f"POST /v1/orders/ HTTP/{version}", *lines))
+        if version == "1.0":
+            connection.sendall(ORDER.ljust(length))
+        status = int(connection.recv(1000).split()[1])
+    assert (status == 100) == is_asked
+    assert status in (100, 413, 415)
 
 
 @pytest.mark.parametrize(

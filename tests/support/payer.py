@@ -21,8 +21,9 @@ WITH_PAGE = [
 class Form:
     """A form: its address, its fields and its buttons."""
 
-    def __init__(self, action: str) -> None:
+    def __init__(self, action: str, method: str = "get") -> None:
         self.action = action
+        self.method = method.upper()
         self.fields: dict[str, Any] = {}
         self.buttons: list[tuple[str, str]] = []
 
@@ -56,7 +57,8 @@ class Page(HTMLParser):
         elif tag == "a":
             self.links.append(given["href"])
         elif tag == "form":
-            self.forms.append(Form(urljoin(self.url, given.get("action", self.url))))
+            action = urljoin(self.url, given.get("action", self.url))
+            self.forms.append(Form(action, given.get("method", "get")))
         else:
             self._control(tag, name, given)
 

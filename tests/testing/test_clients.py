@@ -146,6 +146,8 @@ def test_the_same_code_with_a_running_server(client: Client) -> None:
     with running.project() as project:
         status, _ = client(project, "POST", f"{project.base_url}/v1/orders/", ORDER, 5)
         assert status == 201
+        settings = project.client.call("GET", "/control/project/")["settings"]
+        assert settings["expires_after"] == "P1D", "if the tests are killed"
         with pytest.raises(RuntimeError, match="unset SANDBOX_URL"):
             project.intercept("https://api.provider.example")
     running.stop()

@@ -18,6 +18,7 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.web.dashboard.notices import NOTICES, Notice, with_notice
 from payment_sandbox.web.docs.contents import BOUNDS
 from tests.support.driver import Sandbox, by, card
 from tests.support.projects import made_project
@@ -127,6 +128,31 @@ def fill_scan_forms(project: Project, count: int) -> int:
     return len(project.epoch.scan_forms)
 
 
+def fill_notices(project: Project, count: int) -> int:
+    """On its dashboards."""
+    for number in range(count):
+        with_notice(project, "/dashboard/p/", Notice(f"notice {number}"))
+    return len(project.slots.of(NOTICES))
+
+
+def fill_listeners(project: Project, count: int) -> int:
+    """That have left."""
+    for number in range(count):
+        project.relay.dismiss(f"listener {number}")
+    return sum(project.relay.has_replaced(f"listener {number}") for number in range(count))
+
+
+def fill_changes(project: Project, count: int) -> int:
+    """That taking a move back would undo."""
+    changes = project.epoch.changes
+    moment = changes.watch()
+    for number in range(count):
+        changes.add([f"change {number}"], 0)
+    counted, *named = changes.since(moment)
+    assert counted == f"{MORE} earlier changes"
+    return len(named)
+
+
 FILLS: dict[str, Fill] = {
     "Requests in the journal": fill_journal,
     "Decisions of scenarios": fill_decisions,
@@ -139,6 +165,9 @@ FILLS: dict[str, Fill] = {
     "Events for watchers": fill_events,
     "A value in an event": fill_event,
     "Forms of bank QR pages": fill_scan_forms,
+    "Notices on the dashboard": fill_notices,
+    "Listeners that have left": fill_listeners,
+    "Changes since a move of the clock, by name": fill_changes,
 }
 
 
@@ -204,5 +233,6 @@ def test_every_bound_of_the_table_is_filled() -> None:
         "A path, query or order id in the journal",
         "A receiver's answer",
         "Answers that are kept as bytes",
+        "Dashboard pages that a crowd shares",
     }
     assert {bound.what for bound in BOUNDS} == FILLS.keys() | others

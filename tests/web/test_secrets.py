@@ -15,7 +15,7 @@ from payment_sandbox.projects.journal import BODY_KEPT_BYTES, HEADER_KEPT_MAX, P
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.dashboard.frame import VIEWS
 from tests.support.driver import Sandbox, by, card
-from tests.support.payer import HTML
+from tests.support.payer import HTML, Page
 from tests.support.shop import Shop
 
 PAN: Final = "4012888888881881"
@@ -272,3 +272,95 @@ def test_no_part_of_a_secret_is_left_where_a_text_is_cut(kept: Kept, place: str)
     assert "aaaa" in shown
     assert PAN[:10] not in shown
     assert sandbox.key[:10] not in shown
+
+
+def resend(sandbox: Sandbox, **form: str) -> requests.Response:
+    """Send the first webhook once more, as the form on its page does."""
+    webhook = sandbox.get("/control/webhooks/").json()["items"][0]["id"]
+    page = f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/webhooks/{webhook}/"
+    headers = {**HTML, "Origin": sandbox.url, "Referer": page}
+    fields = {**Page(requests.get(page, headers=HTML, timeout=5)).form_with("").fields, **form}
+    return requests.post(f"{page}redeliver/", data=fields, headers=headers, timeout=9)
+
+
+@pytest.mark.rule("CTL-29", "CTL-22")
+def test_a_webhook_that_is_sent_with_another_body_is_masked(kept: Kept, shop: Shop) -> None:
+    """The shop gets it as it was typed; on the agenda, where it would wait, it is refused."""
+    sandbox = kept.sandbox
+    sandbox.place(by("bank-transfer"))
+    sandbox.settle()
+    body = json.dumps({"number": "4012\t8888\n8888\u202e1881", "cvc": CODE, "key": sandbox.key})
+    assert resend(sandbox, body=body, url=f"{shop.url}?key={sandbox.key}").status_code == 200
+    assert shop.received[-1].raw.decode() == body
+    assert sandbox.key in shop.received[-1].path
+    assert "Must not have a card number" in resend(sandbox, body=body, after="PT1H").text
+    assert "once more in an hour" in resend(sandbox, body="another one", after="PT1H").text
+    expect_none(kept.shown(with_orders=True), CODE, sandbox.key)
+
+
+@pytest.mark.rule("CTL-29")
+def test_a_long_body_of_a_webhook_is_cut(kept: Kept) -> None:
+    """Four kilobytes of it are kept, however often it is sent."""
+    kept.sandbox.place(by("bank-transfer"))
+    kept.sandbox.settle()
+    resend(kept.sandbox, body="ä" * 10_000)
+    (webhook,) = kept.sandbox.get("/control/webhooks/").json()["items"]
+    assert webhook["attempts"][-1]["request"]["body"] == "ä" * 2048
+
+
+CONFIGURED: Final[dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]]] = {
+    "a name": ("PATCH", "/control/project/", lambda secret: {"name": f"Shop {secret}"}),
+    "an error of one's own": (
+        "PATCH",
+        "/control/project/",
+        lambda secret: {"errors": {"ORD-03": {"value": secret}}},
+    ),
+    "a scenario": (
+        "PUT",
+        "/control/scenario/",
+        lambda secret: {
+            "name": "mine",
+            "rules": [{"when": {"merchant_order_id": secret}, "then": {"customer": "pays"}}],
+        },
+    ),
+    "a reason": (
+        "PUT",
+        "/control/scenario/",
+        lambda secret: {"name": "mine", "rules": [{"then": {"customer": "fails", "reason": secret}}]},
+    ),
+    "a fault": (
+        "PUT",
+        "/control/faults/",
+        lambda secret: {"faults": [{"when": {"path": f"/v1/{secret}/"}, "then": {"status": 503}}]},
+    ),
+}
+
+
+@pytest.mark.rule("CTL-29")
+@pytest.mark.parametrize(("method", "path", "body"), CONFIGURED.values(), ids=CONFIGURED)
+def test_a_configuration_with_a_secret_is_refused(
+    kept: Kept, method: str, path: str, body: Callable[[str], dict[str, Any]]
+) -> None:
+    """It is kept and shown as it is, so that it works; the refusal names the field and not the secret."""
+    for secret in (PAN, f"cvc={CODE}", kept.sandbox.key):
+        refused = kept.sandbox.call(method, path, body(secret))
+        assert refused.status_code == 400
+        assert "must not have a card number" in refused.json()["error"]["value"]
+        expect_none({"answer": refused.text, **kept.shown(with_orders=True)}, CODE, kept.sandbox.key)
+    assert kept.sandbox.call(method, path, body("something-else")).status_code == 200
+
+
+def test_a_key_that_is_a_word_refuses_no_configuration(tmp_path: Path) -> None:
+    """Projects with keys that people chose, such as shop, have names and scenarios with these words."""
+    with Server() as server:
+        server.registry.create({"name": "shop"}, api_key="shop")
+        url = f"{server.url}/control/project/"
+        changed = requests.patch(url, json={"name": "a shop", "owner": "shop"}, auth=("shop", ""), timeout=5)
+        assert changed.status_code == 200
+        assert changed.json()["settings"]["name"] == "a shop"
+
+
+def test_ready_scenarios_have_no_secrets(sandbox: Sandbox) -> None:
+    """Each of them can be chosen."""
+    for scenario in sandbox.get("/control/scenarios/").json()["items"]:
+        assert sandbox.put("/control/scenario/", {"name": scenario["name"]}).status_code == 200

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 import click
 from click.core import ParameterSource
@@ -29,6 +30,7 @@ from payment_sandbox.cli.options import (
 )
 from payment_sandbox.cli.workers import BESIDE, Workers, stop_with_parent
 from payment_sandbox.kernel.masking import mask
+from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
@@ -358,7 +360,8 @@ def _run(activity: "Activity | None", stopped: Event) -> None:
     if activity is not None:
         activity.start()
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
-        from payment_sandbox.serving.posting import warm_up  # here, so that --help is fast
+        with LOADING:  # the server's threads load what they need meanwhile
+            from payment_sandbox.serving.posting import warm_up
 
         warm_up()
         stopped.wait()
@@ -469,7 +472,6 @@ def _security(host: str, options: dict[str, Any]) -> "Security":
 def _server_tls(
     host: str, wants_own: bool, certificate: Path | None, key: Path | None, options: dict[str, Any]
 ) -> "ssl.SSLContext | None":
-    from urllib.parse import urlsplit
 
     from payment_sandbox.serving.tls import given_context, own_context, served_names
 

@@ -19,6 +19,7 @@ from payment_sandbox.projects.journal import BODY_KEPT_BYTES, CHOICES_MAX, OF_TH
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 MERCHANT_API: Final = "/v1/"  # a path from a file must not lead to another host
 REPLAY: Final = "replay"  # the name of its project
+EXPIRES_AFTER: Final = "P7D"
 NOT_COMPARED: Final = ("beneficiary", "payment_url", "order_url", "qr_url", "events", "client")
 BY_HAND: Final = {"capture": "captures/amount/", "void": "voids/amount/"}
 NO_WEBHOOKS: Final = {"webhooks": [{"then": {"drop": True}}]}
@@ -156,6 +157,7 @@ class Replay:
             **chosen.settings,
             **dict.fromkeys(OF_THE_ORIGINAL),
             "name": REPLAY,
+            "expires_after": EXPIRES_AFTER,  # it stays if it differs
             "clock": f"frozen@{steps[0].at}",
         }
         made = server.call("POST", "/control/projects/", settings)

@@ -7,6 +7,8 @@ from pathlib import Path
 from runpy import run_path
 from typing import Final, NamedTuple
 
+from payment_sandbox.loading import LOADING
+
 PROOFS: Final = "proofs.tsv"  # in the wheel only
 MUTANTS: Final = "mutants.tsv"
 TESTS: Final = Path(__file__).parents[3] / "tests"  # in a checkout only
@@ -48,7 +50,9 @@ def _proofs() -> dict[str, list[str]]:
     if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
         pairs: Iterable[Sequence[str]] = _rows(PROOFS)
     else:
-        pairs = run_path(str(TESTS / "proofs.py"))["read_proofs"](TESTS)
+        with LOADING:  # it runs as if it were the main program, so ``sys.argv`` changes for a moment
+            read_proofs = run_path(str(TESTS / "proofs.py"))["read_proofs"]
+        pairs = read_proofs(TESTS)
     proofs: dict[str, list[str]] = {}
     for rule_id, test in pairs:
         proofs.setdefault(rule_id, []).append(test)

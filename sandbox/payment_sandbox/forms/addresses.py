@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.loading import LOADING
 
 URL_LENGTH_MAX: Final = 2048
 HOST_LENGTH_MAX: Final = 253
@@ -57,7 +58,8 @@ def _in_ascii(host: str) -> str:
     Raises:
         UnicodeError: it cannot be.
     """
-    import idna  # here, for a faster start; requests uses it, too
+    with LOADING:
+        import idna  # here, for a faster start; requests uses it, too
 
     name = idna.encode(host.lower(), strict=True, std3_rules=True).decode()  # as urllib3 does
     idna.decode(name)

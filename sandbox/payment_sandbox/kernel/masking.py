@@ -2,18 +2,33 @@
 
 import re
 import unicodedata
+from base64 import b64decode
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 
 MASK: Final = "***"
+SECRETS: Final = "a card number, a card code or an API key"
 NUMBER_MASK: Final = "0"  # valid wherever a number is
+PAIR: Final = 2
 DIGITS_MIN: Final = 12
 DIGITS_MAX: Final = 19
+KEY_LENGTH_MIN: Final = 16
+"""Shorter API keys are those that people choose: a word that a configuration may have for other reasons."""
 CHECKS_MAX: Final = 1000  # of one run of digits; what is left then is masked unseen
 
-_DIGITS: Final = Pattern(r"\d(?:[\s.,_/+\-\u00ad\u200b-\u200d\u2010-\u2015\u2060\u2212\ufeff]{0,3}\d){11,}")
+_INVISIBLE: Final = (
+    "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # control characters that are no white space
+    "\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064"
+    "\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"  # format characters
+    "\u0300-\u036f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u20d0-\u20ff\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef"  # marks on digits, and what is not drawn
+)
+_HIDING: Final = Pattern(f"[{_INVISIBLE}]+")
+_DIGITS: Final = Pattern(rf"\d(?:[\s.,_/+\-\u2010-\u2015\u2212{_INVISIBLE}]{{0,8}}\d){{11,}}")
 _GROUP: Final = Pattern(r"\d+")
 _SHORT: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only cards with twelve digits
 _PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
@@ -25,11 +40,20 @@ _NAME: Final = (
     r"(?:(?:cvc|cvv|card.?code|security.?code|verification.?(?:code|value|number))[a-z0-9_-]{0,20}"
     r"|(?:cvn|csc)2?(?![a-z0-9]))"
 )
-_CODE: Final = Pattern(rf"({_NAME})([^a-z0-9]{{1,40}})([a-z0-9](?:[._-]?[a-z0-9]){{0,100}})", re.IGNORECASE)
+_CODE: Final = Pattern(
+    rf"({_NAME})([^a-z0-9]{{1,40}})(?=[a-z._-]{{0,100}}\d)([a-z0-9](?:[._-]?[a-z0-9]){{0,100}})",
+    re.IGNORECASE,
+)
 _CODE_PARTS: Final = Pattern(rf"{_NAME}[\"'\\]{{0,4}}\s{{0,8}}:\s{{0,8}}(?=[\[{{])", re.IGNORECASE)
 _BRACKET: Final = Pattern(r"[\[\]{}]")
+_CODE_NAME: Final = Pattern(_NAME, re.IGNORECASE)
+_BASIC: Final = Pattern(r"(\bbasic[\s:]{1,8})([a-z0-9+/]{4,4000})={0,2}", re.IGNORECASE)
 _CODE_TAG: Final = Pattern(rf"(<[^<>]{{0,60}}{_NAME}[^<>]{{0,200}}>)([^<>]{{1,100}})", re.IGNORECASE)
-_ESCAPE: Final = Pattern(r"\\+u([0-9a-f]{4})|&#(?:x([0-9a-f]{2,5})|(\d{2,5}));", re.IGNORECASE)
+_ESCAPE: Final = Pattern(
+    r"\\+u(d[89ab][0-9a-f]{2})\\+u(d[c-f][0-9a-f]{2})|\\+u([0-9a-f]{4})|&#(?:x([0-9a-f]{1,5})|(\d{1,6}));",
+    re.IGNORECASE,
+)
+_ESCAPED_SPACE: Final = Pattern(r"\\+[bfnrtv]")
 
 Record = TypeVar("Record")
 
@@ -49,15 +73,13 @@ def mask(text: str, api_key: str | None = None) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text without what could hide a secret in it."""
+    """The text without what could hide a secret in it, such as UTF-16, escapes and invisible characters."""
     plain = text
-    if "\0" in plain:  # UTF-16
-        plain = plain.replace("\0", "")
     if "%" in plain:
         plain = unquote(plain, errors="replace")
-    if "\\u" in plain or "&#" in plain:
-        plain = _ESCAPE.sub(_unescaped, plain)
-    return plain
+    if "\\" in plain or "&#" in plain:
+        plain = _ESCAPED_SPACE.sub(" ", _ESCAPE.sub(_unescaped, plain))
+    return plain if plain.isprintable() and plain.isascii() else _HIDING.sub("", plain)
 
 
 class Masking:
@@ -81,13 +103,54 @@ class Masking:
         if isinstance(value, bytes):
             return self.text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if isinstance(value, dict):
-            return {self._masked(key): self._masked(inner) for key, inner in value.items()}
+            return {self._masked(key): self._masked(inner) for key, inner in self.named(value)}
         if isinstance(value, list):
             return [self._masked(item) for item in value]
         if isinstance(value, tuple):
-            items = [self._masked(item) for item in value]
-            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+            return self._of_tuple(value)
         return value
+
+    def _of_tuple(self, value: tuple[Any, ...]) -> Any:
+        if hasattr(value, "_fields"):
+            return type(value)(*map(self._masked, value))
+        if len(value) == PAIR and isinstance(value[1], str):  # such as a header with its name
+            ((name, text),) = self.named({value[0]: value[1]})
+            return (self._masked(name), self._masked(text))
+        return tuple(map(self._masked, value))
+
+    def named(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
+        """The items of a record, with a mask for the value of a CVC; whether one was checked is no secret."""
+        for name, value in record.items():
+            is_code = isinstance(name, str) and _CODE_NAME.search(_plain(name)) is not None
+            is_secret = is_code and not isinstance(value, bool) and any(map(str.isdigit, str(value)))
+            yield name, MASK if is_secret else value
+
+    def secrets(self, document: Any, ignored: Container[str] = ()) -> Iterator[str]:
+        """The paths of what has secrets in a configuration, except the values of ``ignored`` keys."""
+        yield from _paths(self.of_long_keys(), document, "", ignored)
+
+    def of_long_keys(self) -> "Masking":
+        """A masking that leaves an API key alone that may be a common word."""
+        masking = Masking()
+        if self.api_key is not None and len(self.api_key) >= KEY_LENGTH_MIN:
+            masking.api_key = self.api_key
+        return masking
+
+
+def _paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, inner in masking.named(value):
+            below = f"{path}.{name}" if path else str(name)
+            if name in ignored:
+                continue
+            if inner is not value[name] or masking.record(name) != name:
+                yield masking.text(below)
+            yield from _paths(masking, inner, below, ignored)
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _paths(masking, inner, f"{path}[{index}]", ignored)
+    elif masking.record(value) != value:
+        yield masking.text(path)
 
 
 def _masked(text: str, api_key: str | None) -> str:
@@ -97,7 +160,18 @@ def _masked(text: str, api_key: str | None) -> str:
         text = _CODE_TAG.sub(rf"\1{MASK}", text)
         text = _CODE.sub(_mask_code, text)
     text = _DIGITS.sub(_mask_digits, text)
-    return text.replace(api_key, MASK) if api_key else text
+    if not api_key:
+        return text
+    if "basic" in lower:
+        text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
+    return text.replace(api_key, MASK)
+
+
+def _mask_basic(match: re.Match[str], api_key: str) -> str:
+    """A header that signs in with the key, wherever it was copied to."""
+    encoded = match[2]
+    sent = b64decode(encoded + "=" * (-len(encoded) % 4)) if len(encoded) % 4 != 1 else b""
+    return f"{match[1]}{MASK}" if api_key.encode() in sent else match[0]
 
 
 def _without_parts(text: str) -> str:
@@ -123,18 +197,22 @@ def _end_of_value(text: str, begin: int) -> int:
 
 def _mask_code(match: re.Match[str]) -> str:
     """A CVC has digits; what follows in words is a message about one."""
-    name, between, value = match.groups()
-    if not any(map(str.isdigit, value)):
-        return match.group()
+    name, between, _ = match.groups()
     is_bare = between.rstrip().endswith(":")  # in JSON it was a number
     return f'{name}{between}"{MASK}"' if is_bare else f"{name}{between}{MASK}"
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    in_json, in_hexadecimal, in_decimal = match.groups()
-    code = int(in_json or in_hexadecimal, 16) if in_json or in_hexadecimal else int(in_decimal)
+    high, low, in_json, in_hexadecimal, in_decimal = match.groups()
+    if high:
+        code = 0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00
+    else:
+        code = int(in_decimal) if in_decimal else int(in_json or in_hexadecimal, 16)
     letter = chr(code)
-    return match.group() if unicodedata.category(letter) in ("Cc", "Cs") else letter  # no part of a secret
+    category = unicodedata.category(letter)
+    if category == "Cs":  # half of a letter is no text, and no part of a secret
+        return match.group()
+    return " " if category == "Cc" else letter  # a line feed would end a text in JSON
 
 
 def _mask_digits(match: re.Match[str]) -> str:
@@ -173,17 +251,20 @@ def _mask_run(text: str) -> str:
 
 
 def _last_group(groups: list[re.Match[str]], first: int) -> tuple[int | None, int]:
-    """The group with which a card number ends that begins with ``first``, and how many were checked."""
+    """The last group with which a card number can end that begins with ``first``, and how many were checked.
+
+    A part of a longer number may look like a card number, too.
+    """
     digits, checked = "", 0
+    last: int | None = None
     for index in range(first, len(groups)):
         digits += groups[index].group()
         if len(digits) > DIGITS_MAX:
             break
         if len(digits) >= DIGITS_MIN:
             checked += 1
-            if _is_card_number(digits):
-                return index, checked
-    return None, checked
+            last = index if _is_card_number(digits) else last
+    return last, checked
 
 
 def _is_card_number(digits: str) -> bool:

@@ -114,6 +114,7 @@ def advance(
                 epoch.timeline.move_to(until)
         result.events, result.ended = list(walk.log), epoch.timeline.now
         result.under_way = _under_way(project, epoch)
+        epoch.advances += 1  # while the clock is held
     return result
 
 
@@ -195,7 +196,7 @@ class _Walk:
     def _release_swapped(self) -> Orders | None:
         """Release webhooks that wait for another one: an event, or some time, has passed without one."""
         try:
-            with self._project.edit(self._epoch) as edit:
+            with self._project.edit(self._epoch, is_due=True) as edit:
                 return _orders_to_tell(edit) if edit.release_swapped() else None
         except ProjectReset:
             return None
@@ -241,7 +242,7 @@ def _advancing(project: Project) -> Iterator[Epoch]:
 def _let_go(project: Project, epoch: Epoch) -> None:
     """Release the clock at the time that the advance reached."""
     try:
-        with suppress(ProjectReset), project.edit(epoch, epoch.timeline.now) as edit:
+        with suppress(ProjectReset), project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
     finally:
         epoch.advance_log = None
@@ -256,7 +257,7 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
     due: Due[Command] | None = None
     orders: Orders = frozenset()
     try:
-        with project.edit(epoch, epoch.timeline.now) as edit:
+        with project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
             due = _take(edit, epoch.now() if until is None else until)
             if due is not None:
                 if not isinstance(due.item, Perform | AttemptDelivery):  # these leave records of their own

@@ -1,7 +1,6 @@
 """An order once more, with one thing otherwise: what a shop should cope with, tried with a click."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.methods import BY_NAME
@@ -13,7 +12,6 @@ from payment_sandbox.operations.history import PAGES_OF_BANKS
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 
 UNPAID: Final = ("expiry", "page-expiry")
@@ -79,9 +77,7 @@ def again(project: Project, order: Order, name: str, create: Callable[[], Order]
     elif name == "expires":
         expire(project, made)
     else:
-        with _webhooks(project, variation.webhooks):
-            act(project, made.id, PAYS)
-            project.settle(WEBHOOKS_SECONDS, orders=[made.id])
+        _pay(project, made.id, variation.webhooks)
     if name == "in-parts":
         _capture_in_parts(project, made)
     project.settle(WEBHOOKS_SECONDS, orders=[made.id])
@@ -101,22 +97,25 @@ def _capture_in_parts(project: Project, order: Order) -> None:
         act_as_merchant(project, order.id, "capture", part_cents)
 
 
-@contextmanager
-def _webhooks(project: Project, effect: Mapping[str, Any]) -> Iterator[None]:
-    """Let this happen to webhooks meanwhile, before all that is set already."""
-    if not effect:
-        yield
-        return
-    rule = {"then": dict(effect)}
-    project.change_faults(lambda faults: faults.with_rules(WEBHOOKS, [rule, *faults.document[WEBHOOKS]]))
+def _pay(project: Project, order_id: str, effect: Mapping[str, Any]) -> None:
+    """Pay an order and let the effect happen to its webhooks, before all rules that are set already.
+
+    A rule that names the order is stored with it, so a crash in between changes nothing: it still decides the
+    webhooks of this order and no others, and ends with it. It does so, too, if the webhooks wait behind slow
+    ones for longer than this call.
+    """
+    rule = {"when": {"order_id": order_id, "attempt": 1}, "then": dict(effect)}
+    if effect:
+        project.change_faults(lambda faults: faults.with_rules(WEBHOOKS, [rule, *faults.document[WEBHOOKS]]))
     try:
-        yield
+        act(project, order_id, PAYS)
+        project.settle(WEBHOOKS_SECONDS, orders=[order_id])
     finally:
-        project.change_faults(lambda faults: _without(faults, rule))
+        if effect and _were_attempted(project, order_id):
+            project.change_faults(lambda faults: faults.without({order_id}))
 
 
-def _without(faults: Faults, rule: Mapping[str, Any]) -> Faults:
-    rules = list(faults.document[WEBHOOKS])
-    if rule in rules:
-        rules.remove(rule)
-    return faults.with_rules(WEBHOOKS, rules)
+def _were_attempted(project: Project, order_id: str) -> bool:
+    """Whether the rule for an order's webhooks has decided all of them."""
+    deliveries = project.epoch.store.deliveries_of(order_id)
+    return all(delivery.attempts or delivery.postponed for delivery in deliveries)

@@ -86,7 +86,6 @@ def tidy(project: Project, epoch: Epoch) -> None:
         if epoch.tidied < len(epoch.timeline):
             return
         epoch.timeline.remove(epoch.over)
-        if epoch.store.is_durable:
-            epoch.finished += epoch.over
+        epoch.finished += epoch.over
         epoch.tidy_at = max(TIDY_AT_LEAST, 2 * len(epoch.timeline))
         epoch.tidied, epoch.over = 0, []

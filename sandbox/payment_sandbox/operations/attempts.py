@@ -1,10 +1,11 @@
 """Starting an attempt: which methods an order can use, and what the scenario decides for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, behaviour_of
+from payment_sandbox.methods.common import Capabilities
 from payment_sandbox.operations.steps import apply_steps
 from payment_sandbox.orders.commands import ExpireAttempt
 from payment_sandbox.orders.order import Order
@@ -66,6 +67,13 @@ def offered(settings: Settings, order: Order) -> list[str]:
     ]
 
 
+def _stored_details(sent: Mapping[str, Any], capabilities: Capabilities) -> Iterator[tuple[str, Any]]:
+    """The details that the method reads; a CVC is checked and dropped: it is never stored."""
+    for field in capabilities.details:
+        if field.name in sent and field.name != "cvc":
+            yield field.name, sent[field.name]
+
+
 def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transaction:
     """Add an attempt to an order and start it.
 
@@ -88,8 +96,7 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
         capture_mode=asked.get("capture_mode", capabilities.default_capture_mode),
-        # A CVC is checked and dropped: it is never stored.
-        asked={key: value for key, value in asked.get("payment_method_details", {}).items() if key != "cvc"},
+        asked=dict(_stored_details(asked.get("payment_method_details", {}), capabilities)),
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now

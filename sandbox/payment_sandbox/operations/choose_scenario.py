@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from payment_sandbox.forms import Form
+from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
@@ -15,7 +16,8 @@ from payment_sandbox.scenarios.loader import load_scenario
 
 def scenario_schema(methods: Sequence[str], settings: type[Form]) -> dict[str, Any]:
     """The schema; ``methods`` are for completion, ``settings`` is the form of the project settings."""
-    from payment_sandbox.forms.schemas import json_schema  # imported here for a faster startup
+    with LOADING:
+        from payment_sandbox.forms.schemas import json_schema  # imported here for a faster startup
 
     schema = json_schema(ScenarioForm, {"settings": settings})
     name = schema["$defs"]["When"]["properties"]["payment_method"]

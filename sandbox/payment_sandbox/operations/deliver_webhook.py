@@ -4,10 +4,12 @@ import json
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.kernel.masking import SECRETS, Masking
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.orders.commands import AttemptDelivery, Resend
-from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
+    BODY_KEPT_BYTES,
     OTHERWISE,
     Attempt,
     Delivery,
@@ -27,6 +29,8 @@ from payment_sandbox.version import __version__
 
 ERROR_KEPT_MAX: Final = 500  # characters
 TRACEBACK_KEPT_MAX: Final = 8192
+ATTEMPT_BYTES: Final = 500 + BODY_KEPT_BYTES
+"""What an attempt may make a project keep: its request, and the reply's body."""
 HEADERS: Final = {
     "Content-Type": "application/json",
     "Accept": "*/*",
@@ -70,7 +74,7 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
-    with project.edit(epoch) as edit:
+    with project.edit(epoch, is_due=True) as edit:
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None or _is_over(delivery, queued):
             return None
@@ -150,36 +154,50 @@ def record_attempt(
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
-    with project.edit(epoch, prepared.at) as edit:
+    with project.edit(epoch, prepared.at, is_due=True) as edit:
         delivery = edit.delivery(prepared.queued.delivery_id)
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
         is_changed, state = prepared.queued.is_changed, delivery.state
         number = OTHERWISE if is_changed else delivery.next_number - is_copy
-        reply = _cut(project.masking.record(reply), reply)
-        attempt = Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
+        attempt = _masked(
+            project.masking, Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
+        )
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
         if is_changed:
             delivery = delivery._replace(state=state)  # the shop has not got the webhook itself
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
-        shown = _event(delivery, number, prepared.at, reply)
-        edit.log.append(shown)
-        edit.publish(
-            "webhook",
-            **shown,
-            state=delivery.state,
-            number=number,
-            url=prepared.request.url,
-            order_status=delivery.status,
-            status=reply.status,
-            error=reply.error,
-            warning=reply.warning,
-            next_at=timestamp(next_at) if next_at is not None else None,
-            duration_ms=round(reply.duration_ms, 3),
-        )
+        _tell_attempt(edit, delivery, attempt, next_at)
         edit.release_swapped()
+
+
+def _tell_attempt(edit: Edit, delivery: Delivery, attempt: Attempt, next_at: datetime | None) -> None:
+    reply = attempt.reply
+    shown = _event(delivery, attempt.number, attempt.at, reply)
+    edit.log.append(shown)
+    edit.publish(
+        "webhook",
+        **shown,
+        state=delivery.state,
+        number=attempt.number,
+        url=attempt.request.url,
+        order_status=delivery.status,
+        status=reply.status,
+        error=reply.error,
+        warning=reply.warning,
+        next_at=timestamp(next_at) if next_at is not None else None,
+        duration_ms=round(reply.duration_ms, 3),
+    )
+
+
+def _masked(masking: Masking, attempt: Attempt) -> Attempt:
+    """An attempt as it is kept: without secrets, with a part of long bodies."""
+    request = masking.record(attempt.request)
+    body = request.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode()
+    reply = _cut(masking.record(attempt.reply), attempt.reply)
+    return attempt._replace(request=request._replace(body=body), reply=reply)
 
 
 def _cut(masked: Reply, stored: Reply) -> Reply:
@@ -196,10 +214,10 @@ def _effect(edit: Edit, delivery: Delivery, queued: QueuedDelivery) -> WebhookEf
     """What happens to the next attempt, unless somebody has changed it. A rehearsal comes last."""
     if queued.is_changed:
         return UNTOUCHED
-    number, state = delivery.next_number, edit.state
+    state = edit.state
     return (
-        state.faults.webhook(delivery.status, number)
-        or state.scenario_faults.webhook(delivery.status, number)
+        state.faults.webhook(delivery)
+        or state.scenario_faults.webhook(delivery)
         or edit.epoch.rehearsal.webhook(delivery)
         or UNTOUCHED
     )
@@ -252,8 +270,11 @@ def redeliver(project: Project, delivery_id: str, changed: Changed = UNCHANGED) 
 
     Raises:
         Unknown: the project has no such delivery.
+        QuotaReached: the project may not keep another attempt; nothing is sent.
     """
     order_id = find_delivery(project, delivery_id).order_id
+    if project.account is not None:
+        project.account.refuse_growth(ATTEMPT_BYTES + len((changed.body or "").encode()))
     project.deliver_now(project.epoch, QueuedDelivery(delivery_id, order_id, forced=True, changed=changed))
     delivery = project.epoch.store.delivery(delivery_id)
     if delivery is None:
@@ -266,7 +287,11 @@ def resend_later(project: Project, delivery_id: str, changed: Changed, after: Pe
 
     Raises:
         Unknown: the project has no such delivery.
+        Invalid: its body has a secret; it would be kept until then.
     """
     delivery = find_delivery(project, delivery_id)
+    if changed.body is not None and project.masking.text(changed.body) != changed.body:
+        message = f"must not have {SECRETS} if it is sent later, because it is kept until then"
+        raise Invalid([Violation("body", message)])
     with project.edit() as edit:
         edit.schedule(after.after(edit.now), Resend(delivery.order_id, delivery_id, 0, *changed))

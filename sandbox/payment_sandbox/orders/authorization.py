@@ -79,6 +79,11 @@ class Authorization(NamedTuple):
         """The amount neither captured nor voided."""
         return self.original_cents - self.captured_cents - self.voided_cents
 
+    @property
+    def is_open(self) -> bool:
+        """Whether money is still reserved."""
+        return not self.is_over and self.remaining_cents > 0
+
     def quantities(self, taken: Taken) -> dict[int, int]:
         """Captured or voided quantities by line index."""
         return merged(entry.quantities for entry in self.entries if entry.taken is taken)

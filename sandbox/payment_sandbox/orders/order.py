@@ -98,6 +98,12 @@ class Order:
         return self.status in (OrderStatus.NEW, OrderStatus.PROCESSING)
 
     @property
+    def is_at_rest(self) -> bool:
+        """Whether it has ended: its outcome is known, and no money is reserved any more."""
+        reserved = (attempt.authorization for attempt in self.transactions)
+        return not self.is_open and not any(held is not None and held.is_open for held in reserved)
+
+    @property
     def is_refund(self) -> bool:
         """Whether this is a refund."""
         return self.refund_of_order_id is not None

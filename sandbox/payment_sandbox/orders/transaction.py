@@ -69,12 +69,7 @@ class Transaction:
     def is_capturable(self) -> bool:
         """Whether a manual capture could succeed."""
         authorization = self.authorization
-        return (
-            authorization is not None
-            and not authorization.is_over
-            and not authorization.delayed
-            and authorization.remaining_cents > 0
-        )
+        return authorization is not None and authorization.is_open and not authorization.delayed
 
     @property
     def is_fully_captured(self) -> bool:

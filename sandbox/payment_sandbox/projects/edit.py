@@ -13,13 +13,13 @@ from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
-from payment_sandbox.orders.commands import Command
+from payment_sandbox.orders.commands import Command, Resend
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Stale
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
-from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.recorder import Moved, Published, Recorder
@@ -28,6 +28,7 @@ from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
+NAME_LENGTH: Final = 8  # of an id, for people
 
 IfMatch = Callable[[str], bool]
 """Whether the request accepts an ETag."""
@@ -53,6 +54,8 @@ class Edit:
         self._credentials: list[Credential] = []
         self._qr_requests: dict[str, QrRequest] = {}
         self._scan_forms: dict[str, str] = {}
+        self._changes: list[str] = []  # for whoever wants to go back
+        self._attempts = 0
 
     @property
     def settings(self) -> Settings:
@@ -200,6 +203,9 @@ class Edit:
             order.modified = self.now
         for order_id, status in self._reached():
             self._owe(self.orders[order_id], status)
+        if self.epoch.changes.is_watched:
+            self._note_changes()
+        self._end_faults()
         sequence = self.epoch.timeline.sequence
         dues = tuple(
             Due(at, sequence + place, command) for place, (at, command) in enumerate(self._scheduled, 1)
@@ -214,13 +220,15 @@ class Edit:
         )
         if not any(change[:5]) and not self.finished and self.state is self.epoch.state:
             return None
-        return self._with_state(change) if self.epoch.store.is_durable else change
+        return self._with_state(change)
 
     def apply(self, change: ChangeSet) -> bool:
         """Apply the change in memory; True if something is now due earlier than before."""
         epoch = self.epoch
         timeline = epoch.timeline
         before = timeline.head()
+        if epoch.changes.is_watched:
+            epoch.changes.add(self._changes, self._attempts)
         epoch.state = self.state
         epoch.ids = self.ids
         timeline.move_to(self.now)
@@ -243,13 +251,6 @@ class Edit:
         return self.records.tell(self.orders.values(), list(self._moved()), self.now, real_at)
 
     @property
-    def creates(self) -> bool:
-        """Whether it makes something new that stays: an order, a refund or a QR request."""
-        return bool(self._created) or any(
-            self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
-        )
-
-    @property
     def created_count(self) -> int:
         """How many orders are new."""
         return len(self._created)
@@ -260,6 +261,63 @@ class Edit:
             if self.orders[order_id] == self.epoch.store.order(order_id):
                 del self.orders[order_id]
 
+    def _note_changes(self) -> None:
+        """Name what this edit changes, unless it is the work of the clock, and count attempts to deliver."""
+        if not self.finished:
+            self._changes = [*self._changed_records(), *self._changed_state()]
+        for item in self._deliveries.values():
+            stored = self.epoch.store.delivery(item.id)
+            self._attempts += len(item.attempts) > (0 if stored is None else len(stored.attempts))
+
+    def _changed_records(self) -> Iterator[str]:
+        """The orders, QR requests and resends that this edit creates or changes, for people."""
+        actions = " and ".join(self.records.actions)
+        for order_id, order in self.orders.items():
+            kind = "refund" if order.is_refund else "order"
+            done = "created" if order_id in self._created else actions or "changed"
+            yield f"{kind} {order_id[:NAME_LENGTH]} ({done})"
+        for qr_id in self._qr_requests:
+            is_new = self.epoch.store.qr_request(qr_id) is None
+            yield f"QR request {qr_id[:NAME_LENGTH]} ({'created' if is_new else 'scanned'})"
+        for _, command in self._scheduled:
+            if isinstance(command, Resend):
+                yield f"a webhook of order {command.order_id[:NAME_LENGTH]} (to be sent again)"
+
+    def _changed_state(self) -> Iterator[str]:
+        """The settings, scenario and faults that this edit changes, for people."""
+        before, after = self.epoch.state, self.state
+        if after.base_settings is not before.base_settings:
+            old, new = before.base_settings.as_mapping(), after.base_settings.as_mapping()
+            yield from (f"setting {name}" for name in new if new[name] != old[name])
+        if after.scenario is not before.scenario:
+            yield f"scenario {after.scenario.name}"
+        if after.faults.document is not before.faults.document:
+            yield "faults (set)"
+        elif (
+            after.faults.uses != before.faults.uses
+            or after.scenario_faults.uses != before.scenario_faults.uses
+        ):
+            yield "faults (counted a request)"
+
+    def _end_faults(self) -> None:
+        """Remove the faults that name an order at rest: they end with what they were made for."""
+        named = self.state.faults.orders
+        if not named:
+            return
+        changed = {*self.orders, *(delivery.order_id for delivery in self._deliveries.values())}
+        at_rest = {order_id for order_id in named & changed if self._is_at_rest(order_id)}
+        if at_rest:
+            self.state = self.state._replace(faults=self.state.faults.without(at_rest))
+            self.publish("faults", **self.state.faults.document)
+
+    def _is_at_rest(self, order_id: str) -> bool:
+        """Whether an order has ended, and each of its webhooks was answered or given up."""
+        order = self.orders.get(order_id) or self.epoch.find_order(order_id)
+        stored = {delivery.id: delivery for delivery in self.epoch.store.deliveries_of(order_id)}
+        own = {item.id: item for item in self._deliveries.values() if item.order_id == order_id}
+        deliveries = (stored | own).values()
+        return order.is_at_rest and all(item.state is not DeliveryState.PENDING for item in deliveries)
+
     def _with_state(self, change: ChangeSet) -> ChangeSet:
         epoch, state, before = self.epoch, self.state, self.epoch.state
         is_chosen = (
@@ -267,11 +325,13 @@ class Edit:
             or state.scenario is not before.scenario
             or state.faults.document is not before.faults.document
         )
+        if is_chosen or epoch.store.is_new:
+            change = change._replace(chosen=state.chosen)
+        if not epoch.store.is_durable:
+            return change
         sequence = epoch.timeline.sequence + len(change.dues)
-        return change._replace(
-            chosen=state.chosen if is_chosen or epoch.store.is_new else None,
-            counters=epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now)),
-        )
+        counters = epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now))
+        return change._replace(counters=counters)
 
     def _reached(self) -> Iterator[tuple[str, str]]:
         """The orders that need a webhook, and for which status."""

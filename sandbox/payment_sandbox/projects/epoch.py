@@ -12,6 +12,7 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.projects.changes import Changes
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
@@ -22,6 +23,7 @@ from payment_sandbox.projects.locks import ADVANCE, ranked_lock
 from payment_sandbox.projects.outbox import Outbox
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings, read_settings
+from payment_sandbox.projects.slots import Slots
 from payment_sandbox.projects.store import Chosen, Counters, Store
 from payment_sandbox.scenarios.model import Scenario
 
@@ -97,7 +99,7 @@ class Epoch:
         self.outbox = Outbox(events)
         self.journal = Journal(events.masking, is_stored=store.is_durable)
         self.set_aside: dict[int, SetAside] = {}  # by sequence number
-        self.finished: list[int] = []  # sequence numbers that a durable store still has to delete
+        self.finished: list[int] = []  # sequence numbers that the store still has to delete
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
         self.tidied = 0  # how many entries the current cleanup has looked at
         self.over: list[int] = []  # sequence numbers of the obsolete ones among them
@@ -105,11 +107,14 @@ class Epoch:
         self.jobs = Jobs()
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.advance_log: list[dict[str, Any]] | None = None  # of the current advance
+        self.advances = 0  # that have ended; each change of the clock is one
         self.is_stopping = False  # the current advance, because somebody asked for it
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created
         self.orders_created = 0
+        self.changes = Changes()
+        self.slots = Slots()
 
     @property
     def is_advancing(self) -> bool:

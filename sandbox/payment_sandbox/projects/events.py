@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.locks import EVENTS, ranked_lock
+from payment_sandbox.projects.slots import Slots
 
 EVENTS_KEPT_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
@@ -69,6 +70,7 @@ class Events:
         self.is_ended = False
         self._listeners: list[Callable[[], None]] = []
         self.watchers = 0
+        self.slots = Slots()
 
     @contextmanager
     def watched(self) -> Iterator[int]:

@@ -1,10 +1,13 @@
 """Faults of requests and webhooks, and how many requests each fault has matched."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.forms import read
+from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, RateLimit, WebhookEffect
 from payment_sandbox.scenarios.forms import FaultsForm
 from payment_sandbox.scenarios.loader import fault_rules, webhook_rules
@@ -90,12 +93,50 @@ class Faults(NamedTuple):
             matched = matched or rule.fault
         return matched, self._replace(uses=tuple(uses))
 
-    def webhook(self, status: str, attempt: int) -> WebhookEffect | None:
-        """What happens to this attempt of a delivery; None means that it goes to the merchant."""
+    def webhook(self, delivery: Delivery) -> WebhookEffect | None:
+        """What happens to the next attempt of a delivery; None means that it goes to the merchant."""
         for rule in self.webhooks:
-            if rule.holds(status, attempt):
+            if rule.holds(delivery):
                 return rule.effect
         return None
+
+    @property
+    def active(self) -> int:
+        """How many rules can still apply: one for some requests only is spent after the last of them."""
+        return len(self.webhooks) + sum(not self.is_spent(index) for index in range(len(self.faults)))
+
+    def is_spent(self, index: int) -> bool:
+        """Whether a fault of requests cannot apply any more."""
+        nth = self.faults[index].nth
+        return nth is not None and self.uses[index].asked >= max(nth)
+
+    @property
+    def orders(self) -> frozenset[str]:
+        """The orders that webhook rules name."""
+        return frozenset(rule.order_id for rule in self.webhooks if rule.order_id is not None)
+
+    def without(self, orders: AbstractSet[str]) -> "Faults":
+        """The same without the rules that name these orders."""
+        if self.orders.isdisjoint(orders):
+            return self
+        pairs = zip(self.webhooks, self.document["webhooks"], strict=True)
+        remaining = [(rule, said) for rule, said in pairs if rule.order_id not in orders]
+        document = {**self.document, "webhooks": [said for _, said in remaining]}
+        return self._replace(webhooks=tuple(rule for rule, _ in remaining), document=document)
+
+    def refuse_unknown_orders(self, is_known: Callable[[str], bool], path: str = "") -> None:
+        """Refuse rules without an owner, because they would never end.
+
+        Raises:
+            Invalid: a rule names an order that is not known.
+        """
+        unknown = [
+            Violation(f"{path}webhooks[{index}].when.order_id", f"there is no order {rule.order_id!r} here")
+            for index, rule in enumerate(self.webhooks)
+            if rule.order_id is not None and not is_known(rule.order_id)
+        ]
+        if unknown:
+            raise Invalid(unknown)
 
 
 NO_FAULTS: Final = Faults.read({})

@@ -12,6 +12,9 @@ A thread that holds a lock may only acquire locks of a higher rank:
 7. ``EVENTS``: one per project.
 8. ``PACER``, ``THREADS`` and ``RELAY``: no other lock is acquired while they are held.
 
+``LOADING``, which modules are loaded under, comes after all of them, and those of pages that are made once
+(the OpenAPI description, the documentation) before.
+
 No thread waits for the network, a receiver or another thread's work while it holds any lock but ``ADVANCE``.
 Tests enable the check (``check_order``), so a lock acquired out of order fails them.
 """

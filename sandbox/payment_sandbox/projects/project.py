@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from payment_sandbox.kernel.masking import Masking
+from payment_sandbox.kernel.masking import SECRETS, Masking
 from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
@@ -17,14 +17,17 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import OF_THE_ORIGINAL
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
-from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
+from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, Storage
+from payment_sandbox.projects.slots import Slots
+from payment_sandbox.projects.store import ChangeSet, Chosen, Storage
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
+ADDRESSES: Final = ("webhook_url", "forward_to")
+"""Settings that may have secrets: an address has to be called as it is."""
 
 
 class ProjectReset(Refusal):
@@ -45,7 +48,7 @@ class Services(Protocol):
     """Whether webhooks are delivered at all; if not, nothing waits for them."""
     quotas: Quotas
     meter: Meter | None
-    """Counts the bytes of all projects; None if nobody needs to know."""
+    """Counts what all projects keep; None if there are no quotas for that."""
 
     def carry(self, project: "Project", epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox, one at a time, on another thread or once this one waits."""
@@ -131,6 +134,8 @@ class Project:
         self.used_at_seconds = services.real.monotonic_seconds()  # of its last call
         self.has_moved = False  # to another server; it is not deleted there
         self.rehearsal: Rehearsal = NO_REHEARSAL
+        self.slots = Slots()
+        self.account = Account(services.meter) if services.meter is not None else None
         self._storage = storage
         self._state_lock = ranked_lock(STATE)
         self._telling = ranked_lock(TELLING)
@@ -143,7 +148,7 @@ class Project:
         start, real = self.identity.start, self.services.real
         clock = Clock.started(real, start.at or real.wall_now(), start.mode)
         store = self._storage.store()
-        store.meter = self.services.meter
+        store.account = self.account
         epoch = Epoch(number, State.first(settings, clock), store, self.events)
         epoch.rehearsal = self.rehearsal
         return epoch
@@ -152,10 +157,17 @@ class Project:
         """Ask this rehearsal at every step from now on; a reset keeps it."""
         self.rehearsal = self.epoch.rehearsal = rehearsal
 
-    def begin(self) -> None:
-        """Save the first epoch to the storage."""
+    def begin(self, *, is_due: bool = False) -> None:
+        """Save the first epoch to the storage; ``is_due`` if the server needs the project to start.
+
+        Raises:
+            QuotaReached: the server keeps as much as it may, and the project is not due.
+            Invalid: its settings have a secret, and it is not due.
+        """
         with self._state_lock:
-            self._commit_whole(self.epoch)
+            if not is_due:
+                self._refuse_secrets(None, self.epoch.state)
+            self._commit_whole(self.epoch, is_due=is_due)
 
     def adopt(self, epoch: Epoch) -> None:
         """Use an epoch that is already in the storage."""
@@ -169,9 +181,24 @@ class Project:
         self.services.epoch_over(before)
         self.events.publish("reset")
 
-    def replace_epoch(self, epoch: Epoch, change: ChangeSet) -> None:
-        """Switch to a restored epoch; ``change`` holds all its records."""
+    def replace_epoch(
+        self,
+        epoch: Epoch,
+        change: ChangeSet,
+        expected: Epoch | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Switch to a restored epoch, unless ``check`` raises; ``change`` holds all its records.
+
+        Raises:
+            ProjectReset: the ``expected`` epoch has ended, or the project was deleted.
+            Invalid: its settings, scenario or faults have a secret that this one's have not.
+            QuotaReached: it would keep too much.
+        """
         with self._state_lock:
+            self._current(expected)
+            check()
+            self._refuse_secrets(self.epoch.state, epoch.state)
             before = self._swap(epoch, change)
         self.services.epoch_over(before)
         self.events.publish("restored")
@@ -184,6 +211,8 @@ class Project:
             self.has_moved = moved
             self.epoch.outbox.close()
             self.relay.clear()
+            if self.account is not None:
+                self.account.close()
         self.services.epoch_over(self.epoch)
         self.end_waiting()
         self.services.forget(self)
@@ -210,19 +239,40 @@ class Project:
         self.relay.clear()
         return before
 
-    def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None) -> None:
+    def _refuse_secrets(self, before: State | None, after: State) -> None:
+        """Refuse settings, a scenario or faults with secrets: they are kept and shown as they are."""
+        old, new = before.chosen if before is not None else Chosen({}, {}, {}), after.chosen
+        for name in Chosen._fields:
+            document = {
+                key: value
+                for key, value in getattr(new, name).items()
+                if key not in (known := getattr(old, name)) or known[key] != value
+            }
+            paths = list(self.masking.secrets(document, ADDRESSES))
+            if paths:
+                message = f"must not have {SECRETS}, because it is kept and shown as it is"
+                raise Invalid([Violation(path, message) for path in paths])
+
+    def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
         state, now = epoch.state, epoch.now()
         counters = epoch.counters(state, epoch.ids, epoch.timeline.sequence, now)
-        epoch.store.commit((change or ChangeSet())._replace(chosen=state.chosen, counters=counters))
+        whole = (change or ChangeSet())._replace(chosen=state.chosen, counters=counters)
+        epoch.store.commit(whole, is_due=is_due)
 
     # Editing
 
     @contextmanager
-    def edit(self, epoch: Epoch | None = None, now: datetime | None = None) -> Iterator[Edit]:
+    def edit(
+        self, epoch: Epoch | None = None, now: datetime | None = None, *, is_due: bool = False
+    ) -> Iterator[Edit]:
         """Change state as one unit; ``epoch`` is the one the caller works on, ``now`` an event's time.
+
+        With ``is_due`` the service owes the change, and no quota refuses it.
 
         Raises:
             ProjectReset: the project was reset or deleted in the meantime.
+            QuotaReached: the project would keep too much, and the change is not due.
+            Invalid: settings, scenario or faults would have a secret, and the change is not due.
         """
         with self._state_lock:
             current = self._current(epoch)
@@ -232,11 +282,9 @@ class Project:
             if change is None:
                 self._record(edit)
                 return
-            if edit.creates:
-                meter = self.services.meter
-                in_all = meter.bytes_in_all if meter is not None else 0
-                self.services.quotas.refuse_more(current.orders_created, current.store.bytes_kept, in_all)
-            current.store.commit(change)
+            if change.chosen is not None and not is_due:
+                self._refuse_secrets(current.state, edit.state)
+            current.store.commit(change, is_due=is_due)
             is_earlier = edit.apply(change)
             self._telling.acquire()
         try:
@@ -289,9 +337,9 @@ class Project:
 
     # Scenario, faults and settings
 
-    def activate(self, scenario: Scenario) -> None:
-        """Switch to a scenario."""
-        with self.edit() as edit:
+    def activate(self, scenario: Scenario, *, is_due: bool = False) -> None:
+        """Switch to a scenario; ``is_due`` if the server starts with it."""
+        with self.edit(is_due=is_due) as edit:
             edit.record_choice("scenario", edit.state.scenario.document)
             edit.state = edit.state.with_scenario(scenario)
             edit.publish("scenario", name=scenario.name)
@@ -305,6 +353,9 @@ class Project:
         """Set faults that depend on those of before; both as one change."""
         with self.edit() as edit:
             faults = change(edit.state.faults)
+            if faults is edit.state.faults:
+                return
+            faults.refuse_unknown_orders(lambda order_id: edit.epoch.store.order(order_id) is not None)
             edit.state = edit.state._replace(faults=faults)
             edit.publish("faults", **faults.document)
 

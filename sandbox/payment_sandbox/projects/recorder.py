@@ -61,6 +61,11 @@ class Recorder:
         """Publish an event."""
         self._published.append(Published(kind, data))
 
+    @property
+    def actions(self) -> list[str]:
+        """What somebody did, for people."""
+        return [f"{taken.actor} {taken.action}" for taken in self._actions]
+
     def note_event(self, event_id: str) -> None:
         """Record the status that an attempt has reached by this event."""
         self._new_events.add(event_id)

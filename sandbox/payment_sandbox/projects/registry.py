@@ -81,6 +81,7 @@ class Registry:
 
         Raises:
             Invalid: lists every wrong setting; nothing is created.
+            QuotaReached: the server keeps as much as it may; nothing is created.
         """
         given = dict(data) if isinstance(data, dict) else data
         clock = given.pop("clock", self._clock) if isinstance(data, dict) else self._clock
@@ -103,7 +104,8 @@ class Registry:
             project = Project(
                 identity, settings, self.services, self.storages.storage(identity, self.services.real)
             )
-            project.begin()
+            project.masking.api_key = key
+            project.begin(is_due=api_key is not None)  # such a key is declared when the server starts
             self._add(project)
         self.services.wake(project)
         return project, key
@@ -183,6 +185,8 @@ class Registry:
     def _add(self, project: Project) -> None:
         self._by_digest[project.identity.key_digest] = project
         self._by_id[project.project_id] = project
+        if project.account is not None:
+            project.account.open()
         self.services.opened(project)
 
 

@@ -110,7 +110,7 @@ class Relay:
         with self._changed:
             is_there = self._waiting_calls > 0 or self._monotonic_seconds() < self._open_until_seconds
             if not is_there:
-                self._left.append((epoch, queued))
+                self._leave(epoch, queued)
             return not is_there
 
     def leave_unanswered(self, epoch: "Epoch", queued: QueuedDelivery) -> bool:
@@ -119,8 +119,15 @@ class Relay:
             if self._waiting_calls > 0:
                 return False
             self._open_until_seconds = 0.0  # it seems to have gone
-            self._left.append((epoch, queued))
+            self._leave(epoch, queued)
             return True
+
+    def _leave(self, epoch: "Epoch", queued: QueuedDelivery) -> None:
+        """Keep a webhook; what somebody asked for several times is sent once, as it was asked for last."""
+        if queued.forced:
+            same = (queued.delivery_id, True)
+            self._left = [left for left in self._left if (left[1].delivery_id, left[1].forced) != same]
+        self._left.append((epoch, queued))
 
     def offer(self, offers: list[Offer]) -> None:
         """Offer attempts to the listener."""

@@ -23,6 +23,7 @@ from payment_sandbox.forms import (
 )
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.kernel.times import Period
+from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, kinds_of_refusals
 
@@ -51,7 +52,8 @@ def unknown_names(names: Iterable[str]) -> Iterator[str]:
     names = list(names)
     if not names:
         return
-    from payment_sandbox.fidelity.ledger import rule_texts  # here, because most projects have no such setting
+    with LOADING:
+        from payment_sandbox.fidelity.ledger import rule_texts  # most projects have no such setting
 
     known = {*TYPES, *rule_texts(), *(kind.__name__ for kind in kinds_of_refusals())}
     yield from (name for name in names if name not in known)

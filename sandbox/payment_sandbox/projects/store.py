@@ -11,7 +11,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.faults import Use
-from payment_sandbox.projects.quotas import Meter
+from payment_sandbox.projects.quotas import Account
 
 
 class Chosen(NamedTuple):
@@ -75,13 +75,15 @@ class Store(Protocol):
     is_new: bool
     """Whether this is a durable store without any commit: its first change set must be complete."""
     deliveries_dropped: int
-    meter: Meter | None
-    """Who counts the bytes of all stores; None: nobody counts them."""
-    bytes_kept: int
-    """Of its records, as a snapshot has them; 0 if nobody counts them."""
+    account: Account | None
+    """Counts what the project keeps; None if the server has no quotas."""
 
-    def commit(self, change: ChangeSet) -> None:
-        """Save everything in it, or nothing."""
+    def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
+        """Save everything in it, or nothing; ``is_due`` if the service owes it.
+
+        Raises:
+            QuotaReached: the project would keep too much, and the change is not due.
+        """
         ...
 
     def load(self, change: ChangeSet) -> None:

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import NOT_TEXT
+from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid, Violation
 
 TEXT_LENGTH_MAX: Final = 1 << 18
@@ -85,7 +86,8 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
     Raises:
         Invalid: says what is wrong, with line and column.
     """
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # imported here for a faster startup
+    with LOADING:
+        from ruamel.yaml.error import MarkedYAMLError, YAMLError  # imported here for a faster startup
 
     try:
         if len(text) > TEXT_LENGTH_MAX:
@@ -103,10 +105,11 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
 
 
 def _parsed(text: str) -> Document:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.composer import Composer
-    from ruamel.yaml.error import MarkedYAMLError
-    from ruamel.yaml.events import AliasEvent
+    with LOADING:
+        from ruamel.yaml import YAML
+        from ruamel.yaml.composer import Composer
+        from ruamel.yaml.error import MarkedYAMLError
+        from ruamel.yaml.events import AliasEvent
 
     def refuse(problem: str, node: Any) -> Any:
         raise MarkedYAMLError(problem=problem, problem_mark=node.start_mark)

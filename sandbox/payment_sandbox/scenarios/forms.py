@@ -147,6 +147,21 @@ class WebhookRuleForm(Form):
     then = Part(WebhookThenForm, required=True, about="Exactly one effect.")
 
 
+class OrderWebhookWhenForm(WebhookWhenForm):
+    """The delivery attempts that a rule outside a scenario matches."""
+
+    order_id = Text(
+        about="An order or refund of the project. The rule ends by itself, once the order has ended, none of "
+        "its money is reserved and its webhooks were answered."
+    )
+
+
+class OrderWebhookRuleForm(WebhookRuleForm):
+    """One rule for webhooks outside a scenario, which has no orders to name."""
+
+    when = Part(OrderWebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
+
+
 class FaultWhenForm(Form):
     """The requests that a fault matches."""
 
@@ -201,7 +216,10 @@ class FaultsForm(Form):
         Part(FaultForm), most=RULES_MAX, wrong_max=RULES_MAX, about="What goes wrong with requests."
     )
     webhooks = Items(
-        Part(WebhookRuleForm), most=RULES_MAX, wrong_max=RULES_MAX, about="What goes wrong with webhooks."
+        Part(OrderWebhookRuleForm),
+        most=RULES_MAX,
+        wrong_max=RULES_MAX,
+        about="What goes wrong with webhooks.",
     )
 
 

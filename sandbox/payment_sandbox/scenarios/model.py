@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.orders.amounts import Cents
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
 DECIDING_KEYS: Final = ("customer", "credit", "screening", "processor")
@@ -134,15 +135,20 @@ class Rule(NamedTuple):
 
 
 class WebhookRule(NamedTuple):
-    """What happens to a delivery, by the order's status and the number of the attempt."""
+    """What happens to a delivery, by its order, the order's status and the number of the attempt."""
 
     effect: WebhookEffect
     status: str | None = None
     attempt: int | None = None
+    order_id: str | None = None  # such a rule ends with its order; a scenario has none
 
-    def holds(self, status: str, attempt: int) -> bool:
-        """Whether it decides this attempt of a delivery."""
-        return self.status in (None, status) and self.attempt in (None, attempt)
+    def holds(self, delivery: Delivery) -> bool:
+        """Whether it decides the next attempt of a delivery."""
+        return (
+            self.status in (None, delivery.status)
+            and self.order_id in (None, delivery.order_id)
+            and self.attempt in (None, delivery.next_number)
+        )
 
 
 class FaultRule(NamedTuple):

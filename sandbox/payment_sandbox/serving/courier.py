@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlsplit
 
 from payment_sandbox.operations.deliver_webhook import (
@@ -20,6 +20,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.relay import Label
+from payment_sandbox.projects.slots import Slot
 from payment_sandbox.serving.binding import is_local
 from payment_sandbox.serving.posting import Posting, over_the_wire, stop_watching
 from payment_sandbox.serving.sessions import Trust
@@ -80,6 +81,23 @@ class Receiver(Protocol):
         ...
 
 
+class Destination:
+    """Where the webhooks of a project go, besides their addresses."""
+
+    receiver: Receiver | None = None
+    hosts: frozenset[str] | None = None  # that the receiver serves; None: all
+    is_here = False  # the receiver runs on the thread that waits for it
+    allowed: frozenset[str] = frozenset()  # other machines
+
+    def receiver_for(self, url: str) -> Receiver | None:
+        """The application in this process that gets webhooks to this address, if any."""
+        is_served = self.hosts is None or (urlsplit(url).hostname or "") in self.hosts
+        return self.receiver if is_served else None
+
+
+DESTINATION: Final = Slot(Destination)
+
+
 class Courier:
     """Delivers the webhooks of all projects; each non-empty outbox has its own thread."""
 
@@ -99,18 +117,14 @@ class Courier:
         self.may_begin: Callable[[Project], bool] = lambda project: True
         """Waits until an attempt for a project may begin; False if the project has gone meanwhile."""
         self._stays_here = stays_here
-        self._allowed: dict[str, frozenset[str]] = {}  # other hosts, by project
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
-        self._receivers: dict[str, Receiver] = {}
-        self._hosts: dict[str, frozenset[str]] = {}  # of receivers that do not serve every address
-        self._here: set[str] = set()  # the projects whose receivers run on the thread that waits for them
         self._left: dict[int, deque[tuple[Project, Epoch]]] = {}  # by thread that will wait
 
     def deliver_to(
         self,
-        project_id: str,
+        project: Project,
         receiver: "Receiver | None",
         *,
         here: bool = False,
@@ -121,27 +135,16 @@ class Courier:
         With ``here``, the application runs on the thread that waits for the webhooks, if there is one. With
         ``hosts``, webhooks to others go over the network.
         """
-        self._hosts.pop(project_id, None)
-        if hosts is not None:
-            self._hosts[project_id] = hosts
-        (self._here.add if here else self._here.discard)(project_id)
-        if receiver is None:
-            self._receivers.pop(project_id, None)
-        else:
-            self._receivers[project_id] = receiver
+        destination = project.slots.of(DESTINATION)
+        destination.receiver, destination.hosts, destination.is_here = receiver, hosts, here
 
-    def allow(self, project_id: str, hosts: frozenset[str]) -> None:
+    def allow(self, project: Project, hosts: frozenset[str]) -> None:
         """Let a project's webhooks go to these hosts, although they are other machines."""
-        self._allowed[project_id] = hosts
+        project.slots.of(DESTINATION).allowed = hosts
 
-    def forget(self, project_id: str) -> None:
-        """Drop what is known of a deleted project."""
-        self.deliver_to(project_id, None)
-        self._allowed.pop(project_id, None)
-
-    def receiver_of(self, project_id: str) -> "Receiver | None":
+    def receiver_of(self, project: Project) -> "Receiver | None":
         """Return the in-process receiver of a project's webhooks, if any."""
-        return self._receivers.get(project_id)
+        return project.slots.of(DESTINATION).receiver
 
     def carry(self, project: Project, epoch: Epoch) -> None:
         """Deliver the webhooks in the outbox one by one, until it is empty.
@@ -149,7 +152,7 @@ class Courier:
         This happens on another thread, or is left for this one if it is about to wait for them.
         """
         postponed = self._left.get(get_ident())
-        if postponed is not None and project.project_id in self._here:
+        if postponed is not None and project.slots.of(DESTINATION).is_here:
             postponed.append((project, epoch))
         else:
             self._threads.run(lambda: self._carry(project, epoch))
@@ -190,7 +193,7 @@ class Courier:
                 return
             if not self.may_begin(project):
                 return
-            replies = self._replies(project.project_id, prepared)
+            replies = self._replies(project.slots.of(DESTINATION), prepared)
             for copy, reply in enumerate(replies):
                 self.statistics.attempted(reply.status)
                 record_attempt(project, epoch, prepared, reply, is_copy=copy > 0)
@@ -219,7 +222,7 @@ class Courier:
                 self._threads.run(lambda: self._carry(project, epoch))
                 return
 
-    def _replies(self, project_id: str, prepared: PreparedAttempt) -> list[Reply]:
+    def _replies(self, destination: Destination, prepared: PreparedAttempt) -> list[Reply]:
         """Send all copies, on other threads, so that the timeout also covers receivers that answer slowly.
 
         Over the network they go in parallel, and an application in this process gets them one by one, unless
@@ -228,36 +231,36 @@ class Courier:
         request, copies = prepared.request, range(prepared.copies)
         if self._send is not None:
             return self._send(request, prepared.copies)
-        receiver = self._receiver_for(project_id, request.url)
+        receiver = destination.receiver_for(request.url)
         if prepared.are_parallel(over_network=receiver is None):
-            over_network = [self._posted(project_id, request, receiver) for _ in copies]
+            over_network = [self._posted(destination, request, receiver) for _ in copies]
             return [posting.wait() for posting in over_network]
-        is_here = receiver is not None and project_id in self._here and get_ident() in self._left
+        is_here = receiver is not None and destination.is_here and get_ident() in self._left
         post = self._posted_here if is_here else self._posted
-        return [post(project_id, request, receiver).wait() for _ in copies]
+        return [post(destination, request, receiver).wait() for _ in copies]
 
-    def _receiver_for(self, project_id: str, url: str) -> "Receiver | None":
-        hosts = self._hosts.get(project_id)
-        if hosts is not None and (urlsplit(url).hostname or "") not in hosts:
-            return None
-        return self._receivers.get(project_id)
-
-    def _posting(self, project_id: str, request: WebhookRequest, receiver: Receiver | None) -> Posting:
+    def _posting(
+        self, destination: Destination, request: WebhookRequest, receiver: Receiver | None
+    ) -> Posting:
         if receiver is not None:
             return Posting(request, receiver, receiver.place)
         host = urlsplit(request.url).hostname or ""
-        if self._stays_here and not is_local(host) and host not in self._allowed.get(project_id, ()):
+        if self._stays_here and not is_local(host) and host not in destination.allowed:
             return Posting(request, _kept_here)
         return Posting(request, self._over_the_wire)
 
-    def _posted(self, project_id: str, request: WebhookRequest, receiver: Receiver | None) -> Posting:
-        posting = self._posting(project_id, request, receiver)
+    def _posted(
+        self, destination: Destination, request: WebhookRequest, receiver: Receiver | None
+    ) -> Posting:
+        posting = self._posting(destination, request, receiver)
         context = copy_context()  # which knows the event loop of a test
         self._threads.run(lambda: context.run(posting.run))
         return posting
 
-    def _posted_here(self, project_id: str, request: WebhookRequest, receiver: Receiver | None) -> Posting:
-        posting = self._posting(project_id, request, receiver)
+    def _posted_here(
+        self, destination: Destination, request: WebhookRequest, receiver: Receiver | None
+    ) -> Posting:
+        posting = self._posting(destination, request, receiver)
         posting.run_here()
         return posting
 

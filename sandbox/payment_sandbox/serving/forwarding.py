@@ -15,9 +15,10 @@ from hmac import compare_digest
 from typing import Final
 from urllib.parse import urlsplit
 
+from aiohttp import web
 from httptools import HttpResponseParser
 
-from payment_sandbox.serving.connection import Response
+from payment_sandbox.serving.replies import Reply
 from payment_sandbox.serving.tls import any_server_context, shown_by
 from payment_sandbox.serving.wsgi import Answer, Head, Headers, Peers, Request
 from payment_sandbox.storage.postgresql import Address
@@ -119,9 +120,9 @@ class Forwarder:
         request: Request,
         header: bytes,
         address: Address,
-        response: Response,
+        reply: Reply,
         is_alive: Callable[[], bool],
-    ) -> None:
+    ) -> web.StreamResponse:
         """Have the server at an address answer; ``is_alive`` says whether it still can.
 
         ``header`` says for whom.
@@ -134,8 +135,9 @@ class Forwarder:
         reader, writer, incoming = await self._asked(address, sent, is_alive)
         is_reusable = False
         try:
-            is_whole = await self._pass_back(request, reader, incoming, response)
+            response, is_whole = await self._pass_back(request, reader, incoming, reply)
             is_reusable = is_whole and incoming.stays_open
+            return response
         finally:
             if is_reusable and len(self._idle.setdefault(address, deque())) < IDLE_CONNECTIONS_MAX:
                 self._idle[address].append((reader, writer))
@@ -193,9 +195,9 @@ class Forwarder:
                 raise EOFError
 
     async def _pass_back(
-        self, request: Request, reader: StreamReader, incoming: _Incoming, response: Response
-    ) -> bool:
-        """Send the response to the client; True if nothing of it can come any more."""
+        self, request: Request, reader: StreamReader, incoming: _Incoming, reply: Reply
+    ) -> tuple[web.StreamResponse, bool]:
+        """The response to the client; True if nothing of it can come any more from the other server."""
         head = Head(incoming.status, [pair for pair in incoming.headers if pair[0].lower() not in NOT_PASSED])
         length, cut = incoming.header("content-length"), incoming.header(CUT)
         is_bodiless = request.method == "HEAD" or incoming.status in (204, 304)
@@ -203,28 +205,24 @@ class Forwarder:
             while not (incoming.is_whole or is_bodiless):
                 piece = await reader.read(PIECE_BYTES)
                 if not piece:
-                    response.reset()
-                    return False
+                    return reply.reset(), False
                 incoming.feed(piece)
-            _send_whole(response, head, b"".join(incoming.pieces), cut)
-            return not is_bodiless
-        return await self._stream(reader, incoming, response, head)
+            return reply.whole(_whole(head, b"".join(incoming.pieces), cut)), not is_bodiless
+        return await self._stream(reader, incoming, reply, head)
 
     async def _stream(
-        self, reader: StreamReader, incoming: _Incoming, response: Response, head: Head
-    ) -> bool:
+        self, reader: StreamReader, incoming: _Incoming, reply: Reply, head: Head
+    ) -> tuple[web.StreamResponse, bool]:
         gone = asyncio.Event()
-        response.on_lost = gone.set
+        reply.when_lost(gone.set)
         leaving = self._loop.create_task(gone.wait())
-        response.begin(head)
         try:
-            while not response.is_closed:
+            await reply.begin(head)
+            while not reply.is_closed:
                 while incoming.pieces:
-                    response.send_piece(incoming.pieces.popleft())
+                    await reply.send(incoming.pieces.popleft())
                 if incoming.is_whole:
-                    response.end()
-                    return True
-                await response.drained()
+                    return reply.ended(), True
                 reading = self._loop.create_task(reader.read(PIECE_BYTES))
                 await asyncio.wait({reading, leaving}, return_when=asyncio.FIRST_COMPLETED)
                 if not reading.done():
@@ -236,19 +234,18 @@ class Forwarder:
                 if not piece:
                     break
                 incoming.feed(piece)
-            response.cut()
-            return False
+            return reply.cut(), False
         finally:
+            reply.when_lost(None)
             leaving.cancel()
 
 
-def _send_whole(response: Response, head: Head, body: bytes, cut: str | None) -> None:
+def _whole(head: Head, body: bytes, cut: str | None) -> Answer:
     if cut is None:
-        response.send(Answer(head, body, is_cut=False))
-        return
+        return Answer(head, body, is_cut=False)
     headers = [*_without_length(head), *([("Content-Length", cut)] if cut else [])]
     whole = Head(head.status, headers) if body or cut else None
-    response.send(Answer(whole, body, is_cut=True))
+    return Answer(whole, body, is_cut=True)
 
 
 def cut_answer(answer: Answer) -> Answer:

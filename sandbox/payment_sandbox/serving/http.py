@@ -1,15 +1,15 @@
-"""Serves one application over HTTP on one port; hides which HTTP server does it."""
+"""Serves one application over HTTP on one port: accepts connections, makes room for them, and ends them."""
 
 import asyncio
 import socket
-from asyncio import AbstractEventLoop, Task, TimerHandle
+from asyncio import AbstractEventLoop, Future, Task, TimerHandle
 from contextlib import suppress
 from ssl import SSLError
 from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import Connection, Limits, begins_with_tls, say_once
+from payment_sandbox.serving.connection import Limits, Server, say_once
 from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
@@ -27,6 +27,9 @@ OTHER_FILES: Final = 64  # for webhooks in flight, a state file and the rest of 
 FULL_SECONDS: Final = 0.1  # how often a full server looks for connections to close
 STOP_SECONDS: Final = 1.0
 FINISHED_SECONDS: Final = 0.005  # between looks whether all requests are answered
+STALE_SECONDS: Final = 5.0  # between looks for connections that nothing happens on
+SILENT_SECONDS_MAX: Final = 10.0  # browsers open connections that they may never use
+HANDSHAKE: Final = b"\x16"  # the first byte of TLS; no HTTP method begins with it
 HANDSHAKE_SECONDS: Final = 5.0
 UNTRUSTED: Final = "it may not trust the certificate; /docs/https/ says how it can"
 
@@ -115,12 +118,19 @@ class _Acceptor:
             watching=min(limits.watching, most * 3 // 4),
         )
         self.gateway = Gateway(site, loop, self._resume, limits, statistics, cluster)
+        self._connections = Server(self.gateway, loop)
         self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # while there is no room
 
     def open(self) -> None:
         """Begin to accept connections."""
         self._loop.add_reader(self._listening, self._accept)
+
+    def close_stale(self) -> None:
+        """Close connections whose clients have neither sent nor read anything for too long, now and later."""
+        for connection in list(self.gateway.connections):
+            connection.close_if_stale()
+        self._loop.call_later(STALE_SECONDS, self.close_stale)
 
     async def finish(self) -> None:
         """Accept no more connections, and return once all requests are answered."""
@@ -136,7 +146,7 @@ class _Acceptor:
         """Drop all connections, and everything that still runs for them."""
         self._loop.remove_reader(self._listening)
         for connection in list(self.gateway.connections):
-            connection.transport.abort()
+            connection.abort()
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         for task in others:
             task.cancel()
@@ -174,11 +184,11 @@ class _Acceptor:
         self.gateway.is_full = True
 
     async def _connected(self, accepted: socket.socket) -> None:
-        if self._tls is None or not await begins_with_tls(accepted, self._loop):
-            await self._loop.connect_accepted_socket(self._connection, accepted)
+        if self._tls is None or not await _begins_with_tls(accepted, self._loop):
+            await self._loop.connect_accepted_socket(self._connections, accepted)
             return
         await self._loop.connect_accepted_socket(
-            self._connection, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            self._connections, accepted, ssl=self._tls, ssl_handshake_timeout=HANDSHAKE_SECONDS
         )
 
     def _begin(self, task: "Task[object]") -> None:
@@ -196,25 +206,45 @@ class _Acceptor:
             self.gateway.is_full = False
             self.open()
 
-    def _connection(self) -> Connection:
-        return Connection(self.gateway, self._loop)
-
     def _close_forgotten(self) -> None:
         """Close connections that nothing happens on, the oldest first; if there is none, new ones wait."""
         forgotten = [connection for connection in self.gateway.connections if connection.is_forgotten()]
         forgotten.sort(key=lambda connection: connection.quiet_since_seconds)
         for connection in forgotten[: len(forgotten) // 2 + 1]:
-            connection.transport.abort()  # nothing is on its way, or it is not read
+            connection.abort()  # nothing is on its way, or it is not read
         before = self._loop.time() - self.gateway.limits.forgotten_seconds
         silent = [task for task, begun in self._begun.items() if begun.at_seconds < before]
         for task in silent[: len(silent) // 2 + 1]:
             task.cancel()  # its client has not even said whether it speaks TLS
 
 
+async def _begins_with_tls(accepted: socket.socket, loop: AbstractEventLoop) -> bool:
+    """Whether a new connection's client speaks TLS; its byte stays to be read.
+
+    Raises:
+        TimeoutError: the client has sent nothing for a while.
+        OSError: the connection has failed.
+    """
+    readable: Future[None] = loop.create_future()
+
+    def note() -> None:
+        if not readable.done():
+            readable.set_result(None)
+
+    loop.add_reader(accepted, note)
+    try:
+        async with asyncio.timeout(SILENT_SECONDS_MAX):
+            await readable
+        return accepted.recv(1, socket.MSG_PEEK) == HANDSHAKE
+    finally:
+        loop.remove_reader(accepted)
+
+
 def _run(loop: AbstractEventLoop, acceptor: _Acceptor) -> None:
     """Serve until the loop is stopped, then leave nothing open."""
     asyncio.set_event_loop(loop)
     acceptor.open()
+    acceptor.close_stale()
     try:
         loop.run_forever()
     finally:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING, Final, Protocol
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import bind, url_of
 from payment_sandbox.serving.threads import start
 
@@ -80,7 +81,8 @@ class OnFirstConnection:
             is_stopped = any(key.fileobj == self._end for key, _ in selector.select())
         if is_stopped:
             return
-        from payment_sandbox.serving.http import HttpServer  # here, because it takes a tenth of a second
+        with LOADING:
+            from payment_sandbox.serving.http import HttpServer  # here, because it takes a tenth of a second
 
         self._server = HttpServer(self._socket)
         self._server.start(site)

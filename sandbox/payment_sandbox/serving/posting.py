@@ -13,6 +13,7 @@ from io import BufferedReader, RawIOBase
 from threading import Condition, Lock, Thread, current_thread, get_ident, local, main_thread
 from typing import TYPE_CHECKING, Any, Final
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.webhooks import (
     BODY_KEPT_BYTES,
     TIMEOUT_SECONDS,
@@ -87,8 +88,9 @@ def over_the_wire(
     Raises:
         Undelivered: there is no response, or only a part of one.
     """
-    import requests  # here, for a faster start
-    import urllib3
+    with LOADING:
+        import requests  # here, for a faster start
+        import urllib3
 
     try:
         return _posted(request, answered, trusted)
@@ -126,7 +128,8 @@ def warm_up() -> None:
 
 def _session(trusted: Trust | None = None) -> "requests.Session":
     """A session whose connections can be cut."""
-    import requests  # here, for a faster start; its parts only after it, or two threads get half of it
+    with LOADING:
+        import requests  # here, for a faster start; its parts only after it, or two threads get half of it
 
     session, adapter = direct_session(), requests.adapters.HTTPAdapter()
     if trusted is not None:
@@ -140,8 +143,9 @@ def _session(trusted: Trust | None = None) -> "requests.Session":
 @cache
 def _pools() -> dict[str, type]:
     """urllib3's connection pools, whose connections tell their wire of their sockets."""
-    from urllib3.connection import HTTPConnection, HTTPSConnection  # here, for a faster start
-    from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+    with LOADING:
+        from urllib3.connection import HTTPConnection, HTTPSConnection  # here, for a faster start
+        from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
     class Plain(HTTPConnection):
         response_class = _Answer

@@ -40,6 +40,11 @@ def monotonic_seconds() -> float:
     return _HOST.monotonic()
 
 
+def wall_second() -> int:
+    """Return the host's time in whole seconds since 1970."""
+    return int(_HOST.wall())
+
+
 def wall_now() -> datetime:
     """Return the host's time in UTC; no two calls return the same time, so that records can be sorted.
 

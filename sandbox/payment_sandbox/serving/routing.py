@@ -3,11 +3,11 @@
 import asyncio
 import logging
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, Protocol
 
+from aiohttp import web
+
 from payment_sandbox.serving.cluster import Cluster, Elsewhere
-from payment_sandbox.serving.connection import Response
 from payment_sandbox.serving.forwarding import (
     HOPS_MAX,
     BrokenOff,
@@ -17,11 +17,12 @@ from payment_sandbox.serving.forwarding import (
     passed_on,
     taken_from,
 )
+from payment_sandbox.serving.replies import Reply
 from payment_sandbox.serving.threads import Threads, on_thread
-from payment_sandbox.serving.wsgi import Peers, Request, Site, environment, error
+from payment_sandbox.serving.wsgi import Called, Peers, Request, environment, error
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.connections import Unavailable
-from payment_sandbox.web.carried import ON_MOVED
+from payment_sandbox.web.carried import MOVED, ON_MOVED
 
 OWNER_SECONDS_MAX: Final = 15.0  # until the lease of a server that was killed is over, and some
 BROKEN_SECONDS_MAX: Final = 2.0  # for a database that has ended its connections, and takes new ones
@@ -34,17 +35,19 @@ BROKE_OFF: Final = "the server that has this project broke off; whether it has d
 log = logging.getLogger(__name__)
 
 
-class Runner(Protocol):
+class Caller(Protocol):
     """Has this server's own application answer requests."""
 
-    site: Site
-
-    def run(self, request: Request, environ: dict[str, Any], response: Response) -> None:
-        """Have the site answer a request, in its turn."""
+    def subject(self, environ: dict[str, Any]) -> str | None:
+        """The id or the key digest of the project that a request is about; None: of none."""
         ...
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine on the event loop."""
+    async def call(self, request: Request, environ: dict[str, Any]) -> Called:
+        """Call the application in the turn of the request's project."""
+        ...
+
+    async def respond(self, called: Called, reply: Reply) -> web.StreamResponse:
+        """Send what the application has said."""
         ...
 
 
@@ -53,7 +56,7 @@ class Routed(NamedTuple):
 
     request: Request
     peers: Peers
-    response: Response
+    reply: Reply
     subject: str
     hops: int
 
@@ -61,73 +64,75 @@ class Routed(NamedTuple):
 class Router:
     """Runs requests here, or has another server answer them."""
 
-    def __init__(self, here: Runner, cluster: Cluster, loop: AbstractEventLoop, threads: Threads) -> None:
+    def __init__(self, here: Caller, cluster: Cluster, loop: AbstractEventLoop, threads: Threads) -> None:
         self._here = here
         self._cluster = cluster
         self._loop = loop
         self._threads = threads
         self._forwarder = Forwarder(loop)
 
-    def serve(self, request: Request, response: Response) -> None:
-        """Answer a request, now or later."""
-        request, peers, hops = taken_from(request, response.peers, self._cluster.secret)
+    async def answer(self, request: Request, reply: Reply) -> web.StreamResponse:
+        """Answer a request here, or wherever its project is."""
+        request, peers, hops = taken_from(request, reply.peers, self._cluster.secret)
         environ = environment(request, peers)
-        subject = self._here.site.subject(environ)
+        subject = self._here.subject(environ)
         if hops:
-            response.shown_cut = cut_answer
+            reply.shown_cut = cut_answer
             self._cluster.suspect(subject or "")  # it was sent here, so it is not where this server thinks
         if subject is None:
-            self._here.run(request, environ, response)
-            return
-        routed = Routed(request, peers, response, subject, hops)
-        if not self._run_here(routed, environ):
-            self._here.start(self._bring(routed))
+            return await self._run(request, environ, reply)
+        routed = Routed(request, peers, reply, subject, hops)
+        return await self._run_here(routed, environ) or await self._bring(routed)
 
     async def close(self) -> None:
         """Close the connections to other servers."""
         await self._forwarder.close()
 
-    def _run_here(self, routed: Routed, environ: dict[str, Any]) -> bool:
-        """Run it, if the project is here."""
+    async def _run(self, request: Request, environ: dict[str, Any], reply: Reply) -> web.StreamResponse:
+        return await self._here.respond(await self._here.call(request, environ), reply)
+
+    async def _run_here(self, routed: Routed, environ: dict[str, Any]) -> web.StreamResponse | None:
+        """Run it, if the project is here; None if it is not, or has left before anything was done."""
         end = self._cluster.hold(routed.subject)
         if end is None:
-            return False
-        before = self._cluster.sequence(routed.subject)
-        routed.response.on_end = end
-        environ[ON_MOVED] = lambda: self._run_again(routed, before, end)
-        self._here.run(routed.request, environ, routed.response)
-        return True
+            return None
+        try:
+            before = self._cluster.sequence(routed.subject)
+            environ[ON_MOVED] = True
+            called = await self._here.call(routed.request, environ)
+            if MOVED in environ and self._may_run_again(routed, before):
+                called.run.close()
+                return None
+            return await self._here.respond(called, routed.reply)
+        finally:
+            end()
 
-    def _run_again(self, routed: Routed, before: int, end: Callable[[], None]) -> bool:
-        """Bring a request to the new owner of its project, if it has done nothing here yet."""
+    def _may_run_again(self, routed: Routed, before: int) -> bool:
+        """Whether a request may run on the new owner of its project, because it has done nothing here."""
         is_untouched = self._cluster.sequence(routed.subject) in (before, -1)
-        if not is_untouched or routed.hops >= HOPS_MAX:
-            return False
-        routed.response.on_end = None
-        end()
-        self._here.start(self._bring(routed._replace(hops=routed.hops + 1)))
-        return True
+        return is_untouched and routed.hops < HOPS_MAX
 
-    async def _bring(self, routed: Routed) -> None:
+    async def _bring(self, routed: Routed) -> web.StreamResponse:
         """Bring a request to its project's server, as soon as it has one."""
         if routed.hops >= HOPS_AT_ONCE:  # the project changes servers just now
             await asyncio.sleep(AGAIN_SECONDS)
         began_seconds, problem = self._loop.time(), NO_OWNER
         until_seconds = began_seconds + OWNER_SECONDS_MAX
-        while self._loop.time() < until_seconds and not routed.response.is_closed:
+        while self._loop.time() < until_seconds and not routed.reply.is_closed:
             try:
-                if await self._is_brought(routed):
-                    return
+                response = await self._brought(routed)
+                if response is not None:
+                    return response
             except Unavailable as failed:
                 problem = str(failed)
                 until_seconds = min(until_seconds, began_seconds + BROKEN_SECONDS_MAX)
             except NotStored as failed:
                 problem = str(failed)
             await asyncio.sleep(AGAIN_SECONDS)
-        routed.response.send(error(503, problem, retry=True))
+        return routed.reply.whole(error(503, problem, retry=True))
 
-    async def _is_brought(self, routed: Routed) -> bool:
-        """Bring it to where its project is now; False to try again.
+    async def _brought(self, routed: Routed) -> web.StreamResponse | None:
+        """Bring it to where its project is now; None to try again.
 
         Raises:
             Unavailable: the database does not answer.
@@ -140,30 +145,29 @@ class Router:
             return await self._forwarded(routed, place)
         environ = environment(routed.request, routed.peers)
         if place is None:
-            self._here.run(routed.request, environ, routed.response)
-            return True
-        return self._run_here(routed, environ)
+            return await self._run(routed.request, environ, routed.reply)
+        return await self._run_here(routed, environ)
 
-    async def _forwarded(self, routed: Routed, place: Elsewhere) -> bool:
-        """Have another server answer; False if it has seen nothing of the request, or may see it again."""
-        request, response, cluster = routed.request, routed.response, self._cluster
+    async def _forwarded(self, routed: Routed, place: Elsewhere) -> web.StreamResponse | None:
+        """Have another server answer; None if it has seen nothing of the request, or may see it again."""
+        request, reply, cluster = routed.request, routed.reply, self._cluster
         if routed.hops >= HOPS_MAX:
-            response.send(error(503, NO_OWNER, retry=True))
-            return True
+            return reply.whole(error(503, NO_OWNER, retry=True))
         header = passed_on(routed.peers, routed.hops + 1, cluster.secret)
         try:
-            await self._forwarder.forward(
-                request, header, place.address, response, lambda: cluster.is_alive(place.server_id)
+            return await self._forwarder.forward(
+                request, header, place.address, reply, lambda: cluster.is_alive(place.server_id)
             )
         except Unsent:
             cluster.suspect(routed.subject)
-            return False
+            return None
         except BrokenOff:
             cluster.suspect(routed.subject)
             if request.method in SAFE_METHODS:
-                return False
-            response.send(error(503, BROKE_OFF, retry=True))
+                return None
+            return reply.whole(error(503, BROKE_OFF, retry=True))
+        except ConnectionError:
+            return reply.cut()
         except Exception:
             log.exception("a request could not be passed on")
-            response.cut() if response.has_begun else response.send(error(502, BROKE_OFF, retry=True))
-        return True
+            return reply.cut() if reply.has_begun else reply.whole(error(502, BROKE_OFF, retry=True))

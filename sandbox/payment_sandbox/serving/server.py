@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Unpack
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Unattended
@@ -124,12 +125,14 @@ class Server:
     def _http_server(self, host: str, port: int, limits: "Limits | None", start: Start) -> SiteServer:
         is_worker = start.get("is_worker", False)
         bound, self._is_http = bind(host, port, is_shared=is_worker), True
-        from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
+        with LOADING:
+            from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
 
         if self.registry.is_shared:
-            from payment_sandbox.serving.cluster import cluster_of  # here: most servers stand alone
-            from payment_sandbox.serving.tls import fingerprint
-            from payment_sandbox.storage.postgresql import Address
+            with LOADING:
+                from payment_sandbox.serving.cluster import cluster_of  # here: most servers stand alone
+                from payment_sandbox.serving.tls import fingerprint
+                from payment_sandbox.storage.postgresql import Address
 
             own = bind(LOOPBACK, 0) if is_worker else None  # where the other workers reach this one
             own_port = (own or bound).getsockname()[1]
@@ -214,14 +217,16 @@ def unattended_registry() -> Registry:
 
 def description() -> str:
     """Return the OpenAPI 3.1 description of both APIs as JSON text."""
-    from payment_sandbox.web.openapi import document  # here, for a faster start
+    with LOADING:
+        from payment_sandbox.web.openapi import document  # here, for a faster start
 
     return document(make_app(unattended_registry(), public_url="http://127.0.0.1:8080"), make_app)
 
 
 def _joined(address: str, services: ServerServices) -> "Database":
     try:
-        from payment_sandbox.serving.cluster import joined  # here, because most servers have no database
+        with LOADING:
+            from payment_sandbox.serving.cluster import joined  # here, because most servers have no database
     except ImportError as missing:  # the driver, or the library that it needs
         raise StateRefused(
             f"a database needs a driver: pip install 'payment-orders-sandbox[postgresql]' ({missing})"
@@ -235,6 +240,7 @@ def _kept(state: Path | str | None, services: ServerServices) -> "StateFile | Da
         return None
     if isinstance(state, str) and is_database(state):
         return _joined(state, services)
-    from payment_sandbox.storage.sqlite import StateFile  # here, because most servers have no file
+    with LOADING:
+        from payment_sandbox.storage.sqlite import StateFile  # here, because most servers have no file
 
     return StateFile(Path(state))

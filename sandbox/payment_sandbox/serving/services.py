@@ -174,7 +174,7 @@ class ServerServices:
     ) -> None:
         self.real = REAL_TIME
         self.quotas = quotas or NO_QUOTAS
-        self.meter = Meter() if self.quotas.needs_meter else None
+        self.meter = Meter(self.quotas) if self.quotas.needs_meter else None
         self._observer = observer
         self.courier = courier or Courier()
         self.pacer = pacer or Pacer()
@@ -205,8 +205,6 @@ class ServerServices:
 
     def epoch_over(self, epoch: Epoch) -> None:
         """Unfreeze memory after a large epoch ends, so that it can be collected."""
-        if self.meter is not None:
-            self.meter.add(-epoch.store.bytes_kept)
         if self._freeze_memory and epoch.orders_created >= ORDERS_PER_FREEZE:
             gc.unfreeze()
 
@@ -218,7 +216,6 @@ class ServerServices:
     def forget(self, project: Project) -> None:
         """Drop all references to a deleted project."""
         self.pacer.forget(project)
-        self.courier.forget(project.project_id)
 
     def stop(self) -> None:
         """Accept no more work."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import port_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Trust(NamedTuple):
         Raises:
             CertificateRefused: the file has no certificate.
         """
-        from payment_sandbox.serving.tls import trusting_context  # here, because most sessions need no TLS
+        with LOADING:
+            from payment_sandbox.serving.tls import trusting_context  # most sessions need no TLS
 
         return cls(trusting_context(file, insecure=insecure), None if insecure else file)
 
@@ -39,7 +41,8 @@ class Trust(NamedTuple):
 def trust(session: "requests.Session", trust: Trust, adapter: "requests.adapters.HTTPAdapter") -> None:
     """Let a session trust more, with the connections of this adapter."""
     if trust.file is None:
-        import urllib3
+        with LOADING:
+            import urllib3
 
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # that is what was asked for
     adapter.init_poolmanager(CONNECTIONS_MAX, CONNECTIONS_MAX, ssl_context=trust.tls)
@@ -54,7 +57,8 @@ def direct_session(api_key: str | None = None) -> "requests.Session":
     """
     from http.cookiejar import DefaultCookiePolicy  # here, for a faster start without them
 
-    import requests
+    with LOADING:
+        import requests
 
     session = requests.Session()
     session.trust_env = False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from payment_sandbox.forms import Form, Items, Part, Text, load, unknown_keys
 from payment_sandbox.kernel.ids import Ids, fresh_seed
+from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
@@ -188,7 +189,7 @@ def make_projects(services: ServerServices, kept: "StateFile | Database | None",
             continue
         with suppress(ProjectMoved):  # another server, which starts at the same moment, has made it
             made, _ = registry.create(project.settings, api_key=project.api_key)
-            made.activate(project.scenario or default_scenario())
+            made.activate(project.scenario or default_scenario(), is_due=True)
     return Started(registry, ignored)
 
 
@@ -252,10 +253,12 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
 def _resumed(
     services: ServerServices, kept: "StateFile | Database", catalogue: Catalogue, ids: Ids, clock: str
 ) -> Registry:
-    from payment_sandbox.storage.sqlite import StateFile, resumed_registry  # here: most servers have none
+    with LOADING:
+        from payment_sandbox.storage.sqlite import StateFile, resumed_registry  # here: most servers have none
 
     if isinstance(kept, StateFile):
         return resumed_registry(services, kept, catalogue, ids=ids, clock=clock)
-    from payment_sandbox.serving.cluster import ClusterRegistry
+    with LOADING:
+        from payment_sandbox.serving.cluster import ClusterRegistry
 
     return ClusterRegistry(services, kept, catalogue, ids=ids, clock=clock)

@@ -12,6 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import own_addresses
 from payment_sandbox.serving.realtime import wall_now
 
@@ -32,7 +33,8 @@ class CertificateRefused(Exception):
 
 def authority_folder() -> Path:
     """Where the sandbox's own authority is kept: in the user's state folder."""
-    from platformdirs import user_state_path  # here, because most servers have no TLS
+    with LOADING:
+        from platformdirs import user_state_path  # here, because most servers have no TLS
 
     return user_state_path("payment-sandbox")
 
@@ -61,7 +63,8 @@ def own_context(names: Iterable[str]) -> ssl.SSLContext:
 
 def _refuse_name(name: str) -> None:
     """Refuse a host name that no certificate can have, such as one with an underscore."""
-    import idna  # here, because most servers have no TLS
+    with LOADING:
+        import idna  # here, because most servers have no TLS
 
     with suppress(ValueError):
         ip_address(name)
@@ -100,7 +103,8 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
     Raises:
         CertificateRefused: the file has no certificate.
     """
-    import certifi  # here, because it comes with requests, which is loaded late
+    with LOADING:
+        import certifi  # here, because it comes with requests, which is loaded late
 
     context = ssl.create_default_context()
     if version("urllib3").startswith("1."):
@@ -164,7 +168,8 @@ def _is_everywhere(name: str) -> bool:
 def _authority() -> "trustme.CA":
     """The own authority, made once."""
     try:
-        import trustme  # here, because most servers have no TLS
+        with LOADING:
+            import trustme  # here, because most servers have no TLS
     except ImportError as error:
         raise CertificateRefused(
             "--tls needs the package trustme with cryptography, which this Python cannot load; install it "

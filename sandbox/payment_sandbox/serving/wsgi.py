@@ -30,7 +30,6 @@ class Request(NamedTuple):
     headers: list[tuple[bytes, bytes]]  # with lower-case names
     body: bytes
     length: int  # of the whole body
-    stays_open: bool  # whether the connection is kept after the response
 
     @property
     def path(self) -> bytes:
@@ -142,31 +141,47 @@ class Run:
         return failed.body
 
 
-def environment(request: Request, peers: Peers) -> dict[str, Any]:
-    """A request's WSGI environment; its length is that of the whole body, if only a part was kept."""
-    path, _, query = request.target.partition(b"?")
-    environ: dict[str, Any] = {
-        "REQUEST_METHOD": request.method,
+@lru_cache(maxsize=8192)
+def _of_connection(peers: Peers) -> dict[str, Any]:
+    """What the environments of all requests of a connection have in common."""
+    return {
         "SCRIPT_NAME": "",
-        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
-        "QUERY_STRING": query.decode("latin-1"),
         "SERVER_NAME": peers.server_host,
         "SERVER_PORT": str(peers.server_port),
-        "SERVER_PROTOCOL": f"HTTP/{request.version}",
         "REMOTE_ADDR": peers.client_host,
         "REMOTE_PORT": str(peers.client_port),
         "wsgi.version": (1, 0),
         "wsgi.url_scheme": peers.scheme,
-        "wsgi.input": BytesIO(request.body),
-        "wsgi.errors": sys.stderr,
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
         "wsgi.input_terminated": True,
+    }
+
+
+class Called(NamedTuple):
+    """What the application has said, and whose share of the server the request uses."""
+
+    run: Run
+    answer: Answer | None  # None: it is sent piece by piece
+    share: str
+
+
+def environment(request: Request, peers: Peers) -> dict[str, Any]:
+    """A request's WSGI environment; its length is that of the whole body, if only a part was kept."""
+    path, _, query = request.target.partition(b"?")
+    environ: dict[str, Any] = {
+        **_of_connection(peers),
+        "REQUEST_METHOD": request.method,
+        "PATH_INFO": (unquote_to_bytes(path) if b"%" in path else path).decode("latin-1"),
+        "QUERY_STRING": query.decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{request.version}",
+        "wsgi.input": BytesIO(request.body),
+        "wsgi.errors": sys.stderr,
         SENT_HEADERS: request.headers,
     }
     for name, value in request.headers:
-        variable = variable_of(name.decode("latin-1"))
+        variable = _variable_of(name)
         if variable is None:
             continue
         text = value.decode("latin-1")
@@ -185,6 +200,11 @@ def variable_of(header: str) -> str | None:
     if "_" in header or name == "TRANSFER_ENCODING":  # a body is passed on whole
         return None
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
+
+
+@lru_cache(maxsize=256)
+def _variable_of(header: bytes) -> str | None:
+    return variable_of(header.decode("latin-1"))
 
 
 def error_bytes(status: int, value: str) -> bytes:

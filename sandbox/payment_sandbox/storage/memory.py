@@ -1,9 +1,9 @@
 """Records in memory: what every store reads from."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.cards import Credential
@@ -12,12 +12,16 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.quotas import Meter
+from payment_sandbox.projects.quotas import Account, Usage
 from payment_sandbox.projects.store import ChangeSet, HistoryRow
 from payment_sandbox.storage.codec import encode
 
 DELIVERIES_KEPT_MAX: Final = 10_000
 DELIVERIES_DROPPED_AT_ONCE: Final = 1000
+CHOSEN: Final = ""  # the id of settings, scenario and faults among the records
+
+Sizes = dict[str | int, int]
+"""The bytes of records by their ids; an agenda entry has its sequence number."""
 
 
 class MemoryStorage:
@@ -49,6 +53,42 @@ class MemoryStorage:
         return key_digest in self._deleted_keys
 
 
+def weighed(change: ChangeSet) -> Sizes:
+    """The bytes of everything in a change set, as a snapshot has it."""
+    sizes: Sizes = {record_id: _size(record) for _, record_id, record in change.records()}
+    sizes.update((due.sequence, _size((due.at, due.sequence, due.item))) for due in change.dues)
+    if change.chosen is not None:
+        sizes[CHOSEN] = _size(change.chosen)
+    for sequence in change.finished:
+        sizes.pop(sequence, None)
+    return sizes
+
+
+def _size(record: Any) -> int:
+    return len(json.dumps(encode(record)))
+
+
+class Weights:
+    """The bytes of all records of a store."""
+
+    def __init__(self) -> None:
+        self.sizes: Sizes = {}
+        self.total = 0
+
+    def after(self, sizes: Sizes, gone: Iterable[str | int]) -> int:
+        """The total once records have these sizes and others are gone."""
+        more = sum(size - self.sizes.get(record_id, 0) for record_id, size in sizes.items())
+        return self.total + more - sum(self.sizes.get(record_id, 0) for record_id in gone)
+
+    def replace(self, sizes: Sizes, gone: Iterable[str | int]) -> None:
+        """Replace the sizes of records that have changed or are gone."""
+        gone = set(gone)
+        self.total = self.after(sizes, gone)
+        self.sizes.update(sizes)
+        for record_id in gone:
+            self.sizes.pop(record_id, None)
+
+
 class MemoryStore:
     """Keeps everything in memory; old finished webhooks make room for new ones."""
 
@@ -62,17 +102,31 @@ class MemoryStore:
         self._deliveries: dict[str, Delivery] = {}
         self._deliveries_of: dict[str, dict[str, None]] = {}  # their ids, by order
         self.deliveries_dropped = 0
-        self.meter: Meter | None = None
-        self.bytes_kept = 0
-        self._sizes: dict[str, int] = {}  # in bytes, by id, if there is a meter
+        self.account: Account | None = None
+        self._weights = Weights()  # empty if no quota counts bytes
         self.order = self._orders.get
         self.credential = self._credentials.get
         self.qr_request = self._qr_requests.get
         self.delivery = self._deliveries.get
 
-    def commit(self, change: ChangeSet) -> None:
-        """Swap in the new versions, and drop the surplus webhooks."""
-        self.swap_in(change, self.surplus(change))
+    def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
+        """Save the new versions, and drop the surplus webhooks."""
+        surplus = self.surplus(change)
+        if self.account is None:
+            self.save(change, surplus)
+            self.swap_in(change, surplus)
+            return
+        sizes = self._sizes(change)
+        usage = self._usage(change, sizes, surplus)
+        if is_due and self.account.excess(usage) > 0:
+            surplus += self._old(change, surplus, self.account.excess(usage))
+            usage = self._usage(change, sizes, surplus)
+        with self.account.changing_to(usage, is_due=is_due):
+            self.save(change, surplus)
+            self.swap_in(change, surplus, sizes)
+
+    def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+        """Do nothing: there is no other storage."""
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Do nothing: the journal is in memory already."""
@@ -82,10 +136,14 @@ class MemoryStore:
         return ()
 
     def load(self, change: ChangeSet) -> None:
-        """Commit it, since there is no other storage."""
-        self.commit(change)
+        """Swap in what is already saved, and count it."""
+        sizes = self._sizes(change)
+        usage = self._usage(change, sizes, ())
+        self.swap_in(change, (), sizes)
+        if self.account is not None:
+            self.account.note(usage)
 
-    def swap_in(self, change: ChangeSet, surplus: list[str]) -> None:
+    def swap_in(self, change: ChangeSet, surplus: Sequence[str], sizes: Sizes | None = None) -> None:
         """Swap in the new versions, without the surplus webhooks."""
         self._orders.update(change.orders)
         for credential in change.credentials:
@@ -102,18 +160,30 @@ class MemoryStore:
             if not of_order:
                 del self._deliveries_of[order_id]
         self.deliveries_dropped += len(surplus)
-        if self.meter is not None:
-            self._measure(self.meter, change, surplus)
+        if sizes is not None:
+            self._weights.replace(sizes, (*surplus, *change.finished))
 
-    def _measure(self, meter: Meter, change: ChangeSet, surplus: list[str]) -> None:
-        before = self.bytes_kept
-        for _, record_id, record in change.records():
-            size = len(json.dumps(encode(record)))
-            self.bytes_kept += size - self._sizes.get(record_id, 0)
-            self._sizes[record_id] = size
-        for delivery_id in surplus:
-            self.bytes_kept -= self._sizes.pop(delivery_id, 0)
-        meter.add(self.bytes_kept - before)
+    def _sizes(self, change: ChangeSet) -> Sizes | None:
+        """The bytes of what a change brings; None if no quota counts them."""
+        return weighed(change) if self.account is not None and self.account.needs_bytes else None
+
+    def _usage(self, change: ChangeSet, sizes: Sizes | None, surplus: Iterable[str]) -> Usage:
+        """What is kept after a change."""
+        orders = len(self._orders) + sum(order_id not in self._orders for order_id in change.orders)
+        gone: set[str | int] = {*surplus, *change.finished}
+        return Usage(orders, self._weights.after(sizes, gone) if sizes is not None else 0)
+
+    def _old(self, change: ChangeSet, surplus: Iterable[str], excess: int) -> list[str]:
+        """The oldest finished webhooks, of so many bytes that what is due does not exceed a quota."""
+        spared = {*surplus, *(delivery.id for delivery in change.deliveries)}
+        old: list[str] = []
+        for delivery in self._deliveries.values():
+            if excess <= 0:
+                break
+            if delivery.state is not DeliveryState.PENDING and delivery.id not in spared:
+                old.append(delivery.id)
+                excess -= self._weights.sizes.get(delivery.id, 0)
+        return old
 
     def surplus(self, change: ChangeSet) -> list[str]:
         """The webhooks that must be dropped to make room for a change.

@@ -76,6 +76,14 @@ class DurableStore(MemoryStore, ABC):
         super().__init__()
         self.is_new = True
 
+    def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+        """Write it, with the number of webhooks that were dropped."""
+        if change.counters is not None:
+            dropped = self.deliveries_dropped + len(surplus)
+            change = change._replace(counters=change.counters._replace(deliveries_dropped=dropped))
+        self.write(change, surplus)
+        self.is_new = False
+
     @abstractmethod
     def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
         """Write a change set and delete the surplus webhooks, or nothing of it.
@@ -83,20 +91,10 @@ class DurableStore(MemoryStore, ABC):
         The first one of a store deletes what an earlier epoch left.
         """
 
-    def commit(self, change: ChangeSet) -> None:
-        """Write it, then swap in the new versions."""
-        surplus = self.surplus(change)
-        if change.counters is not None:
-            dropped = self.deliveries_dropped + len(surplus)
-            change = change._replace(counters=change.counters._replace(deliveries_dropped=dropped))
-        self.write(change, surplus)
-        self.is_new = False
-        self.swap_in(change, surplus)
-
     def load(self, change: ChangeSet) -> None:
         """Load into memory what is already written."""
         self.is_new = False
-        self.swap_in(change, [])
+        super().load(change)
 
 
 def identity_body(identity: Identity) -> str:

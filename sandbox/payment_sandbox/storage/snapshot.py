@@ -1,5 +1,6 @@
 """Saves a project's whole state as one document, and restores it."""
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -8,6 +9,7 @@ from payment_sandbox.forms import load, unknown_keys
 from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.orders import SentForm
 from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.timeline import Due, Timeline
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.methods import NAMES, behaviour_of
@@ -20,13 +22,15 @@ from payment_sandbox.orders.commands import AttemptDelivery, Command, Perform, R
 from payment_sandbox.orders.lines import OrderLine, Quantities
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import Invalid, Violation
+from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.orders.webhooks import DeliveryState
+from payment_sandbox.projects.changes import Moment
 from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
+from payment_sandbox.projects.journal import number_of
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import FEATURES, Settings, read_settings
@@ -306,9 +310,11 @@ def snapshot_parts(project: Project) -> dict[str, Any]:
     }
 
 
-def _taken(project: Project) -> Snapshot:
+def _taken(project: Project, expected: Epoch | None = None) -> Snapshot:
     """The project's state; commands that failed are put back on the agenda: another server may run them."""
-    with project.exclusively() as epoch:  # records are immutable, so only the references are taken here
+    with project.exclusively(
+        expected
+    ) as epoch:  # records are immutable, so only the references are taken here
         store = epoch.store
         dues = [*(aside.due for aside in epoch.set_aside.values()), *epoch.timeline]
         orders = tuple(epoch.find_order(order_id) for order_id in store.order_ids())
@@ -334,7 +340,7 @@ def restore(project: Project, document: Any) -> None:
     Raises:
         Invalid: the document is not a snapshot, or is inconsistent; nothing changes (CTL-11).
     """
-    checked = _checked(project, document)
+    checked = _checked(project, _masked(project.masking, document))
     before = project.epoch
     is_fresh = not before.number and not before.store.order_ids()
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
@@ -344,33 +350,93 @@ def restore(project: Project, document: Any) -> None:
     send_owed(project)
 
 
-class Before(NamedTuple):
-    """A project at a moment, to come back to; it shares its records, so it costs little."""
+AS_SENT: Final = frozenset(
+    ("sent", "client", "order_lines", "lines", "description", "merchant_order_id", "dynamic_descriptor")
+)
+"""What a snapshot repeats of a merchant's own texts (A42)."""
+AS_CHOSEN: Final = frozenset(("settings", "scenario", "faults"))
+"""What is refused if it has a secret."""
+CALLED: Final = frozenset(("url", "return_url", "webhook_url"))
+"""Addresses are called as they are."""
+UNMASKED: Final = AS_SENT | AS_CHOSEN | CALLED
 
-    epoch: Epoch
+
+def _masked(masking: Masking, document: Any, name: str = "") -> Any:
+    """A snapshot without secrets: whoever wrote it, it is masked like what the project itself records."""
+    if name in UNMASKED:
+        return document
+    if name == "attempts":
+        return masking.record(document)
+    if isinstance(document, dict):
+        return {key: _masked(masking, value, key) for key, value in masking.named(document)}
+    if isinstance(document, list):
+        return [_masked(masking, item) for item in document]
+    return masking.text(document) if isinstance(document, str) else document
+
+
+class Before(NamedTuple):
+    """An epoch at a moment, to come back to; it shares the records, so it costs little."""
+
     snapshot: Snapshot
     mark: int
     """The records of the journal up to this number belong to it."""
+    moment: Moment
+    """The changes after it would be lost."""
+    advances: int
+    """The advances of its epoch until then."""
 
 
-def remember(project: Project) -> Before:
-    """The project as it is now."""
-    return Before(project.epoch, _taken(project), project.epoch.journal.mark())
+class Undone(NamedTuple):
+    """What could not be undone: webhooks that were sent, and requests that the journal has no more."""
+
+    webhooks: int
+    requests: int
 
 
-def come_back(project: Project, before: Before) -> None:
-    """Make a project what it was, with the journal that it had; nothing of what came later is left.
+class WouldBeLost(Refusal):
+    """Somebody has changed something since the move began, and taking the move back would undo that, too."""
+
+    rule = "CTL-13"
+
+
+def remember(project: Project, epoch: Epoch) -> Before:
+    """The epoch of a project as it is now.
 
     Raises:
+        ProjectReset: it has ended.
+    """
+    # These first: what is changed meanwhile is refused rather than lost.
+    moment, advances = epoch.changes.watch(), epoch.advances
+    return Before(_taken(project, epoch), epoch.journal.mark(), moment, advances)
+
+
+def undo_move(project: Project, current: Epoch, before: Before) -> Undone:
+    """Make a project what its epoch was before a move of the clock, with the journal that it had.
+
+    Raises:
+        WouldBeLost: names all that somebody has changed since the move began; nothing changes.
         ProjectReset: it has been reset or restored since.
     """
-    with project.exclusively(before.epoch) as current:
-        journal = current.journal
+    _refuse_loss(current, before)
     checked = _consistent(project, before.snapshot)
-    epoch = _epoch(project, checked, before.epoch.number + 1)
-    epoch.journal.go_on_from(journal, before.mark)
-    project.replace_epoch(epoch, checked.change)
+    epoch = _epoch(project, checked, current.number + 1)
+    epoch.journal.go_on_from(current.journal, before.mark)
+    epoch.scan_forms = OrderedDict(current.scan_forms)
+    project.replace_epoch(epoch, checked.change, current, lambda: _refuse_loss(current, before))
     send_owed(project)
+    requests = sum(number_of(entry) > before.mark for entry in current.journal.unmasked())
+    return Undone(current.changes.moment.attempts - before.moment.attempts, requests)
+
+
+def _refuse_loss(epoch: Epoch, before: Before) -> None:
+    """Refuse to go back if anything but one move and its consequences came since."""
+    lost = epoch.changes.since(before.moment)
+    if epoch.advances != before.advances + 1:
+        lost.append("the clock (moved or set again)")
+    if epoch.jobs:
+        lost.append("the shop's jobs (they would not run again)")
+    if lost:
+        raise WouldBeLost(f"the move stays, because taking it back would undo: {', '.join(lost)}")
 
 
 def resume(project: Project, document: Any, real_at: datetime | None) -> None:
@@ -387,7 +453,7 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     if clock.running and real_at is not None:
         passed_seconds = max((project.services.real.wall_now() - real_at).total_seconds(), 0.0)
         epoch.state = epoch.state._replace(clock=clock.ahead_by(passed_seconds))
-    epoch.store.load(checked.change)
+    epoch.store.load(checked.change._replace(chosen=epoch.state.chosen))
     project.adopt(epoch)
 
 
@@ -414,13 +480,14 @@ def _consistent(project: Project, snapshot: Snapshot) -> Checked:
     settings = read_settings(snapshot.settings, Settings(), "state.settings")
     scenario = load_scenario(snapshot.scenario, settings.method_names)
     refuse_inconsistent(snapshot, len(scenario.rules))
+    faults = Faults.read(snapshot.faults).used(snapshot.fault_uses)
     clock = project.epoch.state.clock.set(
         snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
     )
     state = State.first(settings, clock).with_scenario(scenario)
     state = state._replace(
         scenario_faults=state.scenario_faults.used(snapshot.scenario_faults),
-        faults=Faults.read(snapshot.faults).used(snapshot.fault_uses),
+        faults=faults,
         rule_uses=dict(snapshot.rule_uses),
         swapped=snapshot.swapped,
     )
@@ -431,6 +498,7 @@ def _consistent(project: Project, snapshot: Snapshot) -> Checked:
         snapshot.deliveries,
         tuple(Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda),
     )
+    faults.refuse_unknown_orders(change.orders.__contains__, "state.faults.")
     return Checked(snapshot, state, change)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from payment_sandbox.client.client import SandboxClient, Transport
+from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.sessions import direct_session, trouble
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Access:
         self._transport = self._made_transport()  # shared by all projects, to save connections
 
     def _started(self, scenario_folders: Sequence[Path]) -> "Server":
-        with collecting_later():
+        with collecting_later(), LOADING:
             from payment_sandbox.serving.listeners import Nowhere, OnFirstConnection
             from payment_sandbox.serving.server import Server  # here, so that other suites do not load it
 
@@ -75,7 +76,8 @@ class Access:
         server = self.in_process
         if server is None or not self._is_deaf:
             return
-        from payment_sandbox.serving.listeners import OnFirstConnection
+        with LOADING:
+            from payment_sandbox.serving.listeners import OnFirstConnection
 
         with suppress(RuntimeError):
             server.listen(OnFirstConnection())
@@ -85,7 +87,8 @@ class Access:
         """Create a session with the key set; it uses no sockets if the server is in this process."""
         if self.in_process is None:
             return direct_session(api_key)
-        from payment_sandbox.testing.clients.with_requests import session
+        with LOADING:
+            from payment_sandbox.testing.clients.with_requests import session
 
         return session(self.in_process, api_key)
 
@@ -109,7 +112,8 @@ class Access:
         if self.in_process is None:
             raise RuntimeError("intercept needs the sandbox in this process; unset SANDBOX_URL")
         if self._interceptions is None:
-            from payment_sandbox.testing.clients.intercepting import Interceptions
+            with LOADING:
+                from payment_sandbox.testing.clients.intercepting import Interceptions
 
             self._interceptions = Interceptions(self.in_process)
         return self._interceptions
@@ -117,7 +121,8 @@ class Access:
     def _made_transport(self) -> Transport:
         if self.in_process is None:
             return direct_session()
-        from payment_sandbox.testing.clients.with_requests import DirectSession
+        with LOADING:
+            from payment_sandbox.testing.clients.with_requests import DirectSession
 
         return DirectSession(self.in_process)
 

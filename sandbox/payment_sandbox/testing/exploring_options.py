@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from payment_sandbox.loading import LOADING
+
 BUDGET_SECONDS = 60.0
 
 
@@ -76,7 +78,8 @@ def rehearsal_seconds(config: pytest.Config) -> float:
     text: str | None = config.getoption("payment_rehearse_budget")
     if text is None:
         return BUDGET_SECONDS
-    from payment_sandbox.rehearsal.run import seconds_of
+    with LOADING:
+        from payment_sandbox.rehearsal.run import seconds_of
 
     try:
         return seconds_of(text)
@@ -87,7 +90,8 @@ def rehearsal_seconds(config: pytest.Config) -> float:
 def _check_report(option: str, name: str | None) -> None:
     if not name:
         return
-    from payment_sandbox.rehearsal.run import check_report
+    with LOADING:
+        from payment_sandbox.rehearsal.run import check_report
 
     try:
         check_report(name)

@@ -7,6 +7,7 @@ from zlib import crc32
 
 import pytest
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.testing import exploring_options
 from payment_sandbox.testing.exploring_options import is_rehearsed
 
@@ -162,7 +163,8 @@ def review_expected(item: pytest.Item) -> tuple[str, ...]:
     expected = marker.kwargs.get(EXPECT, ()) if marker is not None else ()
     if not expected:
         return ()
-    from payment_sandbox.fidelity.ledger import rule_texts
+    with LOADING:
+        from payment_sandbox.fidelity.ledger import rule_texts
 
     unknown = (
         [rule for rule in expected if rule not in rule_texts()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.testing import exploring_options, options, sequences
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     options.check_options(config)
     if exploring_options.is_covered(config) and not hasattr(config, "workerinput"):
-        from payment_sandbox.testing.coverage import CoverageOfSuite
+        with LOADING:
+            from payment_sandbox.testing.coverage import CoverageOfSuite
 
         asked = exploring_options.coverage_fail_under(config), config.getoption("payment_coverage_report")
         config.pluginmanager.register(CoverageOfSuite(*asked), "payment_sandbox.coverage")
@@ -54,7 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def payment_sandbox_server(pytestconfig: pytest.Config) -> "Iterator[PaymentSandboxServer]":
     """A sandbox in this process on any free port, or the running one at ``SANDBOX_URL``."""
-    from payment_sandbox.testing.reports import started
+    with LOADING:
+        from payment_sandbox.testing.reports import started
 
     server = started(
         pytestconfig, os.environ.get("SANDBOX_URL") or None, os.environ.get("SANDBOX_CONTROL_TOKEN") or None
@@ -86,7 +89,8 @@ def payment_sandbox(
     with _project(payment_sandbox_server, request.node) as project:
         request.node.stash[PROJECT] = project
         if exploring_options.is_rehearsed(request.node):
-            from payment_sandbox.testing.rehearsing import RUN
+            with LOADING:
+                from payment_sandbox.testing.rehearsing import RUN
 
             request.node.stash[RUN].attach(project)
         sequences.arrange(project, getattr(request.node, "callspec", None))
@@ -129,7 +133,8 @@ session_payment_sandbox = _shared("session")
 @pytest.fixture
 def webhook_receiver() -> "Iterator[WebhookReceiver]":
     """A real HTTP server that records the webhooks it receives."""
-    from payment_sandbox.client.receiver import WebhookReceiver
+    with LOADING:
+        from payment_sandbox.client.receiver import WebhookReceiver
 
     receiver = WebhookReceiver()
     yield receiver
@@ -161,7 +166,8 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def rehearsal_of(session: pytest.Session) -> Any:
     """The rehearsal of a session."""
     if REHEARSAL not in session.stash:
-        from payment_sandbox.testing.rehearsing import prepared
+        with LOADING:
+            from payment_sandbox.testing.rehearsing import prepared
 
         session.stash[REHEARSAL] = prepared(session)
     return session.stash[REHEARSAL]
@@ -178,13 +184,15 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
             instance.payment_review_expect = options.review_expected(item) or instance.payment_review_expect
         return (yield)
     if exploring_options.is_rehearsed(item):
-        from payment_sandbox.testing.rehearsing import rehearsed_call
+        with LOADING:
+            from payment_sandbox.testing.rehearsing import rehearsed_call
 
         return (yield from rehearsed_call(item))
     outcome = yield
     project = _project_of(item)
     if project is not None and (mode := options.review_mode(item)) != options.OFF:
-        from payment_sandbox.testing.reports import reviewed
+        with LOADING:
+            from payment_sandbox.testing.reports import reviewed
 
         reviewed(item, project, mode, options.review_expected(item))
     return outcome
@@ -196,11 +204,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Any:
     report = yield
     project = _project_of(item)
     if report.failed and project is not None and report.when != "teardown":  # which deletes it
-        from payment_sandbox.testing.reports import add_timeline
+        with LOADING:
+            from payment_sandbox.testing.reports import add_timeline
 
         add_timeline(report, project)
     if report.when == "call" and project is not None and exploring_options.is_covered(item.config):
-        from payment_sandbox.testing.coverage import note
+        with LOADING:
+            from payment_sandbox.testing.coverage import note
 
         note(report, project)
     return report
@@ -210,6 +220,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     """For each test that failed in some webhook sequence, name the simplest one; sum up a rehearsal."""
     sequences.summarize(terminalreporter)
     if "payment_sandbox.testing.rehearsing" in sys.modules or config.getoption("payment_rehearse"):
-        from payment_sandbox.testing.rehearsing import summarize
+        with LOADING:
+            from payment_sandbox.testing.rehearsing import summarize
 
         summarize(config, terminalreporter)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from payment_sandbox.client.clock import SandboxClock
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.kernel.times import Period, PeriodError
+from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing.access import Access
@@ -76,22 +77,22 @@ class ShopInProcess:
 
         Raises:
             TypeError: ``app`` is something else.
-            ValueError: ``webhook_url`` is not an HTTP URL, or ``host``, ``hosts`` or ``thread`` is
-                something else.
+            ValueError: ``webhook_url`` is not an HTTP URL, or another argument is something else.
             RuntimeError: the server runs in another process.
         """
         if thread not in (WAITING, OWN):
             raise ValueError(f"thread is {thread!r}, but must be {WAITING!r} or {OWN!r}")
         project, server = self._in_process("deliver_to"), self.server.in_process
         assert server is not None, "it has the project"
-        from payment_sandbox.testing.shops.receiving import Receiver
+        with LOADING:
+            from payment_sandbox.testing.shops.receiving import Receiver
 
         is_here = thread == WAITING and not project.epoch.rehearsal.is_elsewhere
         receiver = Receiver(app, host, is_here=is_here)
         self._change_webhook_url(project, webhook_url)
         self._close_receiver()
         self._receiver = receiver
-        server.services.courier.deliver_to(project.project_id, receiver, here=is_here, hosts=_hosts(hosts))
+        server.services.courier.deliver_to(project, receiver, here=is_here, hosts=_hosts(hosts))
 
     def _change_webhook_url(self, project: "Project", webhook_url: str) -> None:
         before = project.settings.webhook_url
@@ -115,10 +116,10 @@ class ShopInProcess:
         project, server = self._project, self.server.in_process
         if project is None or server is None:
             return
-        server.services.courier.allow(project.project_id, _hosts(hosts) or frozenset())
+        server.services.courier.allow(project, _hosts(hosts) or frozenset())
         if self._receiver is None:
             return
-        server.services.courier.deliver_to(project.project_id, None)
+        server.services.courier.deliver_to(project, None)
         project.change_settings({"webhook_url": self._url_before})
         self._close_receiver()
 
@@ -135,8 +136,9 @@ class ShopInProcess:
             ValueError: ``period`` is not a period, such as ``PT10M`` or a ``timedelta``.
             RuntimeError: the server runs in another process.
         """
-        from payment_sandbox.projects.jobs import Job
-        from payment_sandbox.projects.rehearsal import NO_REHEARSAL
+        with LOADING:
+            from payment_sandbox.projects.jobs import Job
+            from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 
         named = str(name or getattr(job, "__name__", type(job).__name__))
         interval, epoch = period_of(period), self._in_process("every").epoch
@@ -164,7 +166,8 @@ class ShopInProcess:
             TypeError: ``app`` is something else.
             RuntimeError: the server runs in another process.
         """
-        from payment_sandbox.testing.shops.browser import Browser
+        with LOADING:
+            from payment_sandbox.testing.shops.browser import Browser
 
         self._browsers = [*self._browsers, Browser(app, self._in_process("browser"))]
         return self._browsers[-1]
@@ -227,14 +230,16 @@ class PaymentSandbox(ShopInProcess):
     @cached_property
     def httpx_transport(self) -> Any:
         """A transport for ``Client`` and ``AsyncClient`` of httpx and httpx2; it needs no socket."""
-        from payment_sandbox.testing.clients.with_httpx import HttpxTransport
+        with LOADING:
+            from payment_sandbox.testing.clients.with_httpx import HttpxTransport
 
         return HttpxTransport(self.server.in_process)
 
     @cached_property
     def pool_manager(self) -> "PoolManager":
         """A ``urllib3.PoolManager``; its requests to the sandbox need no socket."""
-        from payment_sandbox.testing.clients.with_urllib3 import pool_manager
+        with LOADING:
+            from payment_sandbox.testing.clients.with_urllib3 import pool_manager
 
         return pool_manager(self.server.in_process)
 
@@ -312,7 +317,8 @@ class PaymentSandbox(ShopInProcess):
     @cached_property
     def aio(self) -> "AsyncPaymentSandbox":
         """The same for ``async`` tests, on asyncio and trio: ``await payment_sandbox.aio.act(order_id)``."""
-        from payment_sandbox.testing.aio import AsyncPaymentSandbox
+        with LOADING:
+            from payment_sandbox.testing.aio import AsyncPaymentSandbox
 
         return AsyncPaymentSandbox(self)
 
@@ -323,13 +329,15 @@ class PaymentSandbox(ShopInProcess):
 
         ``review().assert_clean()`` fails with all of them.
         """
-        from payment_sandbox.client.history import review
+        with LOADING:
+            from payment_sandbox.client.history import review
 
         return review(self.client)
 
     def timeline(self) -> str:
         """Return what happened, line by line, for a report."""
-        from payment_sandbox.client.history import timeline
+        with LOADING:
+            from payment_sandbox.client.history import timeline
 
         entries = list(timeline(self.client))
         if self._intercepted:
@@ -409,7 +417,8 @@ def _run(work: Work) -> None:
     elif loop is not None:
         loop.run(work, JOB_SECONDS_MAX)
     else:
-        from payment_sandbox.testing.loops import OwnLoop  # here, because few suites have a loop
+        with LOADING:
+            from payment_sandbox.testing.loops import OwnLoop  # here, because few suites have a loop
 
         own = OwnLoop()
         try:
@@ -429,7 +438,8 @@ def following(project: "Project") -> Iterator[None]:
         RuntimeError: freezegun is not installed.
     """
     try:
-        from freezegun import freeze_time
+        with LOADING:
+            from freezegun import freeze_time
     except ImportError:
         raise RuntimeError(MISSING) from None
     timeline, freezer = project.epoch.timeline, freeze_time(project.now(), real_asyncio=True)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing import options
 from payment_sandbox.testing.access import SandboxNotFound
@@ -33,8 +34,9 @@ def started(config: pytest.Config, base_url: str | None, control_token: str | No
 
 def _wrong_files(config: pytest.Config) -> list[str]:
     """The mistakes in the scenario files of the suite's folders, each with its place."""
-    from payment_sandbox.operations.review_scenario import check_file  # here, because few suites need them
-    from payment_sandbox.scenarios.catalogue import scenario_files
+    with LOADING:
+        from payment_sandbox.operations.review_scenario import check_file  # few suites need them
+        from payment_sandbox.scenarios.catalogue import scenario_files
 
     lines: list[str] = []
     for folder in options.scenario_folders(config):

@@ -11,6 +11,7 @@ from payment_sandbox.testing.access import Access
 from payment_sandbox.testing.project import PaymentSandbox
 
 CLOCK: Final = "frozen"
+EXPIRES_AFTER: Final = "P1D"
 
 
 class PaymentSandboxServer(Access):
@@ -54,6 +55,7 @@ class PaymentSandboxServer(Access):
             with suppress(Invalid):  # the API call then refuses it, as a server in another process would
                 project, api_key = self.in_process.registry.create(asked, own_key)
                 return PaymentSandbox(self, api_key, project.project_id)
+        asked = {"expires_after": EXPIRES_AFTER, **asked}  # the process of the tests may be killed
         made = self.client_for("").call("POST", "/control/projects/", asked)
         return PaymentSandbox(self, made["api_key"], made["project_id"])
 

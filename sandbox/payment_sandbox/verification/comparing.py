@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from payment_sandbox.fidelity.ledger import rule_texts
 from payment_sandbox.kernel.patterns import printable
+from payment_sandbox.loading import LOADING
 from payment_sandbox.verification.answer import anonymous
 from payment_sandbox.verification.checks import REFUSED, Check, passive
 from payment_sandbox.verification.differences import settings_of
@@ -175,7 +176,8 @@ def _differing(checks: Iterable[Check]) -> set[str]:
 
 def written(compared: Compared, file: str) -> str:
     """The settings file, with what no setting can copy as comments."""
-    from ruamel.yaml import YAML
+    with LOADING:
+        from ruamel.yaml import YAML
 
     yaml = YAML()
     yaml.width = WIDTH

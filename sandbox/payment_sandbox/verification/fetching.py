@@ -5,6 +5,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.sessions import trouble
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ def _bounded(
     Raises:
         Unanswered: it did not come, or is too large.
     """
-    import requests
+    with LOADING:
+        import requests
 
     body = bytearray()
     try:

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Final
 
+from payment_sandbox.loading import LOADING
+
 FILE: Final = "verify-made.jsonl"
 
 
@@ -84,6 +86,7 @@ class Made:
 
 def made_file() -> Path:
     """Where the list is kept: in the user's state folder."""
-    from platformdirs import user_state_path  # here, because only this command needs it
+    with LOADING:
+        from platformdirs import user_state_path  # here, because only this command needs it
 
     return user_state_path("payment-sandbox") / FILE

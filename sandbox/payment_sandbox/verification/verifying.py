@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.client.receiver import WebhookReceiver
 from payment_sandbox.fidelity.ledger import Rule, rules
+from payment_sandbox.loading import LOADING
+from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.verification.answer import ServiceAnswer
 from payment_sandbox.verification.checks import CannotTell, Check, NotVerified, passive
 from payment_sandbox.verification.fields import beside as fields_beside
@@ -170,9 +172,9 @@ def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
     Raises:
         SandboxError: it has no such ``settings``.
     """
-    from payment_sandbox.client.client import SandboxClient
-    from payment_sandbox.serving.server import Server
-    from payment_sandbox.serving.sessions import direct_session
+    with LOADING:
+        from payment_sandbox.client.client import SandboxClient
+        from payment_sandbox.serving.server import Server
 
     with Server() as server, direct_session() as session:
         first = SandboxClient(server.url, MODEL_KEY, session=session)

@@ -7,6 +7,7 @@ from flask import Blueprint, Flask, Request, Response
 from flask.sessions import NullSession, SessionInterface
 from werkzeug.routing import Map, MapAdapter, Rule
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.web import errors
 from payment_sandbox.web.answers.records import OpenApi
@@ -33,7 +34,8 @@ class LazyRoute(Rule):
 
         def build(rule: Rule, **values: Any) -> tuple[str, str]:
             if not compiled:
-                compiled.append(compile_now(append_unknown).__get__(rule, None))
+                with LOADING:
+                    compiled.append(compile_now(append_unknown).__get__(rule, None))
             built: tuple[str, str] = compiled[0](**values)
             return built
 
@@ -139,6 +141,7 @@ description = Blueprint("description", __name__)
 @route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
 def get_openapi() -> Response:
     """Get the OpenAPI 3.1 description of both APIs."""
-    from payment_sandbox.web.openapi import described  # imported late: faster startup
+    with LOADING:
+        from payment_sandbox.web.openapi import described  # imported late: faster startup
 
     return Response(described(), mimetype="application/json")

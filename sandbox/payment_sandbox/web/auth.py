@@ -5,13 +5,16 @@ from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
-from flask import request
+from flask import Response, request
 from werkzeug.datastructures import Authorization
 
+from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import Registry
+from payment_sandbox.web.addresses import base_path
+from payment_sandbox.web.browsers import go
 from payment_sandbox.web.carried import application, exchange
 from payment_sandbox.web.errors import RequestRefused
 
@@ -74,6 +77,18 @@ def require_project() -> Project:
 def select_project() -> None:
     """Run ``require_project`` before each request of a blueprint."""
     require_project()
+
+
+def drop_secrets() -> Response | None:
+    """Lead to the same page without what has a secret in its query: pages repeat their address."""
+    named = registry().find_by_id((request.view_args or {}).get("project_id", ""))
+    masking = named.masking.of_long_keys() if named is not None else Masking()
+    sent = list(request.args.items(multi=True))
+    harmless = [pair for pair in sent if masking.record(pair) == pair]
+    if request.method != "GET" or harmless == sent or masking.text(request.path) != request.path:
+        return None
+    query = f"?{urlencode(harmless)}" if harmless else ""
+    return go(f"{base_path()}{quote(request.path)}{query}")
 
 
 PROBLEM_LENGTH_MAX: Final = 300

@@ -1,6 +1,5 @@
 """The typed state of the application and of each request."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -103,7 +102,7 @@ ALONE: Final = Around()
 
 @dataclass(slots=True)
 class Application:
-    """What all requests of a server share."""
+    """What all requests of a server share; what belongs to a project or an epoch is in its slots."""
 
     registry: Registry
     public_url: str
@@ -112,10 +111,6 @@ class Application:
     make_app: Any  # builds another application, such as the one that plays the examples
     around: Around = ALONE
     forgery_secret: bytes = field(default_factory=lambda: token_bytes(32))
-    reviews: dict[str, Any] = field(default_factory=dict)  # of projects, for their dashboards
-    befores: OrderedDict[str, Any] = field(default_factory=OrderedDict)  # states to come back to, by project
-    notices: OrderedDict[str, Any] = field(default_factory=OrderedDict)  # on dashboards, by a random name
-    live_pages: dict[str, tuple[float, bytes]] = field(default_factory=dict)  # of busy dashboards
     docs: dict[str, str] = field(default_factory=dict)  # rendered documentation pages, by name
     openapi: str | None = None  # the OpenAPI description, once built
 
@@ -172,8 +167,11 @@ def open_exchange() -> None:
 
 
 def close_exchange(error: BaseException | None = None) -> None:
-    """End a request; nothing of it is kept."""
+    """End a request; nothing of it is kept, and webhooks that it holds back are released in any case."""
     ended = _EXCHANGE.get()
+    if ended is not None and ended.held is not None:  # it has failed before its response took them over
+        owner, epoch, key = ended.held
+        owner.release(epoch, key)
     outer = None if ended is None else ended.outer
     _EXCHANGE.set(outer)
     set_cause(None if outer is None else outer.record_id)

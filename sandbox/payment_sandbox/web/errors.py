@@ -55,7 +55,10 @@ TYPE_OF_STATUS: Final = {
     507: "InsufficientStorage",
 }
 
-_KEY_LIKE: Final = re.compile(r"([!#-&(-.0-9;-~]+)")
+WORD_LENGTH_MIN: Final = 6
+WORDS_MAX: Final = 50
+_KEY_LIKE: Final = re.compile(r"[!#-&(-.0-9;-~]+")
+GENERATED_KEY: Final = re.compile("(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +103,8 @@ def _violation(violation: Violation) -> dict[str, Any]:
 
 def _answer(body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
     body = masking().record(body)
+    if exchange().project is None:
+        body = json.loads(_without_keys(json.dumps(body)))
     return Response(
         f"{json.dumps(body)}\n", status=body["error"]["status"], mimetype="application/json", headers=headers
     )
@@ -153,9 +158,16 @@ def tell_refused(status: int, value: str) -> None:
 
 def _without_keys(text: str) -> str:
     """A text without API keys: where the project is not known, its masking cannot be, either."""
-    known = exchange().application.registry.is_known
-    words = [MASK if known(word) else word for word in _KEY_LIKE.split(text)]
-    return "".join(words)
+    for key in known_keys(text):
+        text = text.replace(key, MASK)
+    return text
+
+
+def known_keys(text: str) -> list[str]:
+    """The API keys in a text, of whatever project; only some words are looked up: it may take a database."""
+    words = [word for word in _KEY_LIKE.findall(text) if len(word) >= WORD_LENGTH_MIN]
+    candidates = list(dict.fromkeys([*GENERATED_KEY.findall(text), *words]))
+    return list(filter(exchange().application.registry.is_known, candidates[:WORDS_MAX]))
 
 
 def _on_http(error: HTTPException) -> Response:

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from typing import Final
 
 from flask import Request
 
 from payment_sandbox.projects.events import Event, Events
+from payment_sandbox.projects.slots import Slot
 
 STREAM: Final = "sandbox.stream"
 """Set in a request's WSGI environment: the stream that it answers with, which a server may run by itself."""
@@ -17,6 +17,7 @@ HEARTBEAT_SECONDS: Final = 15.0
 NUMBER_DIGITS_MAX: Final = 18
 APART_SECONDS_MAX: Final = 2.0
 APART_SECONDS_PER_WATCHER: Final = 0.001  # sending to one takes about a tenth of that
+TEXTS_MAX: Final = 4
 BEGUN: Final = ": watching\n\n"
 
 
@@ -43,9 +44,13 @@ class EventStream:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Count as a watcher."""
-        with self.events.watched() as number:
-            self._number = number if self._after is None else min(self._after, number)
-            yield
+        try:
+            with self.events.watched() as number:
+                self._number = number if self._after is None else min(self._after, number)
+                yield
+        finally:
+            if not self.events.watchers:
+                self.events.slots.of(TEXTS).clear()
 
     def begin(self) -> str:
         """What the stream begins with: events that it repeats, and whether some are not kept any more."""
@@ -62,7 +67,7 @@ class EventStream:
 
     def take(self) -> str:
         """The events since the last call, all at once: a piece costs as much to send as its content."""
-        text, self._number = _text(self.events, self._number, self.events.number)
+        text, self._number = self.events.slots.of(TEXTS).of(self.events, self._number)
         return text
 
     def pieces(self) -> Iterator[str]:
@@ -80,11 +85,28 @@ def after_of(request: Request) -> int | None:
     return int(after) if after.isascii() and after.isdecimal() and len(after) <= NUMBER_DIGITS_MAX else None
 
 
-@lru_cache(maxsize=8)
-def _text(events: Events, number: int, newest: int) -> tuple[str, int]:
-    """The events after ``number``, and the number of the last one; most watchers ask for the same ones."""
-    new = events.beyond(number)
-    return "".join(map(_shown, new)), new[-1].number if new else number
+class Texts:
+    """The newest texts of a project's events: most watchers ask for the same ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[str, int]] = {}  # by the first number and the newest one
+
+    def clear(self) -> None:
+        """Drop them: nobody watches any more."""
+        self._known = {}
+
+    def of(self, events: Events, number: int) -> tuple[str, int]:
+        """The events after ``number``, and the number of the last one."""
+        key = (number, events.number)
+        known = self._known.get(key)
+        if known is None:
+            new = events.beyond(number)
+            known = "".join(map(_shown, new)), new[-1].number if new else number
+            self._known = {**dict(list(self._known.items())[1 - TEXTS_MAX :]), key: known}
+        return known
+
+
+TEXTS: Final = Slot(Texts)
 
 
 def _shown(event: Event) -> str:

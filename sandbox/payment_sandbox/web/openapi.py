@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from inspect import getdoc
+from threading import Lock
 from typing import Any, Final
 
 from apispec import APISpec
@@ -53,14 +54,16 @@ FOR_PEOPLE: Final = ("dashboard",)  # not described: programs use the control AP
 STRICT: Final = ("control", "watching", "projects")  # here, unknown keys are refused
 GUARDED: Final = {"api": (403,), **dict.fromkeys(STRICT, (400, 403))}
 WITH_KEY: Final = ("api", "control", "watching")
+_DESCRIBING: Final = Lock()  # two threads would make two schemas of a record, and name them differently
 
 
 def described() -> str:
     """The whole description as JSON text, built on first use."""
     state = application()
-    if state.openapi is None:
-        state.openapi = document(current_app, state.make_app)
-    return state.openapi
+    with _DESCRIBING:
+        if state.openapi is None:
+            state.openapi = document(current_app, state.make_app)
+        return state.openapi
 
 
 def document(app: Flask, make_app: MakeApp) -> str:

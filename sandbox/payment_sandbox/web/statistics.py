@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from threading import Lock
 from typing import Any
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.projects.registry import Registry
 
 
@@ -42,7 +43,8 @@ def metrics(statistics: Statistics, registry: Registry, commits: int) -> bytes:
     Raises:
         ModuleNotFoundError: the extra ``metrics`` is not installed.
     """
-    from prometheus_client import CollectorRegistry, generate_latest
+    with LOADING:
+        from prometheus_client import CollectorRegistry, generate_latest
 
     collected = CollectorRegistry()
     collected.register(_Figures(statistics, registry, commits))
@@ -57,7 +59,8 @@ class _Figures:
 
     def collect(self) -> Iterator[Any]:
         """The metrics of this moment."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+        with LOADING:
+            from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 
         counted, loaded = self._statistics, self._registry.loaded()
         calls = CounterMetricFamily("sandbox_calls", "Calls that were answered.", labels=["status"])

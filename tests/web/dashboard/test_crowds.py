@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from payment_sandbox.web.dashboard.frame import LIVE
+from payment_sandbox.web.dashboard.frame import LIVE, LIVE_PAGES, PAGES_MAX
 from payment_sandbox.web.event_stream import APART_SECONDS_MAX, EventStream
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox
@@ -36,6 +36,25 @@ def test_pages_that_renew_themselves_share(crowd: Dashboard) -> None:
     assert rows(crowd, **RENEWS) == 1, "shared"
     assert rows(crowd) == 2, "opened"
     assert rows(crowd, Cookie="sandbox_dashboard=other", **RENEWS) == 2, "of somebody else"
+
+
+def test_no_page_of_before_a_reset_is_shared(crowd: Dashboard) -> None:
+    """However busy the project is."""
+    crowd.sandbox.place()
+    assert rows(crowd, **RENEWS) == 1
+    crowd.sandbox.post("/control/reset/")
+    assert rows(crowd, **RENEWS) == 0
+
+
+def test_few_pages_are_shared(crowd: Dashboard) -> None:
+    """The newest ones, and none of them for another project."""
+    project = crowd.sandbox.server.registry.find(crowd.sandbox.key)
+    assert project is not None
+    pages = project.epoch.slots.of(LIVE_PAGES)
+    for number in range(PAGES_MAX + 5):
+        rows(crowd, Cookie=f"sandbox_dashboard={number}", **RENEWS)
+    assert len(pages) == PAGES_MAX
+    assert next(reversed(pages)).endswith(f" {PAGES_MAX + 4}")
 
 
 def test_a_page_or_two_are_always_fresh(sandbox: Sandbox) -> None:

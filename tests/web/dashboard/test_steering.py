@@ -148,6 +148,7 @@ def test_a_switched_fault_applies(watched: Sandbox, shop: Shop) -> None:
     browser = Dashboard(watched)
     browser.press(browser.press(browser.open(), "lost-answer"), "webhook-twice")
     assert watched.create(card()).status_code == 503
+    assert browser.open().ids["faults-on"] == "1 fault on: switch off", "the other is used up"
     watched.pay(watched.place(card()))
     watched.settle()
     assert len(shop.received) == 4

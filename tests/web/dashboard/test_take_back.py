@@ -1,7 +1,12 @@
 """A move of the clock is taken back: all that it did is undone, except what the shop was told."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.serving.server import Server
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
@@ -22,7 +27,10 @@ def test_a_move_is_taken_back(watched: Sandbox, shop: Shop) -> None:
     assert watched.read(open_one)["status"] == "expired"
     assert browser.open(f"orders/{open_one['id']}/").ids["told"].count("expiry") == 1
     page = browser.send(take_back(moved), {}, moved)
-    assert page.ids["notice"] == "Back at 12:00:00. One webhook was sent meanwhile, and stays sent."
+    assert page.ids["notice"] == (
+        "Back at 12:00:00. One webhook was sent meanwhile, and stays sent."
+        " One request that came meanwhile has left the journal."
+    )
     assert {path: watched.get(path).json() for path in PATHS} == before
     assert browser.open(f"orders/{open_one['id']}/").ids["told"].count("expiry") == 0
     assert watched.read(order)["status"] == "completed"
@@ -46,14 +54,96 @@ def take_back(page: Page) -> Form:
     return form
 
 
-def test_a_move_stays_if_orders_came_after_it(sandbox: Sandbox) -> None:
-    """They would be lost; it is said beside, and nothing changes."""
+Losses = list[tuple[str, Callable[[Sandbox, dict[str, Any]], object], str]]
+
+LOSSES: Losses = [
+    ("an order", lambda own, order: own.place(card()), "order {new} (created)"),
+    ("a payment", lambda own, order: own.pay(order), "order {order} (customer pay)"),
+    ("a visit", lambda own, order: own.acted(order, "customer visit"), "order {order} (customer visit)"),
+    ("an update", lambda own, order: own.put(ORDER.format(order["id"]), {"description": "x"}), "order {order} (changed)"),
+    ("a cancellation", lambda own, order: own.delete(ORDER.format(order["id"])), "order {order} (changed)"),
+    ("a refund", lambda own, order: own.post(REFUNDS.format(vars(own)["old_order"]["id"]), {"amount": 1}), "refund "),
+    ("a QR request", lambda own, order: own.post("/v1/bankqr/", {"amount": 5}), "QR request"),
+    ("an address", lambda own, order: own.patch(PROJECT, {"webhook_url": "http://127.0.0.1:9/"}), "setting webhook_url"),
+    ("a scenario", lambda own, order: own.scenario({"then": {"customer": "fails"}}), "scenario"),
+    ("a fault", lambda own, order: own.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]}), "faults (set)"),
+    ("a further move", lambda own, order: own.advance("PT1M"), "the clock (moved or set again)"),
+    ("a clock that runs", lambda own, order: own.patch("/control/clock/", {"mode": "running"}), "the clock"),
+]  # fmt: skip
+ORDER = "/v1/orders/{}/"
+REFUNDS = "/v1/orders/{}/refunds/"
+PROJECT = "/control/project/"
+
+
+@pytest.mark.parametrize(("_", "change", "named"), LOSSES, ids=[name for name, _, _ in LOSSES])
+def test_a_move_stays_if_something_would_be_lost(
+    sandbox: Sandbox, _: str, change: Callable[[Sandbox, dict[str, Any]], Any], named: str
+) -> None:
+    """It is named beside the button, and nothing changes, however often somebody asks."""
+    old = sandbox.__dict__["old_order"] = sandbox.pay(sandbox.place(card()))
+    order = sandbox.place(card())
+    browser = Dashboard(sandbox)
+    moved = browser.press(browser.open("orders/"), "PT1M")
+    change(sandbox, order)
+    state = sandbox.get("/control/state/").json()
+    for _again in range(2):
+        page = browser.send(take_back(moved), {}, moved)
+        newest = sandbox.get("/control/orders/?limit=1").json()["items"][0]["id"]
+        expected = named.format(order=order["id"][:8], old=old["id"][:8], new=newest[:8])
+        assert page.ids["notice"].startswith("The move stays, because taking it back would undo: ")
+        assert expected in page.ids["notice"]
+    assert _without_time(sandbox.get("/control/state/").json()) == _without_time(state)
+
+
+def _without_time(state: dict[str, Any]) -> dict[str, Any]:
+    """A state without the time of a clock that runs."""
+    return {name: value for name, value in state.items() if name != "now" or state["clock_mode"] == "frozen"}
+
+
+def test_what_a_shop_does_during_a_move_is_not_lost(watched: Sandbox, shop: Shop) -> None:
+    """It orders again when it is told of an expiry; the move is longer than the handler, and stays."""
+    watched.place(card())
+    shop.answer = lambda received: 200 if watched.place(card()) else 500
+    browser = Dashboard(watched)
+    moved = browser.press(browser.open("orders/"), DAY)
+    page = browser.send(take_back(moved), {}, moved)
+    assert page.ids["notice"].count("(created)") >= 1
+    assert watched.get("/control/orders/").json()["items"][1:]
+
+
+def test_a_customer_of_a_scenario_is_the_work_of_the_clock(sandbox: Sandbox) -> None:
+    """What they do in a move is undone with it; a try that failed leaves the move as it is."""
+    sandbox.scenario({"then": {"customer": "pays", "after": "PT20M"}})
+    order = sandbox.place(card())
+    browser = Dashboard(sandbox)
+    moved = browser.press(browser.open("orders/"), "PT30M")
+    assert sandbox.read(order)["status"] == "completed"
+    form, _ = browser.button(moved, "PT30M")
+    browser.send(form, {"to": "2026-03-01T11:00"}, moved)
+    browser.send(take_back(moved), {}, moved)
+    assert sandbox.read(order)["status"] == "new"
+
+
+def test_many_losses_are_counted(sandbox: Sandbox) -> None:
+    """The newest are named."""
     browser = Dashboard(sandbox)
     moved = browser.press(browser.open("orders/"), DAY)
-    order = sandbox.place(card())
+    for _ in range(25):
+        sandbox.place()
     page = browser.send(take_back(moved), {}, moved)
-    assert "orders were made since" in page.ids["notice"].lower()
-    assert sandbox.read(order)["status"] == "new"
+    assert "would undo: 5 earlier changes, order " in page.ids["notice"]
+
+
+def test_a_form_of_a_code_still_makes_one_order(sandbox: Sandbox) -> None:
+    """It was sent before the move, and is sent again after the move was taken back."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    request = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
+    scanned = scan(project, request["id"], None, None, "form-1")
+    browser = Dashboard(sandbox)
+    moved = browser.press(browser.open("orders/"), DAY)
+    browser.send(take_back(moved), {}, moved)
+    assert scan(project, request["id"], None, None, "form-1").id == scanned.id
 
 
 def test_only_the_last_move_and_once(sandbox: Sandbox) -> None:

@@ -126,7 +126,7 @@ class InProcess:
         """The application in this process that gets the project's webhooks."""
         if project is None:
             return None
-        receiver = self._server.services.courier.receiver_of(project.project_id)
+        receiver = self._server.services.courier.receiver_of(project)
         return receiver if isinstance(receiver, Receiver) else None
 
     def _waits(self, project: "Project | None", receiver: Receiver | None, method: str, path: str) -> bool:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies_environment
 
 from payment_sandbox.kernel.masking import MASK, mask
+from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.binding import DEFAULT_PORTS
 from payment_sandbox.testing.clients.in_process import InProcess, SandboxResponse, basic
 from payment_sandbox.testing.clients.memory_socket import MemorySocket
@@ -345,7 +346,8 @@ def _replaced(owner: type, name: str, hook: Callable[[Any], Any]) -> Callable[[]
 
 def _hooks() -> Iterator[tuple[type, str, Callable[[Any], Any]]]:
     """The methods to hook, of libraries that are always there."""
-    from urllib3 import connection
+    with LOADING:
+        from urllib3 import connection
 
     for plain in (http.client.HTTPConnection, connection.HTTPConnection):
         yield plain, "connect", _connecting("http")
@@ -371,7 +373,8 @@ def _connecting(scheme: str) -> Callable[[Any], Any]:
 
 
 def _handling(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    from payment_sandbox.testing.clients.with_httpx import answered
+    with LOADING:
+        from payment_sandbox.testing.clients.with_httpx import answered
 
     def hooked(self: Any, request: Any) -> Any:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)
@@ -381,8 +384,9 @@ def _handling(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _handling_async(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    from payment_sandbox.testing.clients.with_httpx import answered
-    from payment_sandbox.testing.loops import run_blocking
+    with LOADING:
+        from payment_sandbox.testing.clients.with_httpx import answered
+        from payment_sandbox.testing.loops import run_blocking
 
     async def hooked(self: Any, request: Any) -> Any:
         at = _ORIGINS.find(request.url.scheme, request.url.host, request.url.port)

@@ -5,6 +5,7 @@ from threading import Thread, local
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, TIMEOUT_SECONDS, ReceiverAnswer
 from payment_sandbox.serving.binding import port_of
 from payment_sandbox.serving.threads import start
@@ -136,7 +137,8 @@ class AsgiShop:
             note(OWN_LOOP)
             self._loop_apart().run(exchanged.run, TIMEOUT_SECONDS)
         elif is_django(self._application):
-            from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
+            with LOADING:
+                from asgiref.sync import async_to_sync  # its synchronous views then run on this thread
 
             async_to_sync(within)(exchanged.run, TIMEOUT_SECONDS)
         else:

@@ -8,6 +8,7 @@ from threading import current_thread, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.webhooks import (
     BODY_KEPT_BYTES,
     TIMEOUT_SECONDS,
@@ -135,7 +136,8 @@ def _meant(application: Any) -> str:
 
 
 def _asgi(application: Any) -> "AsgiShop":
-    from payment_sandbox.testing.shops.asgi import AsgiShop  # here, because asyncio takes time to load
+    with LOADING:
+        from payment_sandbox.testing.shops.asgi import AsgiShop  # here, because asyncio takes time to load
 
     return AsgiShop(application)
 

@@ -14,6 +14,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.serving.threads import start
 from payment_sandbox.testing.environments import body_of
 from payment_sandbox.testing.shops.tracebacks import RUNNING
@@ -218,7 +219,8 @@ def _end(request: ShopRequest | None) -> None:
 
 async def _end_on_loop(request: ShopRequest | None) -> None:
     if request is not None and request.is_awaited:
-        from payment_sandbox.testing.loops import run_blocking  # here, because few shops have a loop
+        with LOADING:
+            from payment_sandbox.testing.loops import run_blocking  # here, because few shops have a loop
 
         await run_blocking(request.end)
 
@@ -304,7 +306,8 @@ class _Django:
         self._count += 1
         if self._count > 1:
             return
-        from django.test import client  # type: ignore[import-not-found]  # the shop has it
+        with LOADING:
+            from django.test import client  # type: ignore[import-not-found]  # the shop has it
 
         for handler, seen in ((client.ClientHandler, _seen), (client.AsyncClientHandler, _seen_async)):
             self._before.append((handler, handler.__call__))

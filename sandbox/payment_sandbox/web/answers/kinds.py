@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, NamedTuple
 
+from payment_sandbox.loading import LOADING
+
 
 class Format(NamedTuple):
     """The format of a text."""
@@ -24,71 +26,81 @@ class Like(NamedTuple):
 
 def order_statuses() -> Iterable[str]:
     """The statuses of an order."""
-    from payment_sandbox.orders.statuses import OrderStatus
+    with LOADING:
+        from payment_sandbox.orders.statuses import OrderStatus
 
     return [status.value for status in OrderStatus]
 
 
 def delivery_states() -> Iterable[str]:
     """The states of a webhook."""
-    from payment_sandbox.orders.webhooks import DeliveryState
+    with LOADING:
+        from payment_sandbox.orders.webhooks import DeliveryState
 
     return [state.value for state in DeliveryState]
 
 
 def actors() -> Iterable[str]:
     """Who can act."""
-    from payment_sandbox.orders.actions import ACTIONS
-    from payment_sandbox.projects.journal import MERCHANT
+    with LOADING:
+        from payment_sandbox.orders.actions import ACTIONS
+        from payment_sandbox.projects.journal import MERCHANT
 
     return [*ACTIONS, MERCHANT]
 
 
 def vias() -> Iterable[str]:
     """Through what somebody can act."""
-    from payment_sandbox.projects.journal import VIAS
+    with LOADING:
+        from payment_sandbox.projects.journal import VIAS
 
     return VIAS
 
 
 def parties() -> Iterable[str]:
     """Who tells and who is told."""
-    from payment_sandbox.operations.history import PARTIES
+    with LOADING:
+        from payment_sandbox.operations.history import PARTIES
 
     return PARTIES
 
 
 def happenings() -> Iterable[str]:
     """What can happen."""
-    from payment_sandbox.operations.history import KINDS
+    with LOADING:
+        from payment_sandbox.operations.history import KINDS
 
     return KINDS
 
 
 def findings() -> Iterable[str]:
     """What a review can find."""
-    from payment_sandbox.operations.review import KINDS
+    with LOADING:
+        from payment_sandbox.operations.review import KINDS
 
     return KINDS
 
 
 def coverage_groups() -> Iterable[str]:
     """The groups of the coverage."""
-    from payment_sandbox.operations.coverage import METHOD, REFUSAL, RULE, WEBHOOK
+    with LOADING:
+        from payment_sandbox.operations.coverage import METHOD, REFUSAL, RULE, WEBHOOK
 
     return (METHOD, WEBHOOK, REFUSAL, RULE)
 
 
 def order_shape() -> Any:
     """That of an order."""
-    from payment_sandbox.web.answers.order import ORDER
+    with LOADING:
+        from payment_sandbox.web.answers.order import ORDER
 
     return ORDER.shape
 
 
 def settings_form() -> Any:
     """That of the settings of a project."""
-    from payment_sandbox.projects.settings import SettingsForm
+    with LOADING:
+        from payment_sandbox.projects.settings import SettingsForm
 
     return SettingsForm
 

@@ -1,5 +1,6 @@
 """The calls on the server as a whole: its health and its projects."""
 
+import json
 from hmac import compare_digest
 from typing import Any
 
@@ -28,7 +29,7 @@ from payment_sandbox.web.bodies import json_body
 from payment_sandbox.web.carried import OK, application
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown
 from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
-from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.errors import GENERATED_KEY, RequestRefused, known_keys
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.statistics import Statistics, metrics
@@ -87,6 +88,18 @@ def refuse_beyond_quota() -> None:
         raise RequestRefused(429, value)
 
 
+def refuse_known_keys(settings: Any) -> None:
+    """Refuse settings with the API key of another project, which only the registry knows.
+
+    Raises:
+        RequestRefused: 400.
+    """
+    if any(GENERATED_KEY.fullmatch(key) for key in known_keys(json.dumps(settings))):
+        raise RequestRefused(
+            400, "the settings must not have an API key, because they are kept and shown as they are"
+        )
+
+
 @route(
     projects,
     "POST",
@@ -104,6 +117,7 @@ def post_project() -> Response:
     refuse_beyond_quota()
     all_projects: Registry = registry()
     settings: Any = json_body(empty_is={})
+    refuse_known_keys(settings)
     made, api_key = all_projects.create(settings)
     return json_answer({"api_key": api_key, **project_record(made)}, 201)
 

@@ -71,8 +71,8 @@ def post_again(project_id: str, order_id: str) -> Response:
     name = request.form.get("again", "")
     made = again(project, order, name, lambda: made_by_hand(project, body, order.client))
     variation = BY_VARIATION[name]
-    notice = Notice(project.project_id, f"The same order again, {variation.label}. {variation.about}")
-    return go(with_notice(url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
+    notice = Notice(f"The same order again, {variation.label}. {variation.about}")
+    return go(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
 
 
 @route(dashboard, "GET", f"{ORDER}beside/<other_id>/", **VIEW)

@@ -1,8 +1,7 @@
 """The clock bar: move the clock, freeze it, or let it run."""
 
-from collections import OrderedDict
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from flask import Response, request
 
@@ -11,10 +10,9 @@ from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
-from payment_sandbox.projects.project import Project
-from payment_sandbox.storage.snapshot import Before, come_back, remember
+from payment_sandbox.projects.slots import Slot
+from payment_sandbox.storage.snapshot import Before, Undone, remember, undo_move
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.carried import application
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, moved, with_notice
 from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
@@ -24,7 +22,6 @@ from payment_sandbox.web.shared_forms import AdvanceForm
 ADVANCE: Final = AdvanceForm()
 AIMS: Final = ("by", "until", "to")
 APART_SECONDS_PER_WATCHER: Final = 0.005
-MOVES_KEPT_MAX: Final = 100
 RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 
 
@@ -35,11 +32,11 @@ def post_clock(project_id: str) -> Response:
     aim = {name: request.form[name].strip() for name in AIMS if request.form.get(name, "").strip()}
     back = way_back() or url(project, "orders/")
     if aim:
-        before = remember(project)
+        epoch = project.epoch
+        before = remember(project, epoch)
         done = advance_clock(project, read(ADVANCE, _with_zone(aim)))
-        webhooks = sum(event["kind"] == "webhook" for event in done.events)
-        _keep(project, Moved(before, project.epoch.orders_created, webhooks))
-        back = with_notice(back, moved(project, done))
+        epoch.slots.of(LAST_MOVE).before = before
+        back = with_notice(project, back, moved(project, done))
     elif request.form.get("rate") in RATES:
         change_clock(project, RUNNING, RATES[request.form["rate"]])
     elif request.form.get("rate") == FROZEN:
@@ -54,46 +51,47 @@ def post_clock_stop(project_id: str) -> Response:
     """Stop the move of the clock that runs now; its own page tells what it did."""
     project = enter(project_id, catches_up=False)
     text = "The clock stops where it is." if stop_advance(project) else "The clock did not move any more."
-    return go(with_notice(way_back() or url(project, "orders/"), Notice(project.project_id, text)))
-
-
-class Moved(NamedTuple):
-    """A move of the clock: the state before it, how many orders there were after it, and webhooks."""
-
-    before: Before
-    orders: int
-    webhooks: int
+    return go(with_notice(project, way_back() or url(project, "orders/"), Notice(text)))
 
 
 class NothingToTakeBack(Refusal):
-    """No move can be taken back, because none was made here, or because orders came after it."""
+    """No move can be taken back, because none was made here."""
 
     rule = "CTL-13"
 
 
-def _keep(project: Project, move: Moved) -> None:
-    befores: OrderedDict[str, Moved] = application().befores
-    befores.pop(project.project_id, None)
-    befores[project.project_id] = move
-    while len(befores) > MOVES_KEPT_MAX:
-        befores.popitem(last=False)
+class LastMove:
+    """The last move of an epoch's clock, if it can be taken back."""
+
+    before: Before | None = None
+
+
+LAST_MOVE: Final = Slot(LastMove)
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/back/", **POSTED)
 def post_clock_back(project_id: str) -> Response:
     """Take the last move of the clock back."""
     project = enter(project_id)
-    move: Moved | None = application().befores.pop(project.project_id, None)
-    if move is None:
-        raise NothingToTakeBack("no move was made here that can be taken back")
-    if project.epoch.orders_created != move.orders:
-        raise NothingToTakeBack("orders were made since, and would be lost: the move stays")
-    come_back(project, move.before)
-    told = {0: "", 1: " One webhook was sent meanwhile, and stays sent."}.get(
-        move.webhooks, f" {move.webhooks} webhooks were sent meanwhile, and stay sent."
+    epoch = project.epoch
+    before = epoch.slots.of(LAST_MOVE).before
+    if before is None:
+        raise NothingToTakeBack("no move was made here since the start or a reset that can be taken back")
+    undone = undo_move(project, epoch, before)
+    text = f"Back at {project.now():%H:%M:%S}.{_not_undone(undone)}"
+    return go(with_notice(project, way_back() or url(project, "orders/"), Notice(text)))
+
+
+def _not_undone(undone: Undone) -> str:
+    """What came meanwhile and cannot be undone, for people."""
+    webhooks, requests = undone
+    sent = {0: "", 1: " One webhook was sent meanwhile, and stays sent."}.get(
+        webhooks, f" {webhooks} webhooks were sent meanwhile, and stay sent."
     )
-    text = f"Back at {project.now():%H:%M:%S}.{told}"
-    return go(with_notice(way_back() or url(project, "orders/"), Notice(project.project_id, text)))
+    read = {0: "", 1: " One request that came meanwhile has left the journal."}.get(
+        requests, f" {requests} requests that came meanwhile have left the journal."
+    )
+    return f"{sent}{read}"
 
 
 @route(

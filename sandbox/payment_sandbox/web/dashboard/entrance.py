@@ -2,6 +2,8 @@
 
 from flask import Response, render_template, request
 
+from payment_sandbox.kernel.patterns import UUID
+from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import registry
@@ -76,6 +78,8 @@ def post_sign_out() -> Response:
 @route(dashboard, "GET", "/dashboard/<project_id>/", **VIEW)
 def get_project_page(project_id: str) -> Response:
     """Lead to the orders of a project."""
+    if UUID.fullmatch(project_id) is None:
+        raise Unknown("there is no such project")
     return go(f"{base_path()}/dashboard/{project_id}/orders/")
 
 

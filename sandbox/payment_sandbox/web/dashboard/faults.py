@@ -1,6 +1,6 @@
 """The switches for common faults, and the choice of a scenario."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -59,8 +59,7 @@ def _is_on(switch: Switch, faults: Faults) -> bool:
     rules = faults.document.get(switch.kind, [])
     if switch.rule not in rules:
         return False
-    nth = switch.rule.get("when", {}).get("nth")
-    return nth is None or faults.uses[rules.index(switch.rule)].asked < nth
+    return switch.kind == "webhooks" or not faults.is_spent(rules.index(switch.rule))
 
 
 def _switched(switch: Switch, before: Faults) -> Faults:
@@ -111,7 +110,8 @@ def post_scenario(project_id: str) -> Response:
     return go(url(project, "scenario/"))
 
 
-def _shown(project: Project, text: str = "", violations: list[Violation] | None = None) -> Response:
+def _shown(project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:
+    text, violations = project.masking.text(text), [project.masking.record(each) for each in wrong]
     active = project.epoch.state.scenario
     known = {
         scenario.name: scenario for scenario in (default_scenario(), *registry().catalogue.scenarios.values())
@@ -129,8 +129,8 @@ def _shown(project: Project, text: str = "", violations: list[Violation] | None 
         text=text,
         plain=words,
         lines=lines,
-        violations=violations or [],
-        wrong_lines={violation.line for violation in violations or [] if violation.line is not None},
+        violations=violations,
+        wrong_lines={violation.line for violation in violations if violation.line is not None},
     )
 
 

@@ -1,5 +1,6 @@
 """What all pages of the dashboard share: the blueprint, who may enter, headers, and the frame."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
@@ -15,12 +16,13 @@ from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.addresses import base_path, takes_snapshot
 from payment_sandbox.web.after import release_webhooks
-from payment_sandbox.web.auth import refuse_strangers, registry
+from payment_sandbox.web.auth import drop_secrets, refuse_strangers, registry
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
-from payment_sandbox.web.carried import application, exchange
+from payment_sandbox.web.carried import exchange
 from payment_sandbox.web.dashboard.notices import (
     NAME,
     notice_for,
@@ -81,6 +83,7 @@ VIEWS: Final = {
 
 dashboard = Blueprint("dashboard", __name__, template_folder="templates")
 dashboard.before_request(refuse_strangers)
+dashboard.before_request(drop_secrets)
 dashboard.after_request(release_webhooks)
 
 
@@ -181,7 +184,7 @@ def show(template: str, project: Project, view: str, status: int = 200, **more: 
         counts=counts(project),
         ahead=_ahead(project),
         moves_so_far=project.epoch.advance_log,
-        faults_on=sum(map(len, project.epoch.state.faults.document.values())),
+        faults_on=project.epoch.state.faults.active,
         notice=notice_for(project, request.args.get(NAME)),
         here=without_notice(request.full_path.rstrip("?")),
         refresh_ms=_refresh_ms(project),
@@ -269,7 +272,7 @@ def _beside_the_form(error: Mapping[str, Any]) -> Response | None:
     project, back = exchange().project, way_back()
     if request.method != "POST" or project is None or not back:
         return None
-    return go(with_notice(back, refusal(project, error, request.form)))
+    return go(with_notice(project, back, refusal(project, error, request.form)))
 
 
 @route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))
@@ -293,7 +296,9 @@ SHARED: Final = "sandbox.shared_page"  # in the environment of a request that go
 OK: Final = 200
 CROWD_MIN: Final = 9
 SHARE_OF_REFRESH: Final = 0.25
-PAGES_MAX: Final = 64
+PAGES_MAX: Final = 16
+LIVE_PAGES: Final[Slot[OrderedDict[str, tuple[float, bytes]]]] = Slot(OrderedDict)
+"""The pages of a busy project that were rendered a moment ago, oldest first: when, and the page."""
 
 
 @dashboard.before_request
@@ -302,7 +307,7 @@ def share_page() -> Response | None:
     project = _crowded_project()
     if project is None:
         return None
-    shared = application().live_pages.get(_key())
+    shared = project.epoch.slots.of(LIVE_PAGES).get(_key())
     if shared is None or _now(project) - shared[0] > _fresh_for(project):
         return None
     request.environ[SHARED] = True
@@ -320,10 +325,13 @@ def keep_page(response: Response) -> Response:
         or response.mimetype != "text/html"
     ):
         return response
-    pages = application().live_pages
-    if len(pages) >= PAGES_MAX:
-        pages.clear()
-    pages[_key()] = (_now(project), response.get_data())
+    pages, now = project.epoch.slots.of(LIVE_PAGES), _now(project)
+    for key, (at_seconds, _) in list(pages.items()):  # a copy, because other threads keep pages, too
+        if now - at_seconds > _fresh_for(project):
+            pages.pop(key, None)
+    pages[_key()] = (now, response.get_data())
+    while len(pages) > PAGES_MAX:
+        pages.popitem(last=False)
     return response
 
 

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from payment_sandbox.operations.advance import TIMEOUT_SECONDS, Advance
 from payment_sandbox.operations.in_words import euros, in_euros
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.carried import application
+from payment_sandbox.projects.slots import Slot
 
-NOTICES_MAX: Final = 200
+NOTICES_MAX: Final = 50
 NAME: Final = "notice"  # in the address of the page that shows it
 MOMENT: Final = "at"  # in the address of an order as it was earlier
 TYPED: Final = ("action", "amount", "url", "body", "after")  # what a form shows again
@@ -29,7 +29,6 @@ WORDS_OF: Final = {
 class Notice(NamedTuple):
     """A sentence after a form was sent; of a refusal, with the form as it was typed."""
 
-    project_id: str
     text: str
     orders: Sequence[str] = ()  # that it is about
     is_refusal: bool = False
@@ -42,9 +41,13 @@ def shown_euros(cents: int | None) -> str:
     return "" if cents is None else euros(cents)
 
 
-def with_notice(address: str, notice: Notice) -> str:
-    """The address of a page that shows this notice."""
-    notices: OrderedDict[str, Notice] = application().notices
+NOTICES: Final[Slot[OrderedDict[str, Notice]]] = Slot(OrderedDict)
+"""The newest notices of a project, each by a random name."""
+
+
+def with_notice(project: Project, address: str, notice: Notice) -> str:
+    """The address of a page of the project that shows this notice."""
+    notices = project.slots.of(NOTICES)
     name = token_urlsafe(6)
     notices[name] = notice
     while len(notices) > NOTICES_MAX:
@@ -63,8 +66,7 @@ def without_notice(address: str) -> str:
 
 def notice_for(project: Project, name: str | None) -> Notice | None:
     """The notice that the address of a page names, if it is one of this project's."""
-    notice: Notice | None = application().notices.get(name or "")
-    return notice if notice is not None and notice.project_id == project.project_id else None
+    return project.slots.of(NOTICES).get(name or "")
 
 
 def moved(project: Project, done: Advance) -> Notice:
@@ -79,7 +81,7 @@ def moved(project: Project, done: Advance) -> Notice:
     else:
         text = f"Moved to {to}: {happened}."
     is_bad = done.stopped and not done.by_hand
-    return Notice(project.project_id, text, orders[:ORDERS_SHOWN], is_bad, is_move=True)
+    return Notice(text, orders[:ORDERS_SHOWN], is_bad, is_move=True)
 
 
 def _counted(events: Sequence[Mapping[str, Any]]) -> str:
@@ -115,7 +117,7 @@ def answered(project: Project, order_id: str) -> Notice:
     text = " and ".join(dict.fromkeys(replies)) or "nothing yet"
     is_bad = not attempts or not all(attempt.reply.is_delivered for attempt in attempts)
     text = project.masking.text(f"A test order was paid, and your shop answered {text}.")
-    return Notice(project.project_id, text, (order_id,), is_bad)
+    return Notice(text, (order_id,), is_bad)
 
 
 def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str]) -> Notice:
@@ -124,4 +126,4 @@ def refusal(project: Project, error: Mapping[str, Any], form: Mapping[str, str])
     text = in_euros("; ".join(dict.fromkeys(violations)) or str(error["value"]))
     typed = {name: project.masking.text(form[name])[:TYPED_MAX] for name in TYPED if name in form}
     text = project.masking.text(f"{text[:1].upper()}{text[1:]}")
-    return Notice(project.project_id, text, (), True, typed)
+    return Notice(text, (), True, typed)

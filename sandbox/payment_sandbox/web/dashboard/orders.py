@@ -134,7 +134,7 @@ def post_test_webhook(project_id: str) -> Response:
     order = play(project, "paid", lambda body: made_by_hand(project, body, {}))
     project.settle(ANSWER_SECONDS, orders=[order.id])
     back = way_back() or url(project, "webhooks/")
-    return go(with_notice(back, answered(project, order.id)))
+    return go(with_notice(project, back, answered(project, order.id)))
 
 
 @route(dashboard, "GET", ORDER, **VIEW)

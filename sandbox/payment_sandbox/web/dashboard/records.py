@@ -90,7 +90,7 @@ def post_redelivery_view(project_id: str, delivery_id: str) -> Response:
         return go(back)
     resend_later(project, delivery_id, changed, Period.parse(given["after"]))
     text = f"It is sent once more in {LATER[given['after']]} of sandbox time."
-    return go(with_notice(back, Notice(project.project_id, text, (delivery.order_id,))))
+    return go(with_notice(project, back, Notice(text, (delivery.order_id,))))
 
 
 def _shown_as_sent(project: Project, delivery: Delivery) -> tuple[str, str]:

@@ -7,10 +7,11 @@ from typing import Any, Final
 from flask import Response, request
 
 from payment_sandbox.forms import Choice, Flag, Items
+from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.project import ADDRESSES, Project
 from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import streamed_answer
@@ -67,7 +68,7 @@ def post_settings(project_id: str) -> Response:
     except Invalid as invalid:
         return _shown(project, invalid.violations)
     back = way_back() or url(project, "settings/")
-    return go(with_notice(back, Notice(project.project_id, "Saved.")))
+    return go(with_notice(project, back, Notice("Saved.")))
 
 
 @route(dashboard, "GET", f"{PROJECT}/state/", answers=None, **{**VIEW, "media_type": "text/plain"})
@@ -140,7 +141,9 @@ def _shown(project: Project, violations: Sequence[Violation] = ()) -> Response:
         fields=[_field(project, name, field, is_typed=bool(violations)) for name, field in offered.items()],
         methods=NAMES,
         names=list(offered),
-        violations={violation.path: violation.message for violation in violations},
+        violations={
+            violation.path: violation.message for violation in map(project.masking.record, violations)
+        },
     )
 
 
@@ -152,6 +155,8 @@ def _field(project: Project, name: str, field: Any, *, is_typed: bool) -> dict[s
         value = json.dumps(value) if value else ""
     if is_typed and f"{name}-sent" in request.form:
         value = request.form.getlist(name) if kind == METHODS else request.form.get(name, "")
+        if name not in ADDRESSES or url_problem(value) is not None:
+            value = project.masking.record(value)
     return {
         "name": name,
         "label": LABELS[name],

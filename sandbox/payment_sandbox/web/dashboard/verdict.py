@@ -14,10 +14,9 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.carried import application
+from payment_sandbox.projects.slots import Slot
 
 REFRESH_PER_TIME_TAKEN: Final = 10
-REVIEWS_MAX: Final = 100
 LEFT: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -61,6 +60,15 @@ class Moment(NamedTuple):
     money: Sequence[tuple[str, int, str]]
     belief: Belief | None
     """What the shop had been told last; None if nothing yet."""
+
+
+class NewestReview:
+    """The newest review of an epoch, for its dashboards."""
+
+    counted: "Counted | None" = None
+
+
+REVIEWED: Final = Slot(NewestReview)
 
 
 class Counted(NamedTuple):
@@ -173,19 +181,18 @@ def kinds(findings: Iterable[Finding]) -> list[Kind]:
 
 def reviewed(project: Project) -> Counted:
     """The review of the whole project, as it was a moment ago if looking took long."""
-    reviews: dict[str, Counted] = application().reviews
-    known, now = reviews.get(project.project_id), project.services.real.monotonic_seconds()
+    epoch = project.epoch
+    newest = epoch.slots.of(REVIEWED)
+    known, now = newest.counted, project.services.real.monotonic_seconds()
     event = project.events.number
     if known is not None:
         is_recent = now - known.at_seconds < REFRESH_PER_TIME_TAKEN * known.took_seconds
         if known.event == event or is_recent:
             return known
-    findings, undelivered = review(project.epoch), sum(map(_has_failed, project.epoch.store.deliveries()))
+    findings, undelivered = review(epoch), sum(map(_has_failed, epoch.store.deliveries()))
     took_seconds = project.services.real.monotonic_seconds() - now
-    if len(reviews) > REVIEWS_MAX:
-        reviews.clear()
-    reviews[project.project_id] = Counted(event, now, took_seconds, findings, undelivered)
-    return reviews[project.project_id]
+    newest.counted = counted = Counted(event, now, took_seconds, findings, undelivered)
+    return counted
 
 
 def _has_failed(delivery: Delivery) -> bool:

@@ -7,12 +7,16 @@ from typing import Final, NamedTuple
 
 from payment_sandbox.fidelity import ledger
 from payment_sandbox.orders.webhooks import ATTEMPTS_KEPT_MAX, BODY_KEPT_BYTES
+from payment_sandbox.projects.changes import NAMED_MAX
 from payment_sandbox.projects.edit import SCAN_FORMS_MAX
 from payment_sandbox.projects.events import EVENTS_KEPT_MAX, VALUE_LENGTH_MAX
 from payment_sandbox.projects.journal import BODY_KEPT_BYTES as JOURNAL_BODY_BYTES
 from payment_sandbox.projects.journal import ENTRIES_MAX, HEADER_KEPT_MAX, PATH_KEPT_MAX
+from payment_sandbox.projects.relay import REPLACED_MAX
 from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIES_KEPT_MAX
 from payment_sandbox.web.answers.responses import ANSWERS_KEPT_MAX
+from payment_sandbox.web.dashboard.frame import PAGES_MAX
+from payment_sandbox.web.dashboard.notices import NOTICES_MAX
 from payment_sandbox.web.docs import references
 from payment_sandbox.web.docs.library import title, written
 from payment_sandbox.web.docs.tables import table
@@ -48,6 +52,10 @@ BOUNDS: Final = (
     Bound("A value in an event", VALUE_LENGTH_MAX, "characters", "it is left out"),
     Bound("Answers that are kept as bytes", ANSWERS_KEPT_MAX, "per project", OLDEST_GONE),
     Bound("Forms of bank QR pages", SCAN_FORMS_MAX, "per project", OLDEST_GONE),
+    Bound("Notices on the dashboard", NOTICES_MAX, "per project", OLDEST_GONE),
+    Bound("Dashboard pages that a crowd shares", PAGES_MAX, "per project", OLDEST_GONE),
+    Bound("Listeners that have left", REPLACED_MAX, "per project", OLDEST_GONE),
+    Bound("Changes since a move of the clock, by name", NAMED_MAX, "per project", "older ones are counted"),
 )
 
 

@@ -10,6 +10,7 @@ from inspect import cleandoc, getdoc
 from typing import Any, Final
 
 from payment_sandbox.forms.schemas import json_schema
+from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import ALL, REFUND
 from payment_sandbox.operations.choose_scenario import file_schema
 from payment_sandbox.orders import refusals as refused
@@ -311,7 +312,9 @@ def python_reference() -> str:
 
 @cache
 def _module(file: str) -> ast.Module:
-    return ast.parse(files("payment_sandbox").joinpath(*file.split("/")).read_text(encoding="utf-8"))
+    text = files("payment_sandbox").joinpath(*file.split("/")).read_text(encoding="utf-8")
+    with LOADING:
+        return ast.parse(text)
 
 
 def _constants(file: str) -> dict[str, str]:

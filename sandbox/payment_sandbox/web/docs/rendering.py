@@ -4,17 +4,21 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from itertools import pairwise
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from mdit_py_plugins.anchors import anchors_plugin
 
+from payment_sandbox.loading import LOADING
+
 PAGE_LINK: Final = re.compile(r"^([a-z-]+)\.md(#.*)?$")
 RULE: Final = re.compile("`?([A-Z]+-[0-9]+|A[0-9]+)`?")
 FOCUSABLE: Final = 'tabindex="0"'  # scrollable elements must be reachable by keyboard
 FLOWS: Final = "flows/"  # pictures
 LISTED: Final = ("h2", "h3")
+_HIGHLIGHTING: Final = Lock()  # two threads that need a new lexer would number its states together
 
 
 class Heading(NamedTuple):
@@ -109,16 +113,18 @@ def _fence(self: Any, tokens: Sequence[Token], index: int, options: Any, env: An
 
 def _highlighted(code: str, language: str) -> str:
     """The code with a class around each token; plain if the language has no name here."""
-    from pygments import highlight  # imported late: faster startup
-    from pygments.formatters import HtmlFormatter
-    from pygments.lexers import get_lexer_by_name
-    from pygments.util import ClassNotFound
+    with LOADING:
+        from pygments import highlight  # imported late: faster startup
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import get_lexer_by_name
+        from pygments.util import ClassNotFound
 
-    try:
-        lexer = get_lexer_by_name(language)
-    except ClassNotFound:
-        return escape(code)
-    return str(highlight(code, lexer, HtmlFormatter(nowrap=True, classprefix="hl-")))
+    with _HIGHLIGHTING:
+        try:
+            lexer = get_lexer_by_name(language)
+        except ClassNotFound:
+            return escape(code)
+        return str(highlight(code, lexer, HtmlFormatter(nowrap=True, classprefix="hl-")))
 
 
 def _table_open(self: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 from flask import Blueprint, Response, render_template, request
 
 from payment_sandbox.forms import Form, Text
+from payment_sandbox.kernel.masking import mask
+from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.browsers import HTML, is_browser
@@ -61,8 +63,9 @@ def search(words: str) -> list[SearchResult]:
 @cache
 def index() -> tuple[Section, ...]:
     """All sections of all pages."""
-    from payment_sandbox.web.docs.contents import page  # imported late: faster startup
-    from payment_sandbox.web.docs.rendering import sections
+    with LOADING:
+        from payment_sandbox.web.docs.contents import page  # imported late: faster startup
+        from payment_sandbox.web.docs.rendering import sections
 
     return tuple(
         Section(name, title(name), anchor, heading, text)
@@ -137,13 +140,14 @@ def get_search() -> Response:
     """Search the documentation."""
     words = request.args.get("q", "")[:WORDS_LENGTH_MAX]
     results = search(words)
-    return _framed("docs/search.html", title="Search", name="", words=words, results=results)
+    return _framed("docs/search.html", title="Search", name="", words=mask(words), results=results)
 
 
 @route(docs, "GET", "/docs/flows/<name>.svg", media_type="image/svg+xml", errors=(404,), slow=True)
 def get_flow(name: str) -> Response:
     """Get the picture of a flow."""
-    from payment_sandbox.web.docs.flows import FLOWS, picture  # imported late: faster startup
+    with LOADING:
+        from payment_sandbox.web.docs.flows import FLOWS, picture  # imported late: faster startup
 
     if name not in FLOWS:
         raise Unknown(f"the documentation has no flow {name!r}", list(FLOWS))
@@ -166,7 +170,8 @@ def get_asset(name: str) -> Response:
 @route(docs, "GET", "/docs/<name>.md", media_type="text/markdown", errors=(404,), slow=True)
 def get_page_as_markdown(name: str) -> Response:
     """Get a page of the documentation as Markdown, for programs that read."""
-    from payment_sandbox.web.docs.contents import page  # imported late: faster startup
+    with LOADING:
+        from payment_sandbox.web.docs.contents import page  # imported late: faster startup
 
     _refuse_unknown(name)
     return Response(page(name, application().public_url).text, mimetype=MARKDOWN)
@@ -205,8 +210,9 @@ def show_nothing() -> Response | None:
 
 
 def _page(name: str) -> str:
-    from payment_sandbox.web.docs.contents import page  # imported late: faster startup
-    from payment_sandbox.web.docs.rendering import render
+    with LOADING:
+        from payment_sandbox.web.docs.contents import page  # imported late: faster startup
+        from payment_sandbox.web.docs.rendering import render
 
     shown = page(name, application().public_url)
     body = render(shown.text, f"{base_path()}/docs/")

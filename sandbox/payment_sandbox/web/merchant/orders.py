@@ -75,7 +75,8 @@ def post_order() -> Response:
     own = project()
     data, violations = read_partly(own, ORDER_FORM)
     violations += leave_out(own, [*_details_of_other_methods(own, data)])
-    data.setdefault("client", {}).setdefault("user_agent", request.headers.get("User-Agent", ""))
+    user_agent = own.masking.text(request.headers.get("User-Agent", ""))  # no part of what is echoed as sent
+    data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(own, data, violations)
     _warn_of_sum(order)
     return order_answer(own, order, 201)

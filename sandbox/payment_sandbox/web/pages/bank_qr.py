@@ -12,6 +12,7 @@ from zlib import compress, crc32
 
 from flask import Response, render_template, request, url_for
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.methods.common import ISSUERS
 from payment_sandbox.operations.bank_qr import scan
 from payment_sandbox.orders.amounts import Cents, typed_euros
@@ -37,7 +38,8 @@ BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, defaul
 @lru_cache(maxsize=64)
 def qr_png(content: str, size_pixels: int) -> bytes:
     """A square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
-    import segno  # imported late: faster startup
+    with LOADING:
+        import segno  # imported late: faster startup
 
     code = segno.make(content, error="l", boost_error=False, micro=False)
     return _png(list(_pixel_rows(code.matrix, size_pixels)), size_pixels)
@@ -46,7 +48,8 @@ def qr_png(content: str, size_pixels: int) -> bytes:
 @lru_cache(maxsize=64)
 def qr_svg(content: str) -> str:
     """A square picture that stays sharp at any size."""
-    import segno  # imported late: faster startup
+    with LOADING:
+        import segno  # imported late: faster startup
 
     code = segno.make(content, error="m", micro=False)
     out = BytesIO()

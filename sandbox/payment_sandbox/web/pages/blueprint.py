@@ -10,7 +10,7 @@ from flask import Blueprint, Response, render_template, request
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.after import release_webhooks
-from payment_sandbox.web.auth import refuse_strangers
+from payment_sandbox.web.auth import drop_secrets, refuse_strangers
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy
 from payment_sandbox.web.errors import RequestRefused, answer_for
@@ -49,6 +49,9 @@ def refuse_foreign_posts() -> None:
     if (request.content_length or 0) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
     refuse_strangers()
+
+
+pages.before_request(drop_secrets)
 
 
 @pages.after_request

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from payment_sandbox.loading import LOADING
 from payment_sandbox.methods.common import Labels
 from payment_sandbox.orders.amounts import CURRENCY, Cents
 from payment_sandbox.orders.order import LOCALES
@@ -89,28 +91,30 @@ def choose(asked: str | None, customer: Mapping[str, object] | None, accepted: S
 
 @lru_cache(maxsize=4096)
 def _amount(tag: str, amount_cents: Cents) -> str:
-    from decimal import Decimal
-
-    from babel.numbers import format_currency  # imported late: faster startup
+    with LOADING:
+        from babel.numbers import format_currency  # imported late: faster startup
 
     return format_currency(Decimal(amount_cents) / 100, CURRENCY, locale=tag.replace("-", "_"))
 
 
 @lru_cache(maxsize=4096)
 def _near(tag: str, moment: datetime) -> str:
-    from babel.dates import format_skeleton  # imported late: faster startup
+    with LOADING:
+        from babel.dates import format_skeleton  # imported late: faster startup
 
     return f"{format_skeleton('MMMd', moment, locale=tag.replace('-', '_'))}, {moment:%H:%M}"
 
 
 def _ahead(tag: str, period: timedelta) -> str:
-    from babel.dates import format_timedelta  # imported late: faster startup
+    with LOADING:
+        from babel.dates import format_timedelta  # imported late: faster startup
 
     return format_timedelta(period, add_direction=True, locale=tag.replace("-", "_"))
 
 
 @lru_cache(maxsize=4096)
 def _moment(tag: str, moment: datetime) -> str:
-    from babel.dates import format_datetime  # imported late: faster startup
+    with LOADING:
+        from babel.dates import format_datetime  # imported late: faster startup
 
     return format_datetime(moment, "long", locale=tag.replace("-", "_"))

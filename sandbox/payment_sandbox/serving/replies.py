@@ -1,0 +1,189 @@
+"""The response to one request: whole, in pieces, or cut off."""
+
+import socket
+import struct
+from asyncio import Transport
+from collections.abc import Callable
+from email.utils import formatdate
+from functools import lru_cache
+from typing import Final, Protocol
+
+from aiohttp import hdrs, web
+from multidict import CIMultiDict
+
+from payment_sandbox.serving.realtime import wall_second
+from payment_sandbox.serving.wsgi import Answer, Head, Headers, Peers, error
+
+SERVER: Final = "payment-orders-sandbox"
+RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
+CUT_STATUS: Final = 0
+
+
+class Link(Protocol):
+    """What a response needs of its connection."""
+
+    peers: Peers
+    transport: Transport | None
+    on_lost: Callable[[], None] | None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more can be sent."""
+        ...
+
+    @property
+    def makes_room(self) -> bool:
+        """Whether to close after this response."""
+        ...
+
+    async def linger(self) -> None:
+        """Send nothing more, drop what comes, and return when the client has gone or had time to read."""
+        ...
+
+
+class Reply:
+    """The answer to a request: exactly one of ``whole``, ``begin``, ``refused`` and ``reset`` begins it."""
+
+    __slots__ = ("_connection", "_http", "_stream", "shown_cut", "status")
+
+    def __init__(self, connection: Link, http: web.BaseRequest) -> None:
+        self._connection = connection
+        self._http = http
+        self._stream: web.StreamResponse | None = None
+        self.status = CUT_STATUS  # until it is sent
+        self.shown_cut: Callable[[Answer], Answer] | None = None  # how a cut is shown to another server
+
+    @property
+    def peers(self) -> Peers:
+        """Both ends of its connection."""
+        return self._connection.peers
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more can be sent."""
+        return self._connection.is_closed
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the client has a part of it."""
+        return self._stream is not None
+
+    def whole(self, answer: Answer) -> web.StreamResponse:
+        """The complete response, or as much as there is of it before the connection is cut.
+
+        Raises:
+            ValueError: it has no head.
+        """
+        if answer.is_cut and self.shown_cut is not None:
+            answer = self.shown_cut(answer)
+        if answer.is_cut and not answer.body:
+            return self.reset()
+        if answer.head is None:
+            raise ValueError("the application did not call start_response")
+        self.status = answer.head.status
+        headers = _headers(answer.head.headers)
+        if answer.is_cut:
+            return _Truncated(self._connection, body=answer.body, status=self.status, headers=headers)
+        return self._ending(web.Response(body=answer.body, status=self.status, headers=headers))
+
+    def refused(self, status: int, value: str) -> web.StreamResponse:
+        """An error after which nothing more is read from the connection."""
+        self.status, refusal = status, error(status, value)
+        assert refusal.head is not None, "an error has one"
+        last = _Refusal(self._connection, refusal.body, status, _headers(refusal.head.headers))
+        last.force_close()
+        return last
+
+    async def begin(self, head: Head) -> None:
+        """Begin a response of unknown length; for HTTP/1.0 it ends with the connection."""
+        self.status = head.status
+        stream = web.StreamResponse(status=head.status, headers=_headers(head.headers))
+        self._stream = self._ending(stream)
+        await stream.prepare(self._http)
+
+    async def send(self, piece: bytes) -> None:
+        """Send a piece, and return once the client has read most of what was sent."""
+        if self._stream is not None and self._http.method != "HEAD" and piece:
+            await self._stream.write(piece)
+            await self._http.writer.drain()
+
+    def ended(self) -> web.StreamResponse:
+        """The end of a response that was sent in pieces."""
+        assert self._stream is not None, "begin was not called"
+        return self._stream
+
+    def cut(self) -> web.StreamResponse:
+        """Close once what is on its way has been sent, although the response is incomplete."""
+        if self._connection.transport is not None:
+            self._connection.transport.close()
+        return self._nothing()
+
+    def reset(self) -> web.StreamResponse:
+        """Break the connection, with a TCP reset; what was not yet sent is lost."""
+        transport = self._connection.transport
+        if transport is not None and not transport.is_closing():
+            raw: socket.socket | None = transport.get_extra_info("socket")
+            if raw is not None:
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            transport.abort()
+        return self._nothing()
+
+    def when_lost(self, callback: Callable[[], None] | None) -> None:
+        """Have something called when the client goes; None: no longer."""
+        self._connection.on_lost = callback
+
+    def _nothing(self) -> web.StreamResponse:
+        """What the server library cannot send any more, because the connection is closed."""
+        return self._stream or web.Response()
+
+    def _ending(self, response: web.StreamResponse) -> web.StreamResponse:
+        if self._connection.makes_room or hdrs.UPGRADE in self._http.headers:
+            response.force_close()  # aiohttp loses what a client has sent behind an offer that is not taken
+        return response
+
+
+class _Last(web.Response):
+    """A response after which the connection ends."""
+
+    def __init__(self, connection: Link, body: bytes, status: int, headers: "CIMultiDict[str]") -> None:
+        super().__init__(body=body, status=status, headers=headers)
+        self._connection = connection
+
+
+class _Truncated(_Last):
+    """A response that is cut before its end."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Send what there is of it, and close."""
+        await super().write_eof(data)
+        if self._connection.transport is not None:
+            self._connection.transport.close()
+
+
+class _Refusal(_Last):
+    """A response whose client may still be sending: closing with unread data would destroy it."""
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Send it, and wait until the client has gone or had time to read it."""
+        await super().write_eof(data)
+        await self._connection.linger()
+
+
+def _headers(headers: Headers) -> "CIMultiDict[str]":
+    """The headers of a response, with its date and server."""
+    shown = CIMultiDict(headers)
+    if not all([value.isascii() for _, value in headers]):
+        shown = CIMultiDict([(name, _text(value)) for name, value in headers])
+    shown[hdrs.DATE] = _date(wall_second())
+    shown[hdrs.SERVER] = SERVER
+    return shown
+
+
+def _text(value: str) -> str:
+    """A header of WSGI, whose characters stand for bytes; as a text, which is sent in UTF-8."""
+    return value.encode("latin-1").decode("utf-8", "replace")
+
+
+@lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)

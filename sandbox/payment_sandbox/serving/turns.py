@@ -1,0 +1,171 @@
+"""Whose turn it is: the work of all projects, one piece of each project after the other."""
+
+from asyncio import AbstractEventLoop, Future
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import Generic, TypeVar
+
+from payment_sandbox.serving.threads import Threads, on_thread
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Waiting:
+    """How many calls wait, or watch: ``most`` in all, and two thirds of them for each project."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._count = 0
+        self._by_share: Counter[str] = Counter()
+        self._lock = Lock()
+
+    def begin(self, share: str) -> bool:
+        """Count one more; False if too many wait already."""
+        with self._lock:
+            if self._count >= self._most or self._by_share[share] >= self._most * 2 // 3:
+                return False
+            self._count += 1
+            self._by_share[share] += 1
+            return True
+
+    def end(self, share: str) -> None:
+        """Count one less."""
+        with self._lock:
+            self._count -= 1
+            self._by_share[share] -= 1
+            if not self._by_share[share]:
+                del self._by_share[share]
+
+    @contextmanager
+    def counted(self, share: str) -> Iterator[bool]:
+        """Count one more while inside; False if too many wait already."""
+        may_wait = self.begin(share)
+        try:
+            yield may_wait
+        finally:
+            if may_wait:
+                self.end(share)
+
+
+class ByShare(Generic[Item]):
+    """What waits for its turn: one of each project after the other, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[Item]] = {}  # of the projects that want a turn, the next one first
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    def put(self, share: str, item: Item) -> None:
+        """Add something of a project."""
+        self._queues.setdefault(share, deque()).append(item)
+
+    def take(self) -> tuple[str, Item]:
+        """The next project whose turn it is, and what it has."""
+        share = next(iter(self._queues))
+        queue = self._queues.pop(share)
+        item = queue.popleft()
+        if queue:
+            self._queues[share] = queue  # behind all others
+        return share, item
+
+
+class Lane:
+    """Runs work on threads, a few at once: that of each project in turn, in the order in which it came."""
+
+    def __init__(self, loop: AbstractEventLoop, threads: Threads, running_max: int, waiting: Waiting) -> None:
+        self._loop = loop
+        self._threads = threads
+        self._running_max = running_max
+        self._waiting = waiting
+        self._running = 0
+        self._queue = ByShare[Callable[[], None]]()
+
+    def run(self, share: str, work: "Callable[[Turn], Result]") -> "Future[Result]":
+        """What ``work`` returns or raises when it is its turn. To be called on the event loop."""
+        turn = Turn(self, share, self._waiting)
+
+        def queue(job: Callable[[], None]) -> None:
+            self._queue.put(share, lambda: turn.run(job))
+            self._go_on()
+
+        return on_thread(self._loop, queue, lambda: work(turn))
+
+    def pass_on(self) -> None:
+        """Note that a job has ended, or waits. To be called on its thread."""
+        with suppress(RuntimeError):  # the loop has stopped
+            self._loop.call_soon_threadsafe(self._passed_on)
+
+    def _passed_on(self) -> None:
+        self._running -= 1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        while self._queue and self._running < self._running_max:
+            _, job = self._queue.take()
+            self._running += 1
+            self._threads.run(job)
+
+
+class Turns:
+    """The turns of work on the event loop: one in each of its rounds, so that other work can run between.
+
+    Work that comes while no other waits, first in a round, begins at once.
+    """
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue = ByShare[Future[None]]()
+        self._is_given = False  # in this round
+
+    def take(self) -> bool:
+        """Whether the turn of this round is free, and now taken by the caller, whose work must not wait."""
+        if self._is_given:
+            return False
+        self._is_given = True
+        self._loop.call_soon(self._give_next)
+        return True
+
+    def wait(self, share: str) -> "Future[None]":
+        """Wait for the turn of a project. To be called after ``take`` in vain."""
+        turn: Future[None] = self._loop.create_future()
+        self._queue.put(share, turn)
+        return turn
+
+    def _give_next(self) -> None:
+        self._is_given = bool(self._queue)
+        if self._is_given:
+            self._loop.call_soon(self._give_next)
+            _, turn = self._queue.take()
+            if not turn.done():
+                turn.set_result(None)
+
+
+class Turn:
+    """A job's turn to run on a thread; it passes to another one when the job begins to wait."""
+
+    def __init__(self, lane: Lane, share: str, waiting: Waiting) -> None:
+        self._lane = lane
+        self._share = share
+        self._waiting = waiting
+        self._is_waiting = False
+
+    def run(self, job: Callable[[], None]) -> None:
+        """Run the job on this thread."""
+        try:
+            job()
+        finally:
+            if self._is_waiting:
+                self._waiting.end(self._share)
+            else:
+                self._lane.pass_on()
+
+    def begin_waiting(self) -> bool:
+        """Let another job run; False if too many wait already. To be called on the job's thread."""
+        if not self._is_waiting and self._waiting.begin(self._share):
+            self._is_waiting = True
+            self._lane.pass_on()
+        return self._is_waiting

@@ -1,0 +1,97 @@
+"""Sends streams of events: each publication wakes all watchers of a project with one call."""
+
+from asyncio import AbstractEventLoop, Event, timeout
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from aiohttp import web
+
+from payment_sandbox.projects.events import Events
+from payment_sandbox.serving.replies import Reply
+from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
+
+WOKEN_MAX: Final = 16  # at once
+
+
+class Watchers:
+    """Serves event streams; each publication wakes all watchers of a project with one call."""
+
+    def __init__(self, loop: AbstractEventLoop, send_seconds: float) -> None:
+        self._loop = loop
+        self._send_seconds = send_seconds
+        self._audiences: dict[tuple[Events, float], _Audience] = {}
+
+    async def serve(self, stream: EventStream, reply: Reply) -> web.StreamResponse:
+        """Send events until the project ends, or the client goes or reads no more."""
+        with self._listening(stream) as news, stream.watched():
+            reply.when_lost(news.set)
+            try:
+                await self._serve(stream, news, reply)
+            except TimeoutError:
+                return reply.reset()
+            except ConnectionError:
+                return reply.cut()
+            finally:
+                reply.when_lost(None)
+            return reply.ended()
+
+    async def _serve(self, stream: EventStream, news: Event, reply: Reply) -> None:
+        text: str | None = stream.begin()
+        while text is not None and not reply.is_closed:
+            async with timeout(self._send_seconds):
+                await reply.send(text.encode())
+            with suppress(TimeoutError):
+                async with timeout(HEARTBEAT_SECONDS):
+                    await news.wait()
+            news.clear()
+            text = stream.take() or (None if stream.events.is_ended else stream.heartbeat)
+
+    @contextmanager
+    def _listening(self, stream: EventStream) -> Iterator[Event]:
+        key = stream.events, stream.apart_seconds_per_watcher
+        audience = self._audiences.get(key)
+        if audience is None:
+            audience = self._audiences[key] = _Audience(self._loop, stream)
+            stream.events.listen(audience.call)
+        news = Event()
+        audience.waiting.add(news)
+        try:
+            yield news
+        finally:
+            audience.waiting.discard(news)
+            if not audience.waiting:
+                del self._audiences[key]
+                stream.events.ignore(audience.call)
+
+
+class _Audience:
+    """The watchers of one project who get their events at the same time."""
+
+    def __init__(self, loop: AbstractEventLoop, stream: EventStream) -> None:
+        self.waiting: set[Event] = set()
+        self._loop = loop
+        self._stream = stream  # any of them: they all are as far apart
+        self._is_called = False
+
+    def call(self) -> None:
+        """Wake all watchers soon, once for all that is published until then. To be called on any thread."""
+        if not self._is_called:
+            self._is_called = True
+            with suppress(RuntimeError):  # the loop has stopped
+                self._loop.call_soon_threadsafe(self._wait)
+
+    def _wait(self) -> None:
+        """Collect events for a while."""
+        self._loop.call_later(self._stream.apart_seconds, self._wake)
+
+    def _wake(self) -> None:
+        self._is_called = False
+        self._wake_some(list(self.waiting))
+
+    def _wake_some(self, waiting: list[Event]) -> None:
+        """Wake a few watchers, and the others when the requests that have come meanwhile were answered."""
+        for news in waiting[:WOKEN_MAX]:
+            news.set()
+        if len(waiting) > WOKEN_MAX:
+            self._loop.call_soon(self._wake_some, waiting[WOKEN_MAX:])

@@ -1,0 +1,173 @@
+"""A server's quotas: 429 for a project too many, 507 for what would be kept beyond them (SET-08)."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+import requests
+
+from payment_sandbox.projects.quotas import MEGABYTE, Quotas
+from payment_sandbox.serving.server import Server
+from tests.support.driver import LINES, LINES_TOTAL, Sandbox, by, card
+from tests.support.shop import Shop
+
+LIMIT: Final = 60_000
+FULL: Final = 507
+
+
+@pytest.fixture
+def small() -> Iterator[Server]:
+    """A server on which a project may keep little."""
+    with Server(quotas=Quotas(orders=60, bytes=LIMIT)) as server:
+        yield server
+
+
+def refused(answer: requests.Response) -> str:
+    """What a refusal says about the quota; it says what to do, too."""
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (FULL, "InsufficientStorage")
+    assert "reset a project, or delete one" in error["value"]
+    return str(error["value"])
+
+
+def filled(sandbox: Sandbox, length: int = 2000) -> None:
+    """Create orders, ever smaller ones, until nothing fits any more."""
+    while length:
+        if sandbox.create(card(), description="x" * length).status_code == FULL:
+            length //= 2
+    assert "(--max-megabytes)" in refused(sandbox.create(card()))
+
+
+def test_quotas() -> None:
+    """A project too many is 429, an order too many 507; what there is goes on, and a reset makes room."""
+    with Server(quotas=Quotas(projects=2, orders=1)) as server:
+        sandbox = Sandbox(server)
+        order = sandbox.place(card())
+        assert "this one has 1, and this would be 1 more" in refused(sandbox.create(card()))
+        assert sandbox.pay(order)["status"] == "completed"
+        refused(sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1}))
+        project = requests.post(f"{server.url}/control/projects/", timeout=9)
+        assert project.status_code == 429
+        assert "--max-projects" in project.json()["error"]["value"]
+        sandbox.post("/control/reset/")
+        assert sandbox.create(card()).status_code == 201
+        sandbox.delete("/control/project/")
+        assert requests.post(f"{server.url}/control/projects/", timeout=9).status_code == 201
+
+
+def test_quotas_of_a_server() -> None:
+    """The projects share it; a new project is refused, too, and one that is deleted makes room."""
+    with Server(quotas=Quotas(bytes_in_all=LIMIT)) as server:
+        first, second = Sandbox(server), Sandbox(server)
+        while first.create(card(), description="x" * 5000).status_code == 201:
+            pass
+        wanted = {"description": "x" * 20_000}
+        assert "(--max-megabytes-in-all)" in refused(second.create(card(), **wanted))
+        url = f"{server.url}/control/projects/"
+        refused(requests.post(url, json={"aliases": MANY}, timeout=9))
+        first.delete("/control/project/")
+        assert second.create(card(), **wanted).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("quotas", "named"),
+    [(Quotas(orders=5), "--max-orders"), (Quotas(bytes=MEGABYTE), "--max-megabytes")],
+    ids=["orders", "bytes"],
+)
+def test_a_snapshot_beyond_a_quota_is_refused_whole(sandbox: Sandbox, quotas: Quotas, named: str) -> None:
+    """It changes nothing; one that fits is restored."""
+    for _ in range(40):
+        sandbox.place(card(), description="x" * 50_000)
+    with Server(quotas=quotas) as server:
+        receiver = Sandbox(server)
+        receiver.place(card())
+        before = receiver.get("/control/state/").json()
+        assert f"({named})" in refused(receiver.put("/control/state/", sandbox.get("/control/state/").json()))
+        assert receiver.get("/control/state/").json() == before
+        assert receiver.put("/control/state/", before).status_code == 200
+
+
+MANY: Final = {f"button-{number:03}-{'x' * 39}": "credit-card" for number in range(1000)}
+BIG: Final = {
+    "name": "big",
+    "rules": [{"when": {"merchant_order_id": "x" * 900}, "then": {"customer": "pays"}}] * 90,
+}
+Ask = Callable[[Sandbox, dict[str, Any]], requests.Response]
+KEEPING: Final[dict[str, Ask]] = {
+    "an order": lambda sandbox, order: sandbox.create(card(), description="x" * LIMIT),
+    "an update": lambda sandbox, order: sandbox.put(
+        f"/v1/orders/{order['id']}/", {"description": "x" * LIMIT}
+    ),
+    "a capture": lambda sandbox, order: sandbox.take(
+        order, "captures/amount", {"amount": 1, "description": "x" * LIMIT}
+    ),
+    "a QR request": lambda sandbox, order: sandbox.post(
+        "/v1/bankqr/", {"amount": 100, "description": "x" * LIMIT}
+    ),
+    "settings": lambda sandbox, order: sandbox.patch("/control/project/", {"aliases": MANY}),
+    "a scenario": lambda sandbox, order: sandbox.put("/control/scenario/", BIG),
+    "faults": lambda sandbox, order: sandbox.put(
+        "/control/faults/", {"faults": [{"when": {"path": "/v1/" + "x" * 900}, "then": {"status": 503}}] * 90}
+    ),
+    "a reason": lambda sandbox, order: sandbox.act(order, "customer fail", reason="x" * LIMIT),
+}
+
+
+@pytest.mark.parametrize("ask", KEEPING.values(), ids=KEEPING)
+def test_whatever_is_kept_counts(small: Server, ask: Ask) -> None:
+    """Each is refused alone, before anything has changed."""
+    sandbox = Sandbox(small)
+    order = sandbox.place(by("pay-later-a"), amount=LINES_TOTAL, order_lines=LINES)
+    if ask is KEEPING["a capture"]:
+        order = sandbox.pay(order)
+    before = sandbox.get("/control/state/").json()
+    refused(ask(sandbox, order))
+    assert sandbox.get("/control/state/").json() == before
+
+
+def test_webhooks_that_are_sent_again_count(small: Server, shop: Shop) -> None:
+    """No more is sent than may be kept; what is kept stays within the quota."""
+    sandbox = Sandbox(small, webhook_url=shop.url)
+    shop.says = b"x" * 4000
+    for _ in range(3):
+        sandbox.place(by("bank-transfer"))
+    sandbox.settle()
+    webhooks = [each["id"] for each in sandbox.get("/control/webhooks/").json()["items"]]
+    answers = [sandbox.post(f"/control/webhooks/{each}/redeliver/") for each in webhooks * 20]
+    assert {answer.status_code for answer in answers} == {200, FULL}
+    assert len(shop.received) == 3 + sum(answer.status_code == 200 for answer in answers)
+    assert len(sandbox.get("/control/state/").content) < LIMIT + 15_000  # with spaces, scenario and counters
+
+
+def test_what_is_due_happens_in_a_full_project(small: Server, shop: Shop) -> None:
+    """Expiries, and webhooks with all their attempts; old finished webhooks make room for them."""
+    sandbox = Sandbox(small)
+    first = [sandbox.place(by("bank-transfer"), webhook_url=shop.url) for _ in range(5)]
+    sandbox.settle()
+    filled(sandbox)
+    shop.says, shop.answer = b"y" * 4000, lambda received: 500
+    orders = [each["id"] for each in sandbox.get("/control/orders/?limit=100").json()["items"]]
+    advanced = sandbox.post("/control/clock/advance/", {"by": "P31D"}).json()
+    assert not advanced.get("stopped")
+    assert not [event for event in advanced["events"] if event.get("failed")]
+    assert {sandbox.read(order)["status"] for order in orders} == {"expired"}
+    told = [call.body["order_id"] for call in shop.received]
+    assert [told.count(order["id"]) for order in first] == [11] * 5  # one was answered, ten were not
+    listed = sandbox.get("/control/webhooks/").json()
+    assert listed["dropped"] + len(listed["items"]) == 10
+    assert listed["dropped"] >= 5
+    assert [each for each in listed["items"] if each["state"] == "pending"] == []
+    assert len(sandbox.get("/control/state/").content) < LIMIT + 60_000
+
+
+def test_what_shrinks_is_never_refused(small: Server) -> None:
+    """In a full project, faults can be deleted, the scenario put back, and the state of before restored."""
+    sandbox = Sandbox(small)
+    state = sandbox.get("/control/state/").json()
+    sandbox.put("/control/faults/", {"faults": [{"when": {"path": "/x/"}, "then": {"status": 503}}] * 20})
+    filled(sandbox)
+    assert sandbox.delete("/control/faults/").status_code == 200
+    assert sandbox.create(card()).status_code == 201
+    assert sandbox.delete("/control/scenario/").status_code == 200
+    assert sandbox.put("/control/state/", state).status_code == 200
+    assert sandbox.create(card(), description="x" * 20_000).status_code == 201

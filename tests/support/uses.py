@@ -1,0 +1,65 @@
+"""Uses of a project that leave things behind for a while."""
+
+import requests
+
+from payment_sandbox.operations.bank_qr import scan
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.dashboard.frame import LIVE
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card, details
+
+FORWARD = "http://127.0.0.1:9/listener"
+
+
+def project_of(sandbox: Sandbox) -> Project:
+    """The project in this process."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    return project
+
+
+def trade(sandbox: Sandbox) -> None:
+    """Orders, a refund, a stored card, a code, refused calls, faults, a scenario, settings."""
+    order = sandbox.pay(sandbox.place(details(recurring_type="first"), merchant_order_id="shop-1"))
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 1})
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 10**6})
+    sandbox.settle()
+    later = sandbox.place(card())
+    fault = {"when": {"order_id": later["id"]}, "then": {"delay": "PT1H"}}
+    sandbox.put("/control/faults/", {"webhooks": [fault], "faults": [{"then": {"latency": 0.01}}]})
+    sandbox.scenario({"then": {"customer": "pays", "after": "PT20M"}})
+    code = sandbox.post("/v1/bankqr/", {"amount": 5, "one_off": False}).json()
+    scan(project_of(sandbox), code["id"], None, None, "form-1")
+    sandbox.put("/control/state/", sandbox.get("/control/state/").json())
+    sandbox.delete("/control/faults/")
+
+
+def look(sandbox: Sandbox) -> None:
+    """Pages, notices, refusals with what was typed, live pages of a crowd, a move and its end."""
+    browser = Dashboard(sandbox)
+    page = browser.open("orders/")
+    browser.press(page, "P1D")
+    browser.press(page, "lost-answer")
+    sandbox.delete("/control/faults/")
+    order = sandbox.place(card())
+    browser.press(browser.open(f"orders/{order['id']}/"), "customer pay")
+    for view in ("review", "webhooks", "journal", "coverage", "scenario", "settings", "vault"):
+        browser.open(f"{view}/")
+    events = project_of(sandbox).events
+    events.watchers += 1000
+    browser.http.get(f"{browser.base}orders/", headers={LIVE: "1"}, timeout=5)
+    events.watchers -= 1000
+    requests.get(f"http://{order['order_url']}", timeout=5)
+
+
+def watch(sandbox: Sandbox) -> None:
+    """Event streams that end, a listener that goes away, a call that waits in vain."""
+    for path in ("/control/events/?after=1", f"/dashboard/{sandbox.project['project_id']}/events/?after=1"):
+        with requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True, timeout=5) as stream:
+            next(stream.iter_content(1))
+    sandbox.get("/control/wait/?idle=1&timeout=0")
+    body = {"timeout": 0, "listener": "one", "forward_to": FORWARD}
+    sandbox.post("/control/listener/next/", body)
+    sandbox.post("/control/listener/next/", {**body, "leaves": True})
+    sandbox.patch("/control/project/", {"forward_to": FORWARD})
+    sandbox.pay(sandbox.place(card()))

@@ -1,0 +1,205 @@
+"""What is loaded late, or made with its first use, is whole for every thread, whoever comes first."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import first_uses
+from tests.support.first_uses import late_imports
+
+LOADS_ALONE = "payment_sandbox.cli"
+"""Commands load what they need before they start threads."""
+BEFORE_REQUESTS = ("payment_sandbox.serving.gateway",)
+"""It loads while its server starts."""
+LOWER = "operations,projects,forms,scenarios,fidelity,storage,client"
+
+
+def tried(how: str, rooms: str, seed: int = 0) -> tuple[list[str], dict[str, list[str]]]:
+    """The late imports of some rooms that were tried, and what went wrong with them."""
+    program = [sys.executable, "-P", str(Path(first_uses.__file__)), how, str(seed), rooms]
+    ran = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+    names, problems = json.loads(ran.stdout)
+    return names, {name: each for name, each in problems.items() if each}
+
+
+def test_every_import_in_a_function_is_under_the_lock() -> None:
+    """Unless it is of the standard library, or of a command."""
+    free = {
+        late.name
+        for late in late_imports()
+        if not late.is_locked and not late.is_of_standard_library
+        if not late.module.startswith(LOADS_ALONE) and late.module not in BEFORE_REQUESTS
+    }
+    assert free == set()
+
+
+@pytest.mark.parametrize("rooms", ["web", "serving", LOWER])
+def test_eight_threads_may_need_the_same_first(rooms: str) -> None:
+    """Each import that is the first use where its room is loaded; and those of one library in turn."""
+    names, problems = tried("race", rooms)
+    assert problems == {}
+    assert len(names) >= 9
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("rooms", ["web", "serving", LOWER, "testing", "verification", "cli"])
+def test_eight_threads_may_need_any_import_first(rooms: str) -> None:
+    """Each, also where only its module is loaded; unless that one loads the same anyway."""
+    names, problems = tried("alone", rooms)
+    assert problems == {}
+    expected = {late.name for late in late_imports() if late.room in rooms.split(",") and late.is_installed}
+    assert set(names) == expected, "an import in a function loads something"
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("seed", range(10))
+def test_eight_threads_may_need_everything_in_any_order(seed: int) -> None:
+    """Each in an order of its own."""
+    names, problems = tried("wander", f"web,serving,testing,verification,{LOWER}", seed)
+    assert problems == {}
+    assert len(names) > 80
+
+
+WITHOUT_LOCK = """
+import sys
+from importlib import import_module
+from pathlib import Path
+from threading import Event, Thread
+from payment_sandbox.loading import LOADING
+
+def hold():
+    with LOADING:
+        held.set()
+        over.wait()
+
+held, over = Event(), Event()
+Thread(target=hold, daemon=True).start()
+held.wait()
+for name in sys.argv[1:]:
+    print(name, flush=True)
+    import_module(name)
+over.set()
+print("all")
+"""
+
+
+def test_no_module_needs_the_lock_while_it_loads() -> None:
+    """A thread that loads it without the lock would wait for one that waits for it."""
+    package = first_uses.PACKAGE
+    names = [
+        ".".join(path.relative_to(package.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted(package.rglob("*.py"))
+        if path.name != "__main__.py"
+    ]
+    program = [sys.executable, "-c", WITHOUT_LOCK, *names]
+    ran = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert ran.stdout.splitlines()[-1:] == ["all"], ran.stderr
+
+
+AT_ONCE = """
+import gc
+import threading
+from select import select
+from threading import Barrier, Thread
+
+def let_others_run(*given):
+    select([], [], [], 0.0002)
+
+def let_others_run_in(file):
+    def on_call(frame, event, argument):
+        if event == "call" and frame.f_code.co_filename.endswith(file):
+            let_others_run()
+
+    threading.setprofile(on_call)
+
+def at_once(*works):
+    def run(work):
+        ready.wait()
+        try:
+            results.append(work())
+        except BaseException as error:
+            results.append(error)
+
+    ready, results = Barrier(len(works)), []
+    threads = [Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+"""
+
+LEXERS = """
+from pygments.lexers import PythonLexer
+from payment_sandbox.web.docs.rendering import _highlighted
+
+class Alone(PythonLexer):
+    pass
+
+let_others_run_in("pygments/lexer.py")
+at_once(*[lambda: _highlighted("x", "python")] * 8)
+states = [{name: len(rules) for name, rules in kind()._tokens.items()} for kind in (PythonLexer, Alone)]
+assert states[0] == states[1]
+"""
+
+TREES = """
+import ast
+import sys
+from threading import Event, current_thread
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.docs.references import python_reference
+
+def build_addresses():
+    rules = list(server.app.url_map.iter_rules())
+    with server.app.test_request_context():
+        while rules and begin.wait(10):
+            begin.clear()
+            rule = rules.pop()
+            server.app.url_for(rule.endpoint, **dict.fromkeys(rule.arguments, "x"))
+            built.set()
+
+def on_collect(phase, info):
+    caller = sys._getframe().f_back
+    makes_tree = caller is not None and caller.f_code is ast.parse.__code__
+    if makes_tree and phase == "start" and current_thread() is not building and turns:
+        turns.pop()
+        built.clear()
+        begin.set()
+        built.wait(0.02)
+
+begin, built, turns = Event(), Event(), [None] * 50
+with Server(clock="frozen") as server:
+    building = Thread(target=build_addresses, daemon=True)
+    building.start()
+    gc.set_threshold(50)
+    gc.callbacks.append(on_collect)
+    python_reference()
+assert not turns or sys.version_info >= (3, 12), "the collector did not run while a tree was made"
+"""
+
+DESCRIPTIONS = """
+import warnings
+from payment_sandbox.serving.server import Server
+
+def described(server):
+    return server.app.test_client().get("/openapi.json").text.replace(server.url, "")
+
+warnings.simplefilter("error")
+let_others_run_in("answers/shapes.py")
+with Server(clock="frozen", seed=1) as first, Server(clock="frozen", seed=1) as second:
+    results = at_once(*[lambda: described(first), lambda: described(second)] * 4)
+assert len(set(results)) == 1, results
+"""
+
+
+@pytest.mark.parametrize("what", [LEXERS, TREES, DESCRIPTIONS], ids=["lexers", "syntax trees", "OpenAPI"])
+def test_threads_may_make_the_same_at_once(what: str) -> None:
+    """Lexers number their states; two threads that make syntax trees, or schemas, would mix them up."""
+    ran = subprocess.run(
+        [sys.executable, "-c", AT_ONCE + what], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")

@@ -1,0 +1,349 @@
+"""Secrets that go through every field of every call, form, header, path and file stay nowhere (CTL-29).
+
+The fields come from the forms and facts of the routes and from the pages, so that a new one is tried by itself.
+What may repeat a secret is in ``REPEATED``, with the reason.
+"""
+
+import logging
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import pytest
+import requests
+from werkzeug.routing import Rule
+
+from payment_sandbox.cli.serve import MaskedFormatter
+from payment_sandbox.projects.project import Project
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.carried import application
+from payment_sandbox.web.dashboard.copies import test_code as copied_test
+from payment_sandbox.web.examples import played
+from payment_sandbox.web.routes import Facts, described_routes
+from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, card
+from tests.support.payer import HTML, Form, Page
+from tests.support.shop import Shop
+
+REPEATED: Final = {
+    r"api\.(post|put)_order/(description|merchant_order_id|customer|extra|client|order_lines)\b": (
+        "the merchant's own texts are returned as they were sent (A42)"
+    ),
+    r"api\.post_order/.*\.dynamic_descriptor": "the merchant's own text for the statement of the card (A42)",
+    r"api\.post_(capture|void)_\w+/description": "the merchant's own text (A42)",
+    r"api\.post_refund/description": "the merchant's own text (A42)",
+    r"api\.post_qr/(description|merchant_order_id)": "the merchant's own texts (A42)",
+    r".*\b(webhook_url|return_url|forward_to)": "an address is called as it is; records of calls mask it",
+}
+"""The fields of bodies that an order, a QR request or the settings repeat, and why."""
+
+AS_SENT: Final = re.compile(
+    r"api\.|pages\.|control\.(get_orders|get_order_overview|get_qr_requests|get_state|get_project)"
+    r"|projects\.get_projects"
+    r"|dashboard\.(get_orders_view|get_order_view|get_orders_beside|get_snapshot|get_evidence|get_vault_view"
+    r"|get_settings_view|get_picture|get_mermaid)"
+)
+"""The routes that show orders, QR requests and settings, and so repeat what ``REPEATED`` allows."""
+
+NOT_CALLED: Final = {
+    "watching.get_wait": "it only waits",
+    "watching.post_next": "it waits for webhooks to forward",
+    "watching.get_events": "it never ends; the events are read from the project",
+    "dashboard.get_dashboard_events": "the same",
+    "control.delete_project": "it has no fields, and would end the test",
+    "control.post_reset": "the same",
+    "control.put_state": "every text of a snapshot has a test of its own",
+    "control.patch_clock": "a clock that runs would go on without the test",
+    "dashboard.post_project_reset": "it has no fields, and would end the test",
+    "projects.post_prune": "it could delete the project of the test",
+}
+"""The routes that are not called, and why."""
+
+HEADERS: Final = (
+    "User-Agent",
+    "Referer",
+    "Cookie",
+    "X-Debug",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Accept-Language",
+    "Last-Event-ID",
+    "X-Request-Id",
+)
+PARAMETER: Final = re.compile(r"<([a-z_]+)>")
+NO_TEXT: Final = ("token", "form", "back", "next")  # hidden fields without which a form is refused
+ENDS_ALL: Final = re.compile(r"/(reset|sign-in|sign-out|state|back|stop)/$")
+
+
+class Leak(NamedTuple):
+    """Where a secret came out."""
+
+    where: str
+    status: int
+    secrets: list[str]
+
+
+class Flood:
+    """Sends canaries to a server, and looks for them in everything that comes out."""
+
+    def __init__(
+        self, server: Server, sandbox: Sandbox, state: Path, logged: pytest.LogCaptureFixture
+    ) -> None:
+        self.server, self.sandbox, self.state, self.logged = server, sandbox, state, logged
+        self.app = server.app
+        self.values = canaries(sandbox.key)
+        self.http = requests.Session()
+        self.http.trust_env = False
+        examples = played(application(self.app).make_app).answers
+        self.bodies = {endpoint: example.body for endpoint, example in examples.items()}
+        self.leaks: list[Leak] = []
+        self.sent = 0
+        self.ids: dict[str, str] = {}
+
+    @property
+    def project(self) -> Project:
+        """The project of the test."""
+        project = self.server.registry.find(self.sandbox.key)
+        assert project is not None
+        return project
+
+    def prepare(self, shop: Shop) -> None:
+        """Make something of everything that a path can name."""
+        sandbox = self.sandbox
+        details = {"one_click_type": "first"}
+        order = sandbox.place(
+            card(capture_mode="manual", payment_method_details=details),
+            amount=LINES_TOTAL,
+            order_lines=LINES,
+            customer=CUSTOMER,
+            webhook_url=shop.url,
+            return_url="http://shop.example/",
+        )
+        sandbox.pay(order)
+        hosted = sandbox.place(customer=CUSTOMER)
+        code = sandbox.post("/v1/bankqr/", {"amount": 100, "description": "Coffee"}).json()
+        sandbox.settle()
+        self.ids = {
+            "order_id": order["id"],
+            "transaction_id": order["transactions"][0]["id"],
+            "qr_id": code["id"],
+            "delivery_id": sandbox.get("/control/webhooks/").json()["items"][0]["id"],
+            "entry_id": sandbox.get("/control/journal/?summary=1").json()["items"][0]["id"],
+            "project_id": sandbox.project["project_id"],
+            "name": "second-try-works",
+            "method_name": "bank-redirect-nl",
+            "other_id": hosted["id"],
+        }
+
+    def routes(self) -> Iterator[tuple[Rule, str, Facts]]:
+        """The routes to call, with their methods."""
+        for rule, facts in described_routes(self.app):
+            if rule.endpoint not in NOT_CALLED:
+                yield rule, min((rule.methods or set()) - {"HEAD", "OPTIONS"}), facts
+
+    def path(self, rule: Rule, **other: str) -> str:
+        """The path of a route for what there is."""
+        return PARAMETER.sub(lambda match: {**self.ids, **other}[match[1]], rule.rule)
+
+    def send(self, where: str, method: str, path: str, **options: Any) -> requests.Response:
+        """Send a request, and look at its answer."""
+        address = path if path.startswith("http") else f"{self.server.url}{path}"
+        options.setdefault("auth", (self.sandbox.key, ""))
+        answer = self.http.request(method, address, timeout=20, allow_redirects=False, **options)
+        self.sent += 1
+        if method != "GET" or "everything" in where:
+            self.look(where, f"{answer.headers}\n{answer.text}", answer.status_code)
+        return answer
+
+    def look(self, where: str, text: str, status: int = 0) -> None:
+        """Note the secrets in a text."""
+        secrets = shown(text, self.sandbox.key)
+        if secrets:
+            self.leaks.append(Leak(where, status, secrets))
+
+    def fill_fields(self, rule: Rule, method: str, facts: Facts, *, repeated: bool) -> None:
+        """Put canaries into each field of a body."""
+        assert facts.reads is not None
+        base = facts.example or self.bodies.get(rule.endpoint) or {}
+        for field in fields_of(facts.reads()):
+            where = f"{rule.endpoint}/{field.path}"
+            if is_repeated(where) == repeated:
+                for name, value in self.values.items():
+                    body = with_field(base, field.path, value)
+                    self.send(f"{where}: {name}", method, self.path(rule), json=body)
+        if rule.endpoint in ("control.put_faults", "control.put_scenario"):
+            self.http.delete(f"{self.server.url}{self.path(rule)}", auth=(self.sandbox.key, ""), timeout=20)
+
+    def fill_the_rest(self, rule: Rule, method: str, facts: Facts) -> None:
+        """Put canaries into the names of fields, bodies that are no JSON, queries, paths and headers."""
+        everything, path = self.values["everything"], self.path(rule)
+        if facts.reads is not None:
+            self.send(f"{rule.endpoint}: everything as a name", method, path, json={everything: 1})
+            for kind in ("application/json", "application/x-www-form-urlencoded", "text/plain"):
+                headers = {"Content-Type": kind}
+                where = f"{rule.endpoint}: everything as {kind}"
+                self.send(where, method, path, data=everything.encode(), headers=headers)
+        names = [field.path for field in fields_of(facts.query())] if facts.query is not None else []
+        for name in [*names, "unknown", everything]:
+            self.send(f"{rule.endpoint}?{name[:20]}: everything", method, path, params={name: everything})
+        for name in PARAMETER.findall(rule.rule):
+            for value in self.values.values():
+                other = self.path(rule, **{name: quote(value, safe="")})
+                self.send(f"{rule.endpoint}<{name}>: everything", method, other)
+        one_line = "".join(letter if " " <= letter <= "~" else " " for letter in everything)
+        basic = b64encode(f"{self.sandbox.key}:".encode()).decode()
+        headers = {"X-CVC": CODE, "X-Original-Authorization": f"Basic {basic}"}
+        headers |= dict.fromkeys(HEADERS, one_line)
+        body = self.bodies.get(rule.endpoint) if facts.reads is not None else None
+        self.send(f"{rule.endpoint}: everything in headers", method, path, json=body, headers=headers)
+
+    def fill_forms(self, **ids: str) -> None:
+        """Put canaries into each field of each form of the pages."""
+        for rule, method, facts in self.routes():
+            is_page = method == "GET" and facts.media_type == "text/html"
+            if not is_page or rule.endpoint.startswith("docs."):
+                continue
+            answer = self.send(rule.endpoint, "GET", self.path(rule, **ids), headers=HTML)
+            for form in Page(answer).forms if answer.status_code == 200 else ():
+                if not ENDS_ALL.search(form.action):
+                    self.fill_form(f"the form {rule.endpoint}", form)
+
+    def fill_form(self, where: str, form: Form) -> None:
+        """Put canaries into each field of a form."""
+        headers = {**HTML, "Origin": self.server.url}
+        button = dict(form.buttons[:1])
+        for field in form.fields.keys() - set(NO_TEXT):
+            for name in ("everything", "a number", "a key"):
+                data = {**form.fields, **button, field: self.values[name]}
+                place = f"{where} {form.action.rpartition('/')[0][-20:]} {field}: {name}, everything"
+                sent = {"params": data} if form.method == "GET" else {"data": data}
+                answer = self.send(place, form.method, form.action, headers=headers, **sent)
+                onward = answer.headers.get("Location", "").removeprefix(self.server.url)
+                if onward.startswith("/"):
+                    self.send(place, "GET", onward, headers=HTML)
+
+    def look_everywhere(self, *, repeated: bool) -> None:
+        """Look at all that the server shows, logs and keeps; of what is ``repeated``, where it must not be."""
+        for rule, method, facts in self.routes():
+            if method == "GET" and not (repeated and AS_SENT.match(rule.endpoint)):
+                for path in self.paths(rule):
+                    headers = HTML if facts.media_type == "text/html" else {}
+                    answer = self.send("", "GET", path, headers=headers)
+                    self.look(f"GET {path}", answer.text, answer.status_code)
+        self.look("events", repr(self.project.events.beyond(0)))
+        self.look("log", "\n".join(map(MaskedFormatter().format, self.logged.records)))
+        for order_id in (self.ids["order_id"], self.ids["other_id"]):
+            with self.app.app_context():
+                code = copied_test(self.project, self.project.find_order(order_id))
+                self.look("copy as pytest", code or "")
+        if not repeated:
+            kept = b"\n".join(path.read_bytes() for path in self.state.parent.iterdir())
+            self.look("state file", kept.decode(errors="replace"))
+
+    def paths(self, rule: Rule) -> Iterator[str]:
+        """The paths of a route for what there is; of many requests, some."""
+        if "<entry_id>" in rule.rule:
+            entries = self.sandbox.get("/control/journal/?summary=1").json()["items"]
+            yield from (self.path(rule, entry_id=entry["id"]) for entry in entries[::40])
+        else:
+            yield self.path(rule)
+            yield self.path(rule, order_id=self.ids["other_id"])
+
+
+def is_repeated(where: str) -> bool:
+    """Whether the secrets of a field may be shown again."""
+    return any(re.match(pattern, where) for pattern in REPEATED)
+
+
+@pytest.fixture
+def flood(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[Flood]:
+    """A server of its own, with one project that has something of everything."""
+    state = tmp_path / "state" / "state.db"
+    state.parent.mkdir()
+    with caplog.at_level(logging.INFO), Server(state=state) as server:
+        made = Flood(server, Sandbox(server, webhook_url=shop.url), state, caplog)
+        with made.project.events.watched():
+            made.prepare(shop)
+            yield made
+        made.http.close()
+        made.sandbox.http.close()
+
+
+@pytest.mark.rule("CTL-29", "A42")
+def test_no_secret_of_a_call_stays(flood: Flood) -> None:
+    """From any field, name, body, query, path or header; in no answer, page, log, export or file."""
+    for rule, method, facts in flood.routes():
+        if facts.reads is not None:
+            flood.fill_fields(rule, method, facts, repeated=False)
+        flood.fill_the_rest(rule, method, facts)
+    flood.sandbox.settle()
+    flood.look_everywhere(repeated=False)
+    assert flood.leaks == []
+    assert flood.sent > 1000, "something was tried"
+
+
+@pytest.mark.rule("CTL-29")
+def test_no_secret_of_a_form_stays(flood: Flood) -> None:
+    """From any field of the dashboard and the payment pages; what comes of a form is looked at, too."""
+    flood.fill_forms()
+    flood.fill_forms(order_id=flood.ids["other_id"])
+    flood.sandbox.settle()
+    flood.look_everywhere(repeated=False)
+    assert flood.leaks == []
+    assert flood.sent > 200, "something was tried"
+
+
+@pytest.mark.rule("CTL-29", "A42")
+def test_what_is_repeated_is_repeated_nowhere_else(flood: Flood) -> None:
+    """The merchant's own texts are in orders, QR requests and settings, and in no record of what happened."""
+    for rule, method, facts in flood.routes():
+        if facts.reads is not None:
+            flood.fill_fields(rule, method, facts, repeated=True)
+    flood.sandbox.settle()
+    flood.leaks.clear()
+    flood.look_everywhere(repeated=True)
+    assert flood.leaks == []
+
+
+@pytest.mark.rule("CTL-29", "CTL-10")
+def test_no_secret_of_a_snapshot_stays(flood: Flood) -> None:
+    """Each text of a snapshot, whoever wrote it, except the merchant's own texts and addresses."""
+    own = re.compile(
+        r"\.(sent|client|order_lines|lines|description|merchant_order_id|dynamic_descriptor|url|return_url"
+        r"|webhook_url|forward_to)\b(?!.*request)"
+    )
+    flood.sandbox.post(f"/control/webhooks/{flood.ids['delivery_id']}/redeliver/")
+    document = flood.sandbox.get("/control/state/").json()
+    patterns: Mapping[str, tuple[str | int, ...]] = {
+        re.sub(r"\.\d+", "[]", "".join(f".{step}" for step in path)): path for path in leaves(document)
+    }
+    tried = {pattern: path for pattern, path in patterns.items() if not own.search(pattern)}
+    restored = 0
+    for pattern, path in tried.items():
+        for name, value in flood.values.items():
+            answer = flood.send(
+                f"{pattern}: {name}", "PUT", "/control/state/", json=replaced(document, path, value)
+            )
+            restored += answer.ok
+            flood.look(f"{pattern}: {name}, then the state", flood.sandbox.get("/control/state/").text)
+    assert flood.leaks == []
+    assert restored > 10, "some of it was accepted"
+
+
+def test_whatever_is_repeated_is_a_field() -> None:
+    """An exception that nothing needs any more is deleted."""
+    with Server() as server:
+        fields = [
+            f"{rule.endpoint}/{field.path}"
+            for rule, facts in described_routes(server.app)
+            if facts.reads is not None
+            for field in fields_of(facts.reads())
+        ]
+        endpoints = {rule.endpoint for rule, _ in described_routes(server.app)}
+    for pattern in REPEATED:
+        assert any(re.match(pattern, field) for field in fields), pattern
+    assert NOT_CALLED.keys() <= endpoints

@@ -1,0 +1,141 @@
+"""Whatever is kept for a while has an owner and goes with it: nothing mentions a deleted project."""
+
+import gc
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from weakref import ref
+
+import pytest
+import requests
+from flask import Response
+
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
+from payment_sandbox.projects.jobs import Job
+from payment_sandbox.serving.server import Server
+from payment_sandbox.web.event_stream import TEXTS
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+from tests.support.reachable import mentions
+from tests.support.shop import Shop
+from tests.support.uses import look, project_of, trade, watch
+
+
+class Receiver:
+    """An application of the shop in the server's process."""
+
+    def __call__(self, request: WebhookRequest, answered: Callable[[int], None], /) -> ReceiverAnswer:
+        answered(200)
+        return ReceiverAnswer()
+
+    def place(self, thread: int) -> str | None:
+        return None
+
+
+@pytest.fixture(params=["memory", "file"])
+def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    """A server of its own, so that nothing of other tests is in it."""
+    with Server(seed=1, state=tmp_path / "state.db" if request.param == "file" else None) as server:
+        yield server
+
+
+def work_in_process(sandbox: Sandbox) -> None:
+    """A receiver and jobs of the shop in the server's process."""
+    project, courier = project_of(sandbox), sandbox.server.services.courier
+    courier.deliver_to(project, Receiver(), here=True, hosts=frozenset({"localhost"}))
+    courier.allow(project, frozenset({"example.com"}))
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    project.epoch.jobs.add(Job("nightly", Period.parse("P1D"), now, lambda: None))
+
+
+ENDS = [
+    pytest.param(lambda sandbox: sandbox.delete("/control/project/"), id="deleted"),
+    pytest.param(lambda sandbox: sandbox.server.registry.prune(-1), id="pruned"),
+]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_nothing_mentions_a_deleted_project(
+    own_server: Server, shop: Shop, end: Callable[[Sandbox], object]
+) -> None:
+    """Whatever was done with it: no object that is reachable from the server has its id."""
+    sandbox = Sandbox(own_server, webhook_url=shop.url)
+    for do in (trade, look, work_in_process, watch):
+        do(sandbox)
+    project_id = sandbox.project["project_id"]
+    assert any(mentions(project_id, own_server)), "the walk sees what is there"
+    project = project_of(sandbox)
+    gone: list[Callable[[], object]] = [ref(project), ref(project.epoch), ref(project.events)]
+    del project
+    end(sandbox)
+    gc.collect()
+    assert list(mentions(project_id, own_server)) == []
+    assert [each() for each in gone] == [None, None, None]
+
+
+def test_nothing_of_an_epoch_outlives_a_reset(own_server: Server, shop: Shop) -> None:
+    """Nor a restored snapshot, nor a move that is taken back: records, review, live pages, the last move."""
+    sandbox = Sandbox(own_server, webhook_url=shop.url)
+    for do in (trade, look, work_in_process):
+        do(sandbox)
+    gone = ref(project_of(sandbox).epoch)
+    sandbox.post("/control/reset/")
+    browser = Dashboard(sandbox)
+    moved = browser.press(browser.open("orders/"), "P1D")
+    before_the_move = ref(project_of(sandbox).epoch)
+    (form,) = [form for form in moved.forms if form.action.endswith("/clock/back/")]
+    assert "Back at" in browser.send(form, {}, moved).ids["notice"]
+    restored = ref(project_of(sandbox).epoch)
+    sandbox.put("/control/state/", sandbox.get("/control/state/").json())
+    gc.collect()
+    assert [each() for each in (gone, before_the_move, restored)] == [None, None, None]
+
+
+def test_a_client_that_has_gone_leaves_nothing(own_server: Server, shop: Shop) -> None:
+    """No watcher, no text for watchers, no waiting call, no webhook that is held back."""
+    sandbox = Sandbox(own_server, webhook_url=shop.url)
+    project = project_of(sandbox)
+    events, outbox = project.events, project.epoch.outbox
+    streams = [
+        requests.get(f"{sandbox.url}{path}", auth=(sandbox.key, ""), stream=True, timeout=5)
+        for path in ("/control/events/", f"/dashboard/{project.project_id}/events/")
+    ]
+    for stream in streams:
+        stream.raw.read(1)
+    sandbox.pay(sandbox.place(card()))
+    sandbox.settle()
+    assert events.watchers == len(streams)
+    for stream in streams:
+        stream.close()
+    for _ in range(1000):
+        if not events.watchers:
+            break
+        events.publish("noise")  # so that the server notices
+        events.wait_beyond(events.number, 0.02)
+    assert (events.watchers, events._listeners, events._of_orders) == (0, [], {})
+    assert events.slots.of(TEXTS)._known == {}
+    assert (outbox._holds, outbox._holding, outbox._queue._awaited) == ({}, {}, [])
+    assert project.relay._offered == {}
+
+
+def test_a_request_that_fails_on_its_end_holds_nothing_back(own_server: Server, shop: Shop) -> None:
+    """Its order was made, so its webhook is sent, and the project comes to rest."""
+
+    def fail(response: Response) -> Response:
+        raise ValueError("on purpose")
+
+    sandbox = Sandbox(own_server, webhook_url=shop.url)
+    hooks = own_server.app.after_request_funcs["api"]
+    hooks.append(fail)
+    created = sandbox.http.post(
+        f"{sandbox.url}/v1/orders/", json={"currency": "EUR", "amount": 1, **BANK}, auth=(sandbox.key, "")
+    )
+    hooks.remove(fail)
+    assert created.status_code == 500
+    outbox = project_of(sandbox).epoch.outbox
+    assert project_of(sandbox).settle()
+    assert (len(shop.received), outbox._holds) == (1, {})
+
+
+BANK = {"transactions": [{"payment_method": "bank-transfer"}]}
