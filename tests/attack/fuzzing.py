@@ -26,7 +26,7 @@ from tests.attack.grammar import REFUSALS, REQUESTS, Production, Target
 from tests.attack.probe import RATIO_MAX, READ, REST_MS_MIN, WAIT_MS_MAX, WAIT_MS_MAX_BUSY
 from tests.attack.records import records, secure_records, trusting, within_tls
 from tests.attack.sequences import SEQUENCES
-from tests.attack.served import Project, Served, served
+from tests.attack.served import Project, Served, served, shows
 from tests.attack.talking import Case, Client, Ending, Talk
 
 SEED: Final = 7  # of the short form: it always does the same
@@ -93,6 +93,12 @@ def twin_problems(talk: Talk, twin: Talk | None) -> Iterator[str]:
     """What is wrong with the answers to the same in another form."""
     if twin is not None and twin.statuses != talk.statuses:
         yield f"it gets {talk.statuses}, and the same in another form {twin.statuses}"
+
+
+def key_problems(talk: Talk, key: str) -> Iterator[str]:
+    """What is wrong with answers that repeat the key."""
+    if any(shows(answer.body.decode("latin-1"), [key]) for answer in talk.answers):
+        yield "an answer shows the key"
 
 
 def order_problems(case: Case, known: int, made: int) -> Iterator[str]:
@@ -249,7 +255,8 @@ class Fuzzer:
         peak = peak_problems(self._memory.peak_mib() - before_mib)
         known = talk.created + (twin.created if twin is not None else 0)
         orders = order_problems(case, known, made)
-        for problem in (*problems_of(case, talk), *twin_problems(talk, twin), *orders, *peak):
+        forms = (*problems_of(case, talk), *twin_problems(talk, twin), *key_problems(talk, project.key))
+        for problem in (*forms, *orders, *peak):
             self._report.expect(f"{self._prefix}{case.name}", False, problem)
         if seconds > NOTED_SECONDS:
             self._report.note(f"{self._prefix}{case.name}: seconds", f"{seconds:.1f}")

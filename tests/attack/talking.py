@@ -198,8 +198,9 @@ class Client:
         except OSError:
             self._is_ended = self._is_reset = True
             return
-        is_answered = self._reader.is_complete or not self._case.is_certain
-        seconds = self._closed_seconds if is_answered else self._case.answer_seconds
+        seconds = self._closed_seconds
+        if not self._reader.is_complete:
+            seconds = max(seconds, self._case.answer_seconds)
         self._read_until(lambda: False, seconds)
         if not self._is_ended:
             self._reader.problems.append("the connection stays open although its client has ended")

@@ -7,6 +7,7 @@ import pytest
 from tests.attack import SHORT, Failed, Report, Size
 from tests.attack.chaos import AMOUNT, _check_books
 from tests.attack.probe import READ, Waits, _report
+from tests.attack.quotas import Exceeding, judge
 from tests.attack.servers import finds_lost_fence
 from tests.support.postgres import needs_postgres
 
@@ -83,6 +84,23 @@ def test_a_bystander_who_waits_for_nobody_is_fine() -> None:
     report = Report("shares", Size())
     _report(report, "", REST, REST)
     report.end()
+
+
+@pytest.mark.parametrize(
+    ("done", "problem"),
+    [
+        (Exceeding(1000, 20, {201: 20}), "what is too much is refused"),
+        (Exceeding(1000, 20, {507: 1, 500: 1}), "nothing fails the server"),
+        (Exceeding(2_400_000, 20, {507: 1}), "bytes of a project's snapshot"),
+        (Exceeding(1000, 40, {507: 1}), "orders of a project"),
+    ],
+)
+def test_projects_that_keep_too_much_are_noticed(done: Exceeding, problem: str) -> None:
+    """Orders or bytes, or all that they want."""
+    report = Report("quotas", Size())
+    judge(report, done)
+    with pytest.raises(Failed, match=problem):
+        report.end()
 
 
 @needs_postgres

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count
@@ -21,6 +22,7 @@ from tests.attack.fuzzing import (
     Plan,
     Window,
     carry_out,
+    key_problems,
     limit_memory,
     order_problems,
     peak_problems,
@@ -41,6 +43,7 @@ from tests.attack.grammar import (
 )
 from tests.attack.records import records, secure_records, within_tls
 from tests.attack.sequences import SEQUENCES, authorizing_trailers, half_closes
+from tests.attack.served import served
 from tests.attack.talking import Case, Client, Ending, Talk
 
 KEYED = Target("127.0.0.1:1", SHORT, "a-key")
@@ -293,9 +296,20 @@ def test_a_connection_is_read_to_its_end() -> None:
 def test_a_connection_that_stays_open_is_noticed() -> None:
     """Although its client has closed its side."""
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts nothing
-        case = Case("a read", says(b"GET"), ONE, is_certain=False)
+        case = Case("a read", says(b"GET"), ONE, is_certain=False, answer_seconds=0.1)
         talk = Client(silent.getsockname(), case, closed_seconds=0.1).talk()
     assert talk.problems == ["the connection stays open although its client has ended"]
+
+
+def test_a_key_that_comes_out_is_noticed() -> None:
+    """In an answer, or in the log; plain, or as clients send it."""
+    body = (SHAPE % 400).replace(b'"y"', b'"%s"' % b64encode(b"a-key:"))
+    assert list(key_problems(read(error(400, body)), "a-key")) == ["an answer shows the key"]
+    assert not list(key_problems(read(error(400)), "a-key"))
+    assert list(key_problems(read(error(400, b"a-key")), "a-key"))
+    logs = pytest.raises(AssertionError, match="the server has logged a key")
+    with logs, served("--quiet", program=("sh", "-c", 'echo a-key >&2; exec "$@"', "sh")) as server:
+        server.keys.append("a-key")
 
 
 LOGS = ("sh", "-c", 'echo "Traceback (most recent call last):" >&2; exec "$@"', "sh")
