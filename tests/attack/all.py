@@ -5,6 +5,7 @@ from typing import Final
 
 from tests.attack import (
     Report,
+    canaries,
     chaos,
     crowds,
     first_uses,
@@ -29,6 +30,7 @@ ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "mutations": mutations.attack,
     "requests": requests.attack,
     "quotas": quotas.attack,
+    "canaries": canaries.attack,
     "grammar": fuzzing.attack,
     "chaos": chaos.attack,
     "kills": kills.attack,
