@@ -5,6 +5,7 @@ from typing import Final
 
 from tests.attack import (
     Report,
+    canaries,
     chaos,
     crowds,
     first_uses,
@@ -12,6 +13,7 @@ from tests.attack import (
     kills,
     large,
     mutations,
+    quotas,
     receivers,
     requests,
     servers,
@@ -27,6 +29,8 @@ ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "large": large.attack,
     "mutations": mutations.attack,
     "requests": requests.attack,
+    "quotas": quotas.attack,
+    "canaries": canaries.attack,
     "grammar": fuzzing.attack,
     "chaos": chaos.attack,
     "kills": kills.attack,

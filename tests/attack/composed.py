@@ -85,7 +85,7 @@ def composed(target: Target, seed: str) -> Case:
 
 def compositions(target: Target, seed: int) -> Iterator[Case]:
     """Many of them; each has a seed of its own."""
-    for number in range(target.size.count(3000, 20)):
+    for number in range(target.size.count(2000, 20)):
         yield composed(target, f"{seed}:{number}")
 
 

@@ -26,7 +26,7 @@ from tests.attack.grammar import REFUSALS, REQUESTS, Production, Target
 from tests.attack.probe import RATIO_MAX, READ, REST_MS_MIN, WAIT_MS_MAX, WAIT_MS_MAX_BUSY
 from tests.attack.records import records, secure_records, trusting, within_tls
 from tests.attack.sequences import SEQUENCES
-from tests.attack.served import Project, Served, served
+from tests.attack.served import Project, Served, served, shows
 from tests.attack.talking import Case, Client, Ending, Talk
 
 SEED: Final = 7  # of the short form: it always does the same
@@ -89,13 +89,25 @@ def _problems_of_silence(case: Case, talk: Talk) -> Iterator[str]:
         yield f"{number} answers to {len(case.asked)} requests, and the end {how}"
 
 
-def order_problems(case: Case, talk: Talk, made: int) -> Iterator[str]:
+def twin_problems(talk: Talk, twin: Talk | None) -> Iterator[str]:
+    """What is wrong with the answers to the same in another form."""
+    if twin is not None and twin.statuses != talk.statuses:
+        yield f"it gets {talk.statuses}, and the same in another form {twin.statuses}"
+
+
+def key_problems(talk: Talk, key: str) -> Iterator[str]:
+    """What is wrong with answers that repeat the key."""
+    if any(shows(answer.body.decode("latin-1"), [key]) for answer in talk.answers):
+        yield "an answer shows the key"
+
+
+def order_problems(case: Case, known: int, made: int) -> Iterator[str]:
     """What is wrong with the number of orders that there are afterwards."""
     if case.ending is Ending.RESETS:  # whole requests may be acted on, or not
         if made > case.creations:
             yield f"{made} orders were made, of at most {case.creations}"
-    elif made != talk.created:
-        yield f"{made} orders were made, and the client knows of {talk.created}"
+    elif made != known:
+        yield f"{made} orders were made, and the client knows of {known}"
 
 
 def peak_problems(peak_mib: float) -> Iterator[str]:
@@ -231,18 +243,26 @@ class Fuzzer:
         self._memory.peak_mib()
         begin, before_mib = perf_counter(), self._memory.now_mib()
         try:
-            talk = Client(self._address, case, self._tls).talk()
+            talk, twin = self._talk(case), None
             seconds = perf_counter() - begin
+            if case.twin is not None:
+                twin = self._talk(case._replace(sent=case.twin))
             if case.ending is Ending.RESETS:
                 Event().wait(RESET_SECONDS)
             made = _count_orders(project) if case.is_http else 0
         finally:
             windows.append(Window(case.name, begin, perf_counter()))
-        peak = self._memory.peak_mib() - before_mib
-        for problem in (*problems_of(case, talk), *order_problems(case, talk, made), *peak_problems(peak)):
+        peak = peak_problems(self._memory.peak_mib() - before_mib)
+        known = talk.created + (twin.created if twin is not None else 0)
+        orders = order_problems(case, known, made)
+        forms = (*problems_of(case, talk), *twin_problems(talk, twin), *key_problems(talk, project.key))
+        for problem in (*forms, *orders, *peak):
             self._report.expect(f"{self._prefix}{case.name}", False, problem)
         if seconds > NOTED_SECONDS:
             self._report.note(f"{self._prefix}{case.name}: seconds", f"{seconds:.1f}")
+
+    def _talk(self, case: Case) -> Talk:
+        return Client(self._address, case, self._tls).talk()
 
 
 def _warm_up(server: Served) -> None:

@@ -16,7 +16,7 @@ SURE_BYTES: Final = 4096  # what every server must take of a line or of a head
 SURE_HEADERS: Final = 60
 OVER_BYTES: Final = 1 << 16  # what no server needs to take
 BODY_BYTES_MAX: Final = 1 << 20  # of this server (SET-09)
-SENT_BYTES: Final = 1 << 16
+SENT_BYTES: Final = 1 << 18  # what a server may read at once
 ORDER: Final = b'{"currency": "EUR", "amount": 1000}'
 JSON: Final = (b"Content-Type", b"application/json")
 CHUNKED: Final = (b"Transfer-Encoding", b"chunked")
@@ -189,7 +189,7 @@ def cut_methods(target: Target) -> Iterator[Case]:
         statuses = {200} if method in (b"GET", b"HEAD") else NO_METHOD
         for place in range(len(method) + 1):
             case = right(f"{method!r} cut at {place}", raw, statuses, is_head=method == b"HEAD")
-            yield case._replace(sent=lambda raw=raw, place=place: cut(raw, place))  # type: ignore[misc]
+            yield case._replace(sent=lambda raw=raw, place=place: cut(raw, place), twin=says(raw))  # type: ignore[misc]
     raw = post(target)
     for place in range(1, len(raw), 1 if target.size.strict else 17):
         case = right(f"a creation cut at {place}", raw, target.keyed(201))
@@ -235,10 +235,12 @@ ODD_PATHS: Final = (
 def targets(target: Target) -> Iterator[Case]:
     """Origin-, absolute-, authority- and asterisk-form."""
     host = target.host.encode()
+    origin = says(get(target))
     for form in (b"http://%s", b"HTTP://%s", b"http://user@%s"):
         base = form % host
         case = doubtful if b"@" in form else right
-        yield case(f"{form!r}/health/", get(target, start=b"GET %s/health/ HTTP/1.1" % base), {200})
+        raw = get(target, start=b"GET %s/health/ HTTP/1.1" % base)
+        yield case(f"{form!r}/health/", raw, {200})._replace(twin=origin if case is right else None)
     base = b"http://" + host
     yield right(
         "absolute, with a query", get(target, start=b"GET %s/health/?a=http://b HTTP/1.1" % base), {200}
@@ -251,8 +253,7 @@ def targets(target: Target) -> Iterator[Case]:
     yield right("absolute, HEAD", get(target, start=b"HEAD %s/health/ HTTP/1.1" % base), {200}, is_head=True)
     creation = post(target, start=b"POST %s/v1/orders/ HTTP/1.1" % base)
     yield right("absolute, a creation", creation, target.keyed(201))
-    other = get(target._replace(host="other.example"), start=b"GET %s/health/ HTTP/1.1" % base)
-    yield right("absolute, with another Host", other, {200})
+    yield from _other_hosts(target, base)
     for form in (
         b"https://%s/health/",
         b"ftp://%s/health/",
@@ -275,6 +276,19 @@ def targets(target: Target) -> Iterator[Case]:
         yield by_length("a path", length, get(target, start=b"GET %s HTTP/1.1" % path), {404})
         path = b"http://" + b"a" * length
         yield doubtful(f"an authority of {length}", get(target, start=b"GET %s/ HTTP/1.1" % path), {200})
+
+
+def _other_hosts(target: Target, base: bytes) -> Iterator[Case]:
+    """The host of an absolute target replaces that of the header Host."""
+    other, their = target._replace(host="other.example"), b"http://other.example"
+    raw = get(other, start=b"GET %s/health/ HTTP/1.1" % base)
+    yield right("absolute, with another Host", raw, {200})
+    created = target.keyed(201)
+    raw = post(other, start=b"POST %s/v1/orders/ HTTP/1.1" % base)
+    yield right("absolute, a creation with another Host", raw, created)._replace(twin=says(post(target)))
+    raw = post(target, start=b"POST %s/v1/orders/ HTTP/1.1" % their)
+    case = doubtful("absolute, a creation at another host", raw, created)
+    yield case._replace(twin=says(post(other)))
 
 
 # Headers
@@ -351,7 +365,7 @@ def offers(target: Target) -> Iterator[Case]:
         yield right(f"a creation with {offer[0][1][:20]!r}", post(target, *offer), target.keyed(201))
         raw = get(target, *offer) + get(target)
         yield Case(f"{offer[0][1][:20]!r} and another", says(raw), (asked({200}),) * 2)
-    for count in (17, 100, 983, 1100, 5000) if target.size.strict else (17, 1100):
+    for count in (17, 100, 983, 1100, 5000) if target.size.strict else (17, 1100, 3000):
         yield many(f"{count} offers", get(target, *OFFER), count, asked({200}))
     count = target.size.count(2000, 50)
     yield many(f"{count} creations with offers", post(target, *OFFER), count, asked(target.keyed(201)))

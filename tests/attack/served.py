@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
@@ -61,12 +62,14 @@ class Served(NamedTuple):
 
     url: str
     pid: int
+    keys: list[str]  # that may not stand in its log
 
     def project(self, **settings: Any) -> "Project":
         """A new project."""
         made = requests.post(f"{self.url}/control/projects/", json=settings, timeout=30)
         assert made.status_code == 201, made.text
-        return Project(self.url, made.json()["api_key"])
+        self.keys.append(made.json()["api_key"])
+        return Project(self.url, self.keys[-1])
 
     def use(self) -> Use:
         """What the server uses now."""
@@ -85,6 +88,7 @@ class Served(NamedTuple):
 def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
     """Serve until the end of the block."""
     with tempfile.TemporaryDirectory() as folder:
+        keys: list[str] = []
         ready, errors = Path(folder) / "ready.json", Path(folder) / "errors"
         listening = ("--port", "0", "--ready-file", str(ready))
         with errors.open("w") as written:
@@ -100,7 +104,7 @@ def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
         try:
             assert first, "the server has ended"
             told = json.loads(ready.read_text())
-            yield Served(told["url"], told["pid"])
+            yield Served(told["url"], told["pid"], keys)
         finally:
             process.terminate()
             try:
@@ -113,6 +117,12 @@ def served(*options: str, program: tuple[str, ...] = ()) -> Iterator[Served]:
             logged = errors.read_text()
             sys.stderr.write(logged[-5000:])
         assert "Traceback" not in logged, "the server has logged a traceback"
+        assert not shows(logged, keys), "the server has logged a key"
+
+
+def shows(text: str, keys: Iterable[str]) -> bool:
+    """Whether a text has one of the keys, plain or as clients send it."""
+    return any(form in text for key in keys for form in (key, b64encode(f"{key}:".encode()).decode()))
 
 
 def _read_on(printed: IO[bytes]) -> None:

@@ -54,6 +54,7 @@ class Case(NamedTuple):
     is_random: bool = False  # its bytes were changed: nobody knows what it asks for
     is_http: bool = True  # what comes back; else it is not read
     answer_seconds: float = ANSWER_SECONDS  # after the last byte
+    twin: Callable[[], Sent] | None = None  # the same in another form, which gets the same answers
 
     @property
     def creations(self) -> int:
@@ -68,6 +69,11 @@ class Talk(NamedTuple):
     interims: list[int]
     problems: list[str]
     is_reset: bool = False
+
+    @property
+    def statuses(self) -> list[int]:
+        """The statuses of its answers."""
+        return [answer.status for answer in self.answers]
 
     @property
     def created(self) -> int:
@@ -192,8 +198,9 @@ class Client:
         except OSError:
             self._is_ended = self._is_reset = True
             return
-        is_answered = self._reader.is_complete or not self._case.is_certain
-        seconds = self._closed_seconds if is_answered else self._case.answer_seconds
+        seconds = self._closed_seconds
+        if not self._reader.is_complete:
+            seconds = max(seconds, self._case.answer_seconds)
         self._read_until(lambda: False, seconds)
         if not self._is_ended:
             self._reader.problems.append("the connection stays open although its client has ended")

@@ -1,13 +1,22 @@
 """Each check of the attacks fails when what it looks for is there."""
 
+import socket
+from pathlib import Path
+from random import Random  # noqa: TID251 (seeded)
+from threading import Thread
 from typing import Any
 
 import pytest
+import requests
 
 from tests.attack import SHORT, Failed, Report, Size
+from tests.attack.canaries import PLACES, files, leaks, records
 from tests.attack.chaos import AMOUNT, _check_books
 from tests.attack.probe import READ, Waits, _report
+from tests.attack.quotas import Exceeding, judge
+from tests.attack.served import Served
 from tests.attack.servers import finds_lost_fence
+from tests.support.canaries import NUMBER
 from tests.support.postgres import needs_postgres
 
 REST = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
@@ -83,6 +92,73 @@ def test_a_bystander_who_waits_for_nobody_is_fine() -> None:
     report = Report("shares", Size())
     _report(report, "", REST, REST)
     report.end()
+
+
+@pytest.mark.parametrize(
+    ("done", "problem"),
+    [
+        (Exceeding(1000, 20, {201: 20}), "what is too much is refused"),
+        (Exceeding(1000, 20, {507: 1, 500: 1}), "nothing fails the server"),
+        (Exceeding(2_400_000, 20, {507: 1}), "bytes of a project's snapshot"),
+        (Exceeding(1000, 40, {507: 1}), "orders of a project"),
+    ],
+)
+def test_projects_that_keep_too_much_are_noticed(done: Exceeding, problem: str) -> None:
+    """Orders or bytes, or all that they want."""
+    report = Report("quotas", Size())
+    judge(report, done)
+    with pytest.raises(Failed, match=problem):
+        report.end()
+
+
+class Talkative:
+    """A project, or a server, that tells a secret to whoever asks."""
+
+    key = "a-key-of-some-length"
+
+    def expect(self, method: str, path: str) -> Any:
+        """Its id."""
+        return {"project_id": "an-id"}
+
+    def call(self, method: str, path: str) -> Any:
+        """Its records."""
+        answer = requests.Response()
+        answer._content = NUMBER.encode() if "journal" in path else b"nothing"
+        return answer
+
+
+def test_secrets_that_come_out_are_noticed(tmp_path: Path) -> None:
+    """In answers, in records and in files."""
+    project: Any = Talkative()
+    assert {path for path, _ in records(project)} == {
+        "/control/journal/",
+        "/control/journal/?summary=1",
+        "/dashboard/an-id/journal/",
+    }
+    (tmp_path / "log").write_text("cvc: 9173 9173 9173")
+    (tmp_path / "state").write_text("4539-5787\u202e6362-1486, and a-key-of-some-length")
+    (tmp_path / "other").write_text("a-key-of-some-length")
+    assert dict(files(tmp_path, project.key)) == {"log": "['code']", "state": "['number']"}
+    body = f"{NUMBER} is no amount"
+    told = f"HTTP/1.1 400 X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        telling = Thread(target=tell, args=(listening, told))
+        telling.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        found = list(leaks(Served(url, 0, []), project, Random(1), 2))
+        telling.join()
+    assert [name for name, _ in found] == list(PLACES)[:2]
+
+
+def tell(listening: socket.socket, answer: bytes) -> None:
+    """Answer two clients."""
+    for _ in range(2):
+        opened, _ = listening.accept()
+        with opened:
+            opened.recv(1 << 16)
+            opened.sendall(answer)
+            while opened.recv(1 << 16):
+                pass
 
 
 @needs_postgres

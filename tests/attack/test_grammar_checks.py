@@ -2,6 +2,7 @@
 
 import os
 import socket
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count
@@ -21,11 +22,13 @@ from tests.attack.fuzzing import (
     Plan,
     Window,
     carry_out,
+    key_problems,
     limit_memory,
     order_problems,
     peak_problems,
     problems_of,
     report_waits,
+    twin_problems,
 )
 from tests.attack.grammar import (
     REQUESTS,
@@ -40,6 +43,7 @@ from tests.attack.grammar import (
 )
 from tests.attack.records import records, secure_records, within_tls
 from tests.attack.sequences import SEQUENCES, authorizing_trailers, half_closes
+from tests.attack.served import served
 from tests.attack.talking import Case, Client, Ending, Talk
 
 KEYED = Target("127.0.0.1:1", SHORT, "a-key")
@@ -158,17 +162,29 @@ def test_what_an_earlier_server_answered_is_noticed(name: str) -> None:
 def test_orders_that_nobody_knows_of_are_noticed() -> None:
     """Made without an answer, or although a request was cut; a client that breaks off may not know of its own."""
     case = right("a creation", b"", {201})
-    unanswered = Talk([], [0], [])
-    assert list(order_problems(case, unanswered, 1)) == ["1 orders were made, and the client knows of 0"]
-    assert list(order_problems(case, read(CREATED, *case.asked), 1)) == []
-    assert list(order_problems(case, read(CREATED, *case.asked), 0)) == [
-        "0 orders were made, and the client knows of 1"
-    ]
+    assert list(order_problems(case, 0, 1)) == ["1 orders were made, and the client knows of 0"]
+    assert list(order_problems(case, 1, 1)) == []
+    assert list(order_problems(case, 1, 0)) == ["0 orders were made, and the client knows of 1"]
     broken_off = case._replace(ending=Ending.RESETS)
-    assert list(order_problems(broken_off, unanswered, 1)) == []
-    assert list(order_problems(broken_off, unanswered, 2)) == ["2 orders were made, of at most 1"]
+    assert list(order_problems(broken_off, 0, 1)) == []
+    assert list(order_problems(broken_off, 0, 2)) == ["2 orders were made, of at most 1"]
     cut = wrong("a part of a creation", b"")._replace(ending=Ending.RESETS)
-    assert list(order_problems(cut, unanswered, 1)) == ["1 orders were made, of at most 0"]
+    assert list(order_problems(cut, 0, 1)) == ["1 orders were made, of at most 0"]
+
+
+def test_another_answer_to_the_same_is_noticed() -> None:
+    """In two segments, or with an absolute target; also if only one of them is answered."""
+    once = read(error(405), asked({400, 405}))
+    assert list(twin_problems(once, read(error(400), asked({400, 405})))) == [
+        "it gets [405], and the same in another form [400]"
+    ]
+    assert list(twin_problems(once, read(b""))) == ["it gets [405], and the same in another form []"]
+    assert not list(twin_problems(once, once))
+    assert not list(twin_problems(once, None))
+    cases = [*REQUESTS["cut"](KEYED), *targets(KEYED)]
+    assert {"b'FOO' cut at 1", "absolute, a creation at another host"} <= {
+        case.name for case in cases if case.twin
+    }
 
 
 def failed(report: Report) -> str:
@@ -280,9 +296,20 @@ def test_a_connection_is_read_to_its_end() -> None:
 def test_a_connection_that_stays_open_is_noticed() -> None:
     """Although its client has closed its side."""
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts nothing
-        case = Case("a read", says(b"GET"), ONE, is_certain=False)
+        case = Case("a read", says(b"GET"), ONE, is_certain=False, answer_seconds=0.1)
         talk = Client(silent.getsockname(), case, closed_seconds=0.1).talk()
     assert talk.problems == ["the connection stays open although its client has ended"]
+
+
+def test_a_key_that_comes_out_is_noticed() -> None:
+    """In an answer, or in the log; plain, or as clients send it."""
+    body = (SHAPE % 400).replace(b'"y"', b'"%s"' % b64encode(b"a-key:"))
+    assert list(key_problems(read(error(400, body)), "a-key")) == ["an answer shows the key"]
+    assert not list(key_problems(read(error(400)), "a-key"))
+    assert list(key_problems(read(error(400, b"a-key")), "a-key"))
+    logs = pytest.raises(AssertionError, match="the server has logged a key")
+    with logs, served("--quiet", program=("sh", "-c", 'echo a-key >&2; exec "$@"', "sh")) as server:
+        server.keys.append("a-key")
 
 
 LOGS = ("sh", "-c", 'echo "Traceback (most recent call last):" >&2; exec "$@"', "sh")
