@@ -69,9 +69,8 @@ class State(NamedTuple):
     @property
     def chosen(self) -> Chosen:
         """Settings, scenario and faults, as plain data."""
-        return Chosen(
-            self.base_settings.as_mapping(), dict(self.scenario.document), dict(self.faults.document)
-        )
+        settings = {**self.base_settings.of_newer, **self.base_settings.as_mapping()}
+        return Chosen(settings, dict(self.scenario.document), dict(self.faults.document))
 
 
 class SetAside(NamedTuple):

@@ -7,7 +7,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
-from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed
+from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.identity import Identity
@@ -66,7 +66,7 @@ class Registry:
         ids: Ids | None = None,
         clock: str = RUNNING,
     ) -> None:
-        """``ids`` generates project ids."""
+        """``ids`` generates project ids and API keys; without them, nothing stored gives a key away."""
         self.catalogue = catalogue
         self.services = services
         self.storages = storages
@@ -74,7 +74,12 @@ class Registry:
         self._lock = ranked_lock(REGISTRY)
         self._by_digest: dict[str, Project] = {}
         self._by_id: dict[str, Project] = {}
+        self._is_seeded = ids is not None
         self._ids = ids or Ids(fresh_seed())
+
+    def go_on_with(self, ids: Ids) -> None:
+        """Generate project ids from where an earlier process has stopped."""
+        self._ids = ids
 
     def create(self, data: Any, api_key: str | None = None) -> tuple[Project, str]:
         """Create a project (CTL-06); its API key is returned here and never again.
@@ -94,7 +99,7 @@ class Registry:
                 if not isinstance(data, dict) or "seed" not in data:
                     settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
                 project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
-                key = api_key or ids.token("key")
+                key = api_key or (ids.token("key") if self._is_seeded else secret_key())
             self._ids = ids
             if api_key == FIRST_API_KEY:
                 project_id = FIRST_PROJECT_ID

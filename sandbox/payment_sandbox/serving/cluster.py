@@ -69,7 +69,13 @@ class ClusterRegistry(Registry):
     is_shared = True
 
     def __init__(
-        self, services: Services, database: Database, catalogue: Catalogue, *, ids: Ids, clock: str = RUNNING
+        self,
+        services: Services,
+        database: Database,
+        catalogue: Catalogue,
+        *,
+        ids: Ids | None,
+        clock: str = RUNNING,
     ) -> None:
         super().__init__(services, database, catalogue, ids=ids, clock=clock)
         self.database = database

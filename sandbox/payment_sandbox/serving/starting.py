@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from payment_sandbox.forms import Form, Items, Part, Text, load, unknown_keys
-from payment_sandbox.kernel.ids import Ids, fresh_seed
+from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
@@ -174,7 +174,7 @@ def make_projects(services: ServerServices, kept: "StateFile | Database | None",
         NAMES, check_scenario_settings, start.get("scenario_folders", ()), default=default_scenario()
     )
     seed = start.get("seed")
-    ids = Ids(fresh_seed() if seed is None else seed)
+    ids = Ids(seed) if seed is not None else None
     clock = start.get("clock", RUNNING)
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
@@ -250,7 +250,11 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
 
 
 def _resumed(
-    services: ServerServices, kept: "StateFile | Database", catalogue: Catalogue, ids: Ids, clock: str
+    services: ServerServices,
+    kept: "StateFile | Database",
+    catalogue: Catalogue,
+    ids: Ids | None,
+    clock: str,
 ) -> Registry:
     from payment_sandbox.storage.sqlite import StateFile, resumed_registry  # here: most servers have none
 

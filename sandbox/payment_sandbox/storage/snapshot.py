@@ -29,7 +29,7 @@ from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import FEATURES, Settings, read_settings
+from payment_sandbox.projects.settings import FEATURES, KNOWN, Settings, read_settings, stored_settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
@@ -295,15 +295,21 @@ class Checked(NamedTuple):
 
 def snapshot_of(project: Project) -> dict[str, Any]:
     """The project's state as plain data (CTL-10)."""
-    return dict(encode(_taken(project)))
+    return dict(encode(_shown(project)))
 
 
 def snapshot_parts(project: Project) -> dict[str, Any]:
     """The same, with iterators instead of lists: a project may have a lot of records."""
-    parts = _taken(project)._asdict()
+    parts = _shown(project)._asdict()
     return {
         name: map(encode, value) if type(value) is tuple else encode(value) for name, value in parts.items()
     }
+
+
+def _shown(project: Project) -> Snapshot:
+    """The project's state without the settings of a newer server, which nobody could restore here."""
+    taken = _taken(project)
+    return taken._replace(settings={name: taken.settings[name] for name in KNOWN})
 
 
 def _taken(project: Project) -> Snapshot:
@@ -334,7 +340,8 @@ def restore(project: Project, document: Any) -> None:
     Raises:
         Invalid: the document is not a snapshot, or is inconsistent; nothing changes (CTL-11).
     """
-    checked = _checked(project, document)
+    snapshot = _read(document)
+    checked = _consistent(project, snapshot, read_settings(snapshot.settings, Settings(), "state.settings"))
     before = project.epoch
     is_fresh = not before.number and not before.store.order_ids()
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
@@ -366,7 +373,8 @@ def come_back(project: Project, before: Before) -> None:
     """
     with project.exclusively(before.epoch) as current:
         journal = current.journal
-    checked = _consistent(project, before.snapshot)
+    snapshot = before.snapshot
+    checked = _consistent(project, snapshot, stored_settings(snapshot.settings, "state.settings"))
     epoch = _epoch(project, checked, before.epoch.number + 1)
     epoch.journal.go_on_from(journal, before.mark)
     project.replace_epoch(epoch, checked.change)
@@ -381,7 +389,8 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     Raises:
         Invalid: the document is inconsistent.
     """
-    checked = _checked(project, document)
+    snapshot = _read(document)
+    checked = _consistent(project, snapshot, stored_settings(snapshot.settings, "state.settings"))
     epoch = _epoch(project, checked, checked.snapshot.epoch)
     clock = epoch.state.clock
     if clock.running and real_at is not None:
@@ -403,15 +412,14 @@ def send_owed(project: Project) -> None:
     project.services.wake(project)
 
 
-def _checked(project: Project, document: Any) -> Checked:
+def _read(document: Any) -> Snapshot:
     snapshot: Snapshot = decode(Snapshot, document, "state")
     if snapshot.format != FORMAT:
         raise Invalid([Violation("state.format", f"must be {FORMAT!r}", [FORMAT])])
-    return _consistent(project, snapshot)
+    return snapshot
 
 
-def _consistent(project: Project, snapshot: Snapshot) -> Checked:
-    settings = read_settings(snapshot.settings, Settings(), "state.settings")
+def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> Checked:
     scenario = load_scenario(snapshot.scenario, settings.method_names)
     refuse_inconsistent(snapshot, len(scenario.rules))
     clock = project.epoch.state.clock.set(
