@@ -7,7 +7,7 @@ import pytest
 from tests.attack import SHORT, Failed, Report, Size
 from tests.attack.chaos import AMOUNT, _check_books
 from tests.attack.probe import READ, Waits, _report
-from tests.attack.servers import finds_lost_fence
+from tests.attack.servers import finds_lost_lock
 from tests.support.postgres import needs_postgres
 
 REST = Waits({READ: [2.0] * 100, "create": [3.0] * 100}, {})
@@ -88,4 +88,4 @@ def test_a_bystander_who_waits_for_nobody_is_fine() -> None:
 @needs_postgres
 def test_servers_without_a_fence_are_noticed() -> None:
     """A server that stood still writes on what another one has taken over meanwhile."""
-    assert finds_lost_fence(Report("servers", SHORT))
+    assert finds_lost_lock(Report("servers", SHORT))

@@ -71,11 +71,15 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
     with project.edit(epoch) as edit:
+        if not epoch.store.carries(queued):
+            return None
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None or _is_over(delivery, queued):
+            edit.finish_job(queued)
             return None
         effect = _effect(edit, delivery, queued)
         if not queued.forced and _is_postponed(edit, delivery, effect):
+            edit.finish_job(queued)
             return None
         request = _request(edit, project, delivery, queued.changed)
         is_listened_to = request.url == edit.settings.forward_to and effect.reply is None
@@ -151,6 +155,9 @@ def record_attempt(
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
     with project.edit(epoch, prepared.at) as edit:
+        if not is_copy and not epoch.store.is_pending(prepared.queued):
+            return  # another server has sent it again, and recorded that
+        edit.finish_job(prepared.queued)
         delivery = edit.delivery(prepared.queued.delivery_id)
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
@@ -164,22 +171,27 @@ def record_attempt(
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
-        shown = _event(delivery, number, prepared.at, reply)
-        edit.log.append(shown)
-        edit.publish(
-            "webhook",
-            **shown,
-            state=delivery.state,
-            number=number,
-            url=prepared.request.url,
-            order_status=delivery.status,
-            status=reply.status,
-            error=reply.error,
-            warning=reply.warning,
-            next_at=timestamp(next_at) if next_at is not None else None,
-            duration_ms=round(reply.duration_ms, 3),
-        )
+        _publish(edit, delivery, attempt, next_at)
         edit.release_swapped()
+
+
+def _publish(edit: Edit, delivery: Delivery, attempt: Attempt, next_at: datetime | None) -> None:
+    reply = attempt.reply
+    shown = _event(delivery, attempt.number, attempt.at, reply)
+    edit.log.append(shown)
+    edit.publish(
+        "webhook",
+        **shown,
+        state=delivery.state,
+        number=attempt.number,
+        url=attempt.request.url,
+        order_status=delivery.status,
+        status=reply.status,
+        error=reply.error,
+        warning=reply.warning,
+        next_at=timestamp(next_at) if next_at is not None else None,
+        duration_ms=round(reply.duration_ms, 3),
+    )
 
 
 def _cut(masked: Reply, stored: Reply) -> Reply:

@@ -20,11 +20,12 @@ from payment_sandbox.orders.refusals import Stale
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.asking import asked
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.recorder import Moved, Published, Recorder
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.projects.store import ChangeSet, ForOthers
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
@@ -46,6 +47,7 @@ class Edit:
         self.log: list[dict[str, Any]] = []  # for the current advance
         self.orders: dict[str, Order] = {}
         self.finished: list[int] = []  # sequence numbers of agenda entries that end with this edit
+        self.finished_jobs: list[int] = []
         self._created: set[str] = set()
         self._moves: list[StatusChanged] = []
         self._scheduled: list[tuple[datetime, Command]] = []
@@ -161,6 +163,11 @@ class Edit:
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed))
 
+    def finish_job(self, queued: QueuedDelivery) -> None:
+        """Note that a webhook needs no further attempt now, which other servers have to know."""
+        if queued.job:
+            self.finished_jobs.append(queued.job)
+
     def release_swapped(self) -> bool:
         """Send the webhooks that waited for another one to go first; True if there were any."""
         waiting = self.state.swapped
@@ -212,8 +219,11 @@ class Edit:
             dues,
             (*self.epoch.finished, *self.finished),
         )
-        if not any(change[:5]) and not self.finished and self.state is self.epoch.state:
+        is_shared = self.epoch.store.is_shared
+        if self._is_empty(change) and not (is_shared and (self.to_send or self.finished_jobs)):
             return None
+        if is_shared:
+            change = self._with_others(change)
         return self._with_state(change) if self.epoch.store.is_durable else change
 
     def apply(self, change: ChangeSet) -> bool:
@@ -228,6 +238,8 @@ class Edit:
         epoch.finished.clear()
         for due in change.dues:
             timeline.add(due)
+        if change.others is not None and change.others.jobs:
+            timeline.sequence = change.others.jobs[-1].job
         for form_id, order_id in self._scan_forms.items():
             epoch.scan_forms[form_id] = order_id
             if len(epoch.scan_forms) > SCAN_FORMS_MAX:
@@ -268,10 +280,41 @@ class Edit:
             or state.faults.document is not before.faults.document
         )
         sequence = epoch.timeline.sequence + len(change.dues)
+        if change.others is not None:
+            sequence += len(change.others.jobs)
         return change._replace(
             chosen=state.chosen if is_chosen or epoch.store.is_new else None,
             counters=epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now)),
         )
+
+    def _is_empty(self, change: ChangeSet) -> bool:
+        return not (any(change[:5]) or self.finished) and self.state is self.epoch.state
+
+    def _with_others(self, change: ChangeSet) -> ChangeSet:
+        """The change with what other servers need: the webhooks to send, and when something is due."""
+        request = asked()
+        sequence = self.epoch.timeline.sequence + len(change.dues)
+        self.to_send = [
+            queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
+        ]
+        others = ForOthers(
+            self.state.clock,
+            request.part(self) if request is not None else None,
+            tuple(self.to_send),
+            tuple(self.finished_jobs),
+            self._due_in_seconds(change.dues),
+            self.state.settings.idle_seconds_max,
+        )
+        return change._replace(others=others)
+
+    def _due_in_seconds(self, dues: tuple[Due[Command], ...]) -> float | None:
+        """Real time until something is due; None if nothing is before a call moves the clock."""
+        finished = set(self.finished)
+        first = (due.at for due in self.epoch.timeline.first() if due.sequence not in finished)
+        times = [at for at in (next(first, None), *(due.at for due in dues)) if at is not None]
+        if not times:
+            return None
+        return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
 
     def _reached(self) -> Iterator[tuple[str, str]]:
         """The orders that need a webhook, and for which status."""

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
-from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
@@ -20,6 +20,12 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
 """The same at every start, so that bookmarks last."""
+
+
+class AlreadyMade(Refusal):
+    """Another server has just made a project with this id or key."""
+
+    rule = "CTL-06"
 
 
 class Storages(Protocol):

@@ -14,7 +14,6 @@ from payment_sandbox.serving.threads import Threads, on_thread
 from payment_sandbox.serving.wsgi import CutOff, Request, Run, Site, environment, error
 from payment_sandbox.web.addresses import takes_snapshot
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.carried import MOVED, ON_MOVED
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, STREAM, EventStream
 from payment_sandbox.web.placing import (
     BEGIN_WAITING,
@@ -26,7 +25,6 @@ from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.cluster import Cluster
-    from payment_sandbox.serving.routing import Router
 
 RUNNING_MAX: Final = 2  # more would only slow each other, and the event loop, down
 RUNNING_MAX_SHARED: Final = 12  # where each waits for the database most of the time
@@ -266,12 +264,6 @@ STREAM_SECONDS_MAX: Final = 600.0  # for a whole response that is sent piece by 
 log = logging.getLogger(__name__)
 
 
-def _router(gateway: "Gateway", cluster: "Cluster", loop: AbstractEventLoop, threads: Threads) -> "Router":
-    from payment_sandbox.serving.routing import Router  # here, because most servers stand alone
-
-    return Router(gateway, cluster, loop, threads)
-
-
 class Gateway:
     """Has a site answer the requests of all connections."""
 
@@ -303,7 +295,6 @@ class Gateway:
         self._tasks: set[Task[None]] = set()
         self._snapshots_bytes = 0
         self._cluster = cluster
-        self._router = _router(self, cluster, loop, self._threads) if cluster is not None else None
 
     @property
     def others_wait(self) -> bool:
@@ -313,11 +304,6 @@ class Gateway:
     def stop(self) -> None:
         """Start no more threads; those that still run end with the process."""
         self._threads.stop()
-
-    async def close(self) -> None:
-        """Close what is open besides the connections of clients."""
-        if self._router is not None:
-            await self._router.close()
 
     # Bodies, within limits that depend on the path
 
@@ -338,16 +324,13 @@ class Gateway:
     # Requests
 
     def serve(self, request: Request, response: Response) -> None:
-        """Answer a request; on which server and where there is decided here, once."""
+        """Answer a request."""
         is_whole = len(request.body) == request.length
         if not is_whole and takes_snapshot(request.path.decode("latin-1")):
             busy = "too many snapshots are being received; try again later"
             response.send(error(503, busy, retry=True))
             return
-        if self._router is not None:
-            self._router.serve(request, response)
-        else:
-            self.run(request, environment(request, response.peers), response)
+        self.run(request, environment(request, response.peers), response)
 
     def run(self, request: Request, environ: dict[str, Any], response: Response) -> None:
         """Have the site answer a request, in its turn."""
@@ -375,9 +358,7 @@ class Gateway:
 
     def _answer(self, run: Run, share: str, response: Response, whole: Any = None) -> None:
         """Send what the application has answered."""
-        if MOVED in run.environ and run.environ[ON_MOVED]():
-            run.close()
-        elif STREAM in run.environ:
+        if STREAM in run.environ:
             self.start(self._watch(run, share, response))
         elif run.is_short:
             self._deliver(whole or run.whole(), response)

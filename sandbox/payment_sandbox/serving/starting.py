@@ -11,9 +11,9 @@ from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import Project, ProjectMoved
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.quotas import Quotas
-from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
+from payment_sandbox.projects.registry import FIRST_API_KEY, AlreadyMade, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
@@ -186,7 +186,7 @@ def make_projects(services: ServerServices, kept: "StateFile | Database | None",
         if registry.is_known(project.api_key):
             ignored += _ignored(registry.find(project.api_key), project)
             continue
-        with suppress(ProjectMoved):  # another server, which starts at the same moment, has made it
+        with suppress(AlreadyMade):  # another server, which starts at the same moment, has made it
             made, _ = registry.create(project.settings, api_key=project.api_key)
             made.activate(project.scenario or default_scenario())
     return Started(registry, ignored)

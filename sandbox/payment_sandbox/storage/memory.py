@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Final
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.cards import Credential
@@ -12,15 +12,44 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.quotas import Meter
 from payment_sandbox.projects.store import ChangeSet, HistoryRow
 from payment_sandbox.storage.codec import encode
 
 DELIVERIES_KEPT_MAX: Final = 10_000
 DELIVERIES_DROPPED_AT_ONCE: Final = 1000
+ALONE: Final = nullcontext()
 
 
-class MemoryStorage:
+class OneProcess:
+    """A storage that no other server uses."""
+
+    awaits_courier = False
+
+    def transaction(self, project: Any) -> AbstractContextManager[None]:
+        """Nothing: the project's own lock is enough."""
+        return ALONE
+
+    def flush(self, project: Any) -> None:
+        """Do nothing: there is no other server."""
+
+    def watch(self, project: Any) -> None:
+        """Do nothing, for the same reason."""
+
+    def follow(self, project: Any) -> None:
+        """Do nothing, for the same reason."""
+
+    def hold_clock(self, project: Any) -> bool:
+        """True: there is no other server that could have it."""
+        return True
+
+    def let_clock_go(self) -> None:
+        """Do nothing."""
+
+
+class MemoryStorage(OneProcess):
     """Storage that is lost when the process ends."""
 
     def __init__(self) -> None:
@@ -54,6 +83,8 @@ class MemoryStore:
 
     is_durable = False
     is_new = False
+    is_shared = False
+    is_clock_held = False
 
     def __init__(self) -> None:
         self._orders: dict[str, Order] = {}
@@ -69,6 +100,25 @@ class MemoryStore:
         self.credential = self._credentials.get
         self.qr_request = self._qr_requests.get
         self.delivery = self._deliveries.get
+
+    def carries(self, queued: QueuedDelivery) -> bool:
+        """Whether this process sends it."""
+        return True
+
+    def is_pending(self, queued: QueuedDelivery) -> bool:
+        """Whether no other server has sent it."""
+        return True
+
+    def share(self, journal: Journal) -> None:
+        """Do nothing: no other server writes to it."""
+
+    def has_jobs(self) -> bool:
+        """Whether another server has something to send."""
+        return False
+
+    def holds_clock(self) -> bool:
+        """Whether no other server has taken the clock."""
+        return True
 
     def commit(self, change: ChangeSet) -> None:
         """Swap in the new versions, and drop the surplus webhooks."""

@@ -23,11 +23,9 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
+from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import FEATURES, KNOWN, Settings, read_settings, stored_settings
 from payment_sandbox.projects.store import ChangeSet
@@ -403,12 +401,9 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
 def send_owed(project: Project) -> None:
     """Send the webhooks that were still to be sent, and wake the project for what is due."""
     epoch = project.epoch
-    # A pending webhook that is neither on the agenda nor waiting for another one was under way.
-    later = {due.item.delivery_id for due in epoch.timeline if type(due.item) is AttemptDelivery}
-    later |= set(epoch.state.swapped)
-    for delivery in epoch.store.deliveries():
-        if delivery.state is DeliveryState.PENDING and delivery.id not in later:
-            project.put(epoch, QueuedDelivery(delivery.id, delivery.order_id))
+    if not epoch.store.is_shared:
+        for queued in epoch.owed():
+            project.put(epoch, queued._replace(job=0))
     project.services.wake(project)
 
 
@@ -417,6 +412,14 @@ def _read(document: Any) -> Snapshot:
     if snapshot.format != FORMAT:
         raise Invalid([Violation("state.format", f"must be {FORMAT!r}", [FORMAT])])
     return snapshot
+
+
+def chosen_state(chosen: Mapping[str, Any], clock: Clock) -> State:
+    """The state with stored settings, scenario and faults; nothing of them is used yet."""
+    settings = stored_settings(chosen["settings"], "settings")
+    scenario = load_scenario(chosen["scenario"], settings.method_names)
+    state = State.first(settings, clock).with_scenario(scenario)
+    return state._replace(faults=Faults.read(chosen["faults"]))
 
 
 def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> Checked:

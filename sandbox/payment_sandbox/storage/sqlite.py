@@ -23,6 +23,7 @@ from payment_sandbox.projects.store import ChangeSet, HistoryRow
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, in_one_line
 from payment_sandbox.storage.history import KEPT_MAX
+from payment_sandbox.storage.memory import OneProcess
 from payment_sandbox.storage.rows import (
     DELIVERY,
     DUE,
@@ -394,7 +395,7 @@ class StateFile:
         return made.lastrowid or 0
 
 
-class SqliteStorage:
+class SqliteStorage(OneProcess):
     """Creates the stores of one project, one per epoch."""
 
     def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:

@@ -33,13 +33,6 @@ SENT_HEADERS: Final = "sandbox.headers"
 """The key in a WSGI environment of the request's headers as they were sent, if the server puts them there."""
 
 
-ON_MOVED: Final = "sandbox.on_moved"
-"""In the environment of a request that may run again elsewhere: what does that; False if it cannot."""
-
-MOVED: Final = "sandbox.moved"
-"""Set in the environment of a request whose project has moved to another server, if ON_MOVED is there."""
-
-
 OnRefused = Callable[[str, str, int, str], None]
 """Is told of requests that no project's journal has: method, path, status, and why they were refused."""
 

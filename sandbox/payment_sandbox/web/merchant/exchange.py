@@ -352,6 +352,7 @@ def _keep(project: Project, response: Response, state: Exchange) -> None:
     )
     journal.add([entry])
     project.events.publish_lazily("request", entry.summary)
+    project.storage.flush(project)
 
 
 def _headers(environ: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:
