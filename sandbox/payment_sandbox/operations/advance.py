@@ -18,7 +18,7 @@ from payment_sandbox.projects.epoch import Epoch, SetAside
 from payment_sandbox.projects.jobs import KIND, Job
 from payment_sandbox.projects.journal import Failure
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.storage.codec import Interrupted, NotStored
 
 
 def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
@@ -100,7 +100,7 @@ def advance(
     """
     limits = limits or AdvanceLimits()
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
-    with _advancing(project) as held:
+    with _saying_how_far(project), _advancing(project) as held:
         epoch = held.epoch
         walk = _Walk(project, epoch, limits.events_max, until_seconds)
         result = Advance(epoch.timeline.now, epoch.timeline.now)
@@ -215,6 +215,25 @@ def _under_way(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
         for delivery in map(epoch.store.delivery, pending)
         if delivery is not None
     ]
+
+
+@contextmanager
+def _saying_how_far(project: Project) -> Iterator[None]:
+    """Say what has happened if the state cannot be stored any more, instead of that nothing has.
+
+    Raises:
+        Interrupted: some of the advance may have happened.
+    """
+    try:
+        yield
+    except NotStored as failed:
+        if not project.epoch.store.is_shared:
+            raise
+        done = (
+            f"the advance has ended early: what was due until {timestamp(project.now())} has happened, and "
+            "perhaps one event more; read the clock, and advance from there"
+        )
+        raise Interrupted(failed, done) from failed
 
 
 @dataclass(slots=True)

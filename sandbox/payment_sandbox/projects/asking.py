@@ -19,14 +19,23 @@ class Part(NamedTuple):
 class Asked:
     """A request under way."""
 
-    __slots__ = ("answering", "id", "is_journaled", "parts")
+    __slots__ = ("answering", "id", "is_journaled", "is_named", "parts")
 
     def __init__(
-        self, request_id: str, answering: Answering | None = None, *, is_journaled: bool = False
+        self,
+        request_id: str,
+        answering: Answering | None = None,
+        *,
+        is_named: bool = False,
+        is_journaled: bool = False,
     ) -> None:
-        """If it ``is_journaled``, its end is recorded, so that nothing needs to be flushed before."""
+        """If it ``is_named``, the client has chosen the id, and may ask again with it.
+
+        If it ``is_journaled``, its end is recorded, so that nothing needs to be flushed before.
+        """
         self.id = request_id
         self.answering = answering
+        self.is_named = is_named
         self.is_journaled = is_journaled
         self.parts = 0
 

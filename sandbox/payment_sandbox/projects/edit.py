@@ -20,7 +20,7 @@ from payment_sandbox.orders.refusals import Stale
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.asking import asked
+from payment_sandbox.projects.asking import Part, asked
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.recorder import Moved, Published, Recorder
@@ -29,6 +29,7 @@ from payment_sandbox.projects.store import ChangeSet, ForOthers
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
+ANSWERED_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
 """Whether the request accepts an ETag."""
@@ -55,6 +56,7 @@ class Edit:
         self._credentials: list[Credential] = []
         self._qr_requests: dict[str, QrRequest] = {}
         self._scan_forms: dict[str, str] = {}
+        self._part: Part | None = None  # of which request
 
     @property
     def settings(self) -> Settings:
@@ -222,6 +224,9 @@ class Edit:
         is_shared = self.epoch.store.is_shared
         if self._is_empty(change) and not (is_shared and (self.to_send or self.finished_jobs)):
             return None
+        request = asked()
+        if request is not None and (is_shared or request.is_named):
+            self._part = request.part(self)
         if is_shared:
             change = self._with_others(change)
         return self._with_state(change) if self.epoch.store.is_durable else change
@@ -247,6 +252,10 @@ class Edit:
         if epoch.advance_log is not None:
             epoch.advance_log += self.log
         epoch.orders_created += len(self._created)
+        if self._part is not None and self._part.answer is not None and not epoch.store.is_shared:
+            epoch.answered[self._part.request_id] = self._part.answer
+            if len(epoch.answered) > ANSWERED_MAX:
+                epoch.answered.popitem(last=False)
         after = timeline.head()
         return after is not None and (before is None or after.at < before.at)
 
@@ -260,6 +269,17 @@ class Edit:
         return bool(self._created) or any(
             self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
         )
+
+    @property
+    def newest_created(self) -> Order | None:
+        """The order or refund that is new, if there is one."""
+        newest = next(reversed([order_id for order_id in self.orders if order_id in self._created]), None)
+        return self.orders[newest] if newest is not None else None
+
+    @property
+    def newest_qr_request(self) -> QrRequest | None:
+        """The QR request that is new or has changed, if there is one."""
+        return next(reversed(self._qr_requests.values()), None)
 
     @property
     def created_count(self) -> int:
@@ -292,14 +312,13 @@ class Edit:
 
     def _with_others(self, change: ChangeSet) -> ChangeSet:
         """The change with what other servers need: the webhooks to send, and when something is due."""
-        request = asked()
         sequence = self.epoch.timeline.sequence + len(change.dues)
         self.to_send = [
             queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
         ]
         others = ForOthers(
             self.state.clock,
-            request.part(self) if request is not None else None,
+            self._part,
             tuple(self.to_send),
             tuple(self.finished_jobs),
             self._due_in_seconds(change.dues),

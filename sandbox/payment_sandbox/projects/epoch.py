@@ -111,6 +111,7 @@ class Epoch:
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created
+        self.answered: OrderedDict[str, str] = OrderedDict()  # by Idempotency-Key, unless stored
         self.orders_created = 0
 
     @property

@@ -57,6 +57,10 @@ class Services(Protocol):
         """Deliver one webhook on this thread, and return once it is answered."""
         ...
 
+    def pause(self, seconds: float) -> None:
+        """Let real time pass, while another server works."""
+        ...
+
     def wake(self, project: "Project") -> None:
         """Check again when the project has something due."""
         ...
@@ -96,6 +100,9 @@ class Unattended:
 
     def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
         """Drop it."""
+
+    def pause(self, seconds: float) -> None:
+        """Do nothing."""
 
     def wake(self, project: "Project") -> None:
         """Do nothing."""
@@ -419,7 +426,7 @@ class Project:
             return enough() or monotonic_seconds() >= until_seconds
 
         while self.storage.awaits_courier and not is_late():  # it hands over between two attempts
-            self.events.wait_beyond(self.events.number, HANDED_OVER_SECONDS)
+            self.services.pause(HANDED_OVER_SECONDS)
             self.storage.follow(self)
         with outbox.awaiting(orders) as awaited:
             self.services.deliver_left(lambda: is_late() or outbox.is_settled(awaited))

@@ -213,6 +213,14 @@ class Storage(Protocol):
         """Whether another server sends webhooks of the project just now."""
         ...
 
+    def answer(self, project: Any, request_id: str) -> str | None:
+        """What was answered to a request that has happened; None if it has not.
+
+        Raises:
+            NotStored: the storage does not answer.
+        """
+        ...
+
     def flush(self, project: Any) -> None:
         """Let other servers know at once what the project's journal has got, and its events."""
         ...

@@ -215,9 +215,13 @@ class Courier:
             try:
                 return work()
             except NotStored as failed:
-                if not epoch.store.is_shared or epoch.outbox.is_closed or self._ending.wait(AGAIN_SECONDS):
+                if not epoch.store.is_shared or epoch.outbox.is_closed or self.pause(AGAIN_SECONDS):
                     raise
                 log.warning("a webhook is not stored yet: %s", failed)
+
+    def pause(self, seconds: float) -> bool:
+        """Let real time pass; True once the server stops."""
+        return self._ending.wait(seconds)
 
     def stop(self) -> None:
         """Accept no more work; deliveries in flight are abandoned with the process."""

@@ -198,6 +198,10 @@ class ServerServices:
         """Deliver one webhook on this thread."""
         self.courier.deliver(project, epoch, queued)
 
+    def pause(self, seconds: float) -> None:
+        """Let real time pass."""
+        self.courier.pause(seconds)
+
     def wake(self, project: Project) -> None:
         """Recompute when the project next has something due."""
         self.pacer.notice(project)

@@ -32,6 +32,11 @@ class OneProcess:
         """Nothing: the project's own lock is enough."""
         return ALONE
 
+    def answer(self, project: Any, request_id: str) -> str | None:
+        """What this process has answered to a request."""
+        answer: str | None = project.epoch.answered.get(request_id)
+        return answer
+
     def flush(self, project: Any) -> None:
         """Do nothing: there is no other server."""
 

@@ -126,6 +126,10 @@ class SharedDatabase(Protocol):
         """What other servers have written to a journal since a time; and the time of the next call."""
         ...
 
+    def answer(self, project_id: str, request_id: str) -> str | None:
+        """What was answered to a request that has happened; None if it has not."""
+        ...
+
     def put_events(self, project_id: str, events: Sequence[tuple[str, str]]) -> None:
         """Let other servers know of a project's events: kind and data."""
         ...

@@ -426,6 +426,8 @@ class Database(Bulletin):
 
     def refused(self, error: psycopg.Error) -> NotStored:
         """What to raise after an error that has changed nothing."""
+        if isinstance(error, errors.UniqueViolation):
+            return Unavailable(self.place, "the same request happens just now", is_full=False)
         if isinstance(error, errors.DiskFull):
             return NotStored(self.place, reason(error), is_full=True)
         return Unavailable(self.place, reason(error), is_full=False)

@@ -132,6 +132,10 @@ class SharedStorage:
             place.courier = self._database.server_id
         session.claim(place.courier, place.clock_holder, project.real_seconds_until_due())
 
+    def answer(self, project: Any, request_id: str) -> str | None:
+        """What any server has answered to a request."""
+        return self._database.answer(self.place.project_id, request_id)
+
     def flush(self, project: Any) -> None:
         """Let other servers know what the journal has got, and the events if one of them watches."""
         store_history(project)

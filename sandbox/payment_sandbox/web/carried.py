@@ -11,7 +11,9 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from flask import Flask, Request, current_app
 from flask import request as current_request
 
+from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.projects.asking import set_asked
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import Journal, set_cause
 from payment_sandbox.projects.project import Project
@@ -153,6 +155,7 @@ class Exchange:
     cut_status: int | None = None  # of the lost response, if there was one
     order_id: str | None = None
     transaction_id: str | None = None  # of the attempt that it created
+    rendered: tuple[Order, str, str] | None = None  # what is answered: an order, its ETag, and the body
 
 
 _EXCHANGE: Final[ContextVar[Exchange | None]] = ContextVar("exchange", default=None)
@@ -170,6 +173,7 @@ def close_exchange(error: BaseException | None = None) -> None:
     outer = None if ended is None else ended.outer
     _EXCHANGE.set(outer)
     set_cause(None if outer is None else outer.record_id)
+    set_asked(None)
 
 
 def exchange() -> Exchange:
