@@ -314,11 +314,11 @@ def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
     """Refuse a step that is not this server's to make: it stood still, or another server advances the clock.
 
     Raises:
-        ClockBusy: for an advance.
+        NotStored: for an advance, which has come as far as it has.
         ProjectReset: for what is due on a running clock, which the advance runs.
     """
     if is_advance and not epoch.store.holds_clock():
-        raise ClockBusy("this advance stood still for so long that another one could begin")
+        raise NotStored("the clock", "this server stood still until others could advance it", is_full=False)
     if not is_advance and epoch.store.is_clock_held:
         raise ProjectReset("another server advances the clock")
 
