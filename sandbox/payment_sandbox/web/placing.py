@@ -101,7 +101,7 @@ def place(app: "Flask", environ: dict[str, Any], length: int) -> Placement:
     project = _used(registry.local(subject_of(app, environ) or ""))
     share = project.project_id if project is not None else OF_NO_PROJECT
     if facts.streams:
-        return Placement(on_thread=False, share=share)
+        return Placement(on_thread=registry.is_shared, share=share)
     takes_long = facts.slow or facts.waits or length > AT_ONCE_BYTES_MAX
     return Placement(takes_long or registry.is_shared or _may_wait(project), share)
 
