@@ -1,6 +1,7 @@
 """The command line: ``payment-sandbox serve`` and the other commands."""
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Final, NoReturn
@@ -16,6 +17,7 @@ from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
 PROGRAM: Final = "payment-sandbox"
+INTERRUPTED: Final = 130  # as shells report it
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -23,6 +25,8 @@ PROGRAM: Final = "payment-sandbox"
 @click.pass_context
 def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, with a clock that you control."""
+    if context.invoked_subcommand != serve.name and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # these clean up; serve has its own handler
     if context.invoked_subcommand is None:
         say(*context.get_help().split("\n"), to_stderr=True)
         context.exit(2)
@@ -85,13 +89,21 @@ def _example(error: click.ClickException) -> list[str]:
 
 
 def main() -> NoReturn:
-    """Run a command; report usage errors in one line."""
+    """Run a command; report usage errors in one line, and an interrupt in none."""
+    try:
+        _run()
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> NoReturn:
     try:
         code = commands.main(prog_name=PROGRAM, standalone_mode=False)
     except click.ClickException as error:
         fail(" ".join([*error.format_message().split(), *_example(error)]))
     except OSError as error:
         fail(f"cannot write: {error.strerror}")
-    except click.Abort:
-        sys.exit(1)
+    finally:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to clean up
     sys.exit(code if isinstance(code, int) else 0)
