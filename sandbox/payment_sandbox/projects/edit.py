@@ -227,13 +227,12 @@ class Edit:
             dues,
             (*self.epoch.finished, *self.finished),
         )
-        is_shared = self.epoch.store.is_shared
-        if self._is_empty(change) and not (is_shared and (self.to_send or self.finished_jobs)):
+        if self._is_empty(change):
             return None
         request = asked()
-        if request is not None and (is_shared or request.is_named):
+        if request is not None and (self.epoch.store.is_shared or request.is_named):
             self._part = request.part(self)
-        if is_shared:
+        if self.epoch.store.is_shared:
             change = self._with_others(change)
         return self._with_state(change)
 
@@ -251,8 +250,8 @@ class Edit:
         epoch.finished.clear()
         for due in change.dues:
             timeline.add(due)
-        if change.others is not None and change.others.jobs:
-            timeline.sequence = change.others.jobs[-1].job
+        if change.counters is not None:
+            timeline.sequence = change.counters.sequence
         for form_id, order_id in self._scan_forms.items():
             epoch.scan_forms[form_id] = order_id
             if len(epoch.scan_forms) > SCAN_FORMS_MAX:
@@ -260,16 +259,18 @@ class Edit:
         if epoch.advance_log is not None:
             epoch.advance_log += self.log
         epoch.orders_created += len(self._created)
-        self._keep_answer(epoch)
+        self._note_answer()
         after = timeline.head()
         return after is not None and (before is None or after.at < before.at)
 
-    def _keep_answer(self, epoch: Epoch) -> None:
-        """Keep what a named request is answered if it is asked again; a database keeps it for all servers."""
-        if self._part is not None and self._part.answer is not None and not epoch.store.is_shared:
-            epoch.answered[self._part.request_id] = self._part.answer
-            if len(epoch.answered) > ANSWERED_MAX:
-                epoch.answered.popitem(last=False)
+    def _note_answer(self) -> None:
+        """Note what is answered, if the store does not."""
+        part, answered = self._part, self.epoch.answered
+        if part is None or part.answer is None or self.epoch.store.is_shared:
+            return
+        answered[part.request_id] = part.answer
+        if len(answered) > ANSWERED_MAX:
+            answered.popitem(last=False)
 
     def tell(self, real_at: datetime) -> Iterator[Published]:
         """Record what happened in the journal; yields the events to publish."""
@@ -379,7 +380,8 @@ class Edit:
         return change._replace(counters=counters)
 
     def _is_empty(self, change: ChangeSet) -> bool:
-        return not (any(change[:5]) or self.finished) and self.state is self.epoch.state
+        has_jobs = self.epoch.store.is_shared and (self.to_send or self.finished_jobs)
+        return not (any(change[:5]) or self.finished or has_jobs) and self.state is self.epoch.state
 
     def _with_others(self, change: ChangeSet) -> ChangeSet:
         """The change with what other servers need: the webhooks to send, and when something is due."""

@@ -110,13 +110,19 @@ class Gateway:
     async def respond(self, called: Called, reply: Reply) -> web.StreamResponse:
         """Send what the application has said; a client that reads slowly holds no thread."""
         try:
-            if STREAM in called.run.environ:
-                return await self._watch(called, reply)
-            if called.answer is not None:
-                return reply.whole(called.answer)
-            return await self._send_pieces(called, reply)
-        finally:
+            response = await self._response(called, reply)
+        except Exception:
             called.run.close()
+            raise
+        called.run.close()  # not if this was cancelled: a thread may still make the next piece
+        return response
+
+    async def _response(self, called: Called, reply: Reply) -> web.StreamResponse:
+        if STREAM in called.run.environ:
+            return await self._watch(called, reply)
+        if called.answer is not None:
+            return reply.whole(called.answer)
+        return await self._send_pieces(called, reply)
 
     async def _watch(self, called: Called, reply: Reply) -> web.StreamResponse:
         """Send a stream of events."""

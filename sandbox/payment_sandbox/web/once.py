@@ -91,14 +91,13 @@ def _answer(project: Project, edit: Edit, facts: Facts) -> str | None:
 
 def _shown(project: Project, edit: Edit, facts: Facts) -> tuple[str, Order | None] | None:
     values = request.view_args or {}
-    if facts.answers is ORDER.shape:
-        order = edit.newest_created or edit.orders.get(values.get("order_id", ""))
-        return (line(order_record(project, order)), order) if order is not None else None
-    if facts.answers is TRANSACTION.shape:
-        order = edit.orders.get(values["order_id"])
-        transaction = order.transaction(values["transaction_id"]) if order is not None else None
-        if order is not None and transaction is not None:
-            return line(transaction_record(project, order, transaction)), order
+    order = edit.newest_created or edit.orders.get(values.get("order_id", ""))
     if facts.answers is QR.shape and edit.newest_qr_request is not None:
         return line(qr_record(project, edit.newest_qr_request)), None
+    if order is not None and facts.answers is ORDER.shape:
+        return line(order_record(project, order)), order
+    if order is not None and facts.answers is TRANSACTION.shape:
+        transaction = order.transaction(values["transaction_id"])
+        assert transaction is not None, "the edit has refused others"
+        return line(transaction_record(project, order, transaction)), order
     return None
