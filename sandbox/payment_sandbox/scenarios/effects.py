@@ -2,7 +2,7 @@
 
 An effect is one class. The tables at the end list those that scenarios and faults may contain, under their
 ``key``: form, schema, documentation and review go by them; the others are for rehearsals only. Those of
-requests are applied in ``web/merchant/exchange.py``.
+requests are applied in ``web/merchant/faults.py``.
 """
 
 from collections.abc import Mapping, Sequence

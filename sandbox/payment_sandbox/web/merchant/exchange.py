@@ -1,8 +1,7 @@
 """What happens around every merchant API request: authentication, webhooks, headers, journal."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from threading import Event
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from flask import Blueprint, Response, json, request
@@ -22,24 +21,13 @@ from payment_sandbox.projects.journal import (
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL
 from payment_sandbox.projects.settings import own_error
-from payment_sandbox.scenarios.effects import (
-    RATE_LIMITED,
-    ErrorStatus,
-    Fault,
-    Hang,
-    RateLimit,
-    RequestEffect,
-    Reset,
-    Silence,
-    Stale,
-    Truncate,
-    WebhooksFirst,
-)
+from payment_sandbox.scenarios.effects import Stale
 from payment_sandbox.web.after import hold_webhooks, release_webhooks
 from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
-from payment_sandbox.web.carried import CUT_OFF, SENT_HEADERS, SILENCE, Exchange, exchange
+from payment_sandbox.web.carried import SENT_HEADERS, Exchange, exchange
 from payment_sandbox.web.errors import RequestRefused, masking, refused_answer, tell_refused
+from payment_sandbox.web.merchant.faults import apply_after, apply_before
 from payment_sandbox.web.merchant.reading import name_ignored, note_query
 from payment_sandbox.web.once import begin_once
 from payment_sandbox.web.placing import begin_waiting, catch_up_first, may_wait
@@ -143,98 +131,6 @@ def _possible_with_order(project: Project) -> str:
     return f"{', '.join(possible_now(order))}; its ETag is {project.epoch.etag(order)}"
 
 
-SILENCE_SECONDS: Final = 3.0
-
-
-def apply_before(project: Project) -> Response | None:
-    """Find this request's fault, and apply it if it comes before processing."""
-    fault = _matching(project) or exchange().rehearsed
-    if fault is None or isinstance(fault.effect, WebhooksFirst):
-        return None
-    begin_waiting()
-    exchange().fault = fault
-    if fault.latency is not None:
-        _pass_real_time(fault.latency)
-    return None if fault.is_after else _applied(fault.effect)
-
-
-def _matching(project: Project) -> Fault | None:
-    """The fault that is configured for this request, which is counted."""
-    state = project.epoch.state
-    if not may_wait() or (not state.faults.faults and not state.scenario_faults.faults):
-        return None
-    with project.edit() as edit:
-        own, faults = edit.state.faults.match(request.method, request.path, edit.now)
-        scenario, scenario_faults = edit.state.scenario_faults.match(request.method, request.path, edit.now)
-        edit.state = edit.state._replace(faults=faults, scenario_faults=scenario_faults)
-    return own or scenario
-
-
-def apply_after(response: Response, fault: Fault) -> Response:
-    """Apply a fault that comes after processing: the response is lost or cut short."""
-    if isinstance(fault.effect, Truncate):
-        return _truncated(response)
-    if fault.is_after:
-        return _applied(fault.effect, response.status_code) or response
-    return response
-
-
-def _applied(effect: RequestEffect | None, status: int | None = None) -> Response | None:
-    """The response instead; ``status`` is that of the lost response.
-
-    Raises:
-        RequestRefused: over the rate limit.
-    """
-    match effect:
-        case ErrorStatus():
-            return refused_answer(RequestRefused(effect.status, "a configured fault"))
-        case RateLimit():
-            over = f"over the rate limit of {effect.value}"
-            raise RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"})
-        case Hang():
-            _pass_real_time(effect.seconds)
-            return _no_response(request.environ[CUT_OFF], status)
-        case Reset():
-            return _no_response(request.environ[CUT_OFF], status)
-        case Silence():
-            silence = request.environ.get(SILENCE)
-            if silence is None:
-                _pass_real_time(SILENCE_SECONDS)
-            return _no_response(silence or request.environ[CUT_OFF], status)
-        case None | Truncate() | Stale():
-            return None
-        case _:
-            raise TypeError(f"nothing says what {effect!r} does to a request")
-
-
-def _no_response(cut_off: Callable[[], None], status: int | None) -> Response:
-    exchange().is_cut, exchange().cut_status = True, status
-    return Response(_cut_off(cut_off))
-
-
-def _pass_real_time(seconds: float) -> None:
-    Event().wait(seconds)  # the only real-time wait; the fault requires it
-
-
-def _cut_off(cut_off: Callable[[], None]) -> Iterator[bytes]:
-    cut_off()
-    yield b""
-
-
-def _truncated(response: Response) -> Response:
-    """Announce the full length, but send only half of the body."""
-    body = response.get_data()
-    cut_off = request.environ[CUT_OFF]
-
-    def half() -> Iterator[bytes]:
-        yield body[: len(body) // 2]
-        cut_off()
-
-    short = Response(half(), status=response.status_code, headers=response.headers)
-    short.headers["Content-Length"] = str(len(body))
-    return short
-
-
 def reword(response: Response, project: Project | None, rules: Sequence[str]) -> None:
     """Replace the status, type and sentence of a refusal by those that are set for its type or its rules."""
     errors = project.settings.errors if project is not None else {}
@@ -284,7 +180,7 @@ def finish(response: Response) -> Response:
     """Add the headers, write the journal entry and release the webhooks."""
     state, lost = exchange(), None
     if state.fault is not None:
-        lost, response = response, apply_after(response, state.fault)
+        lost, response = response, apply_after(state.fault, response)
     is_seen = lost is None or lost is response
     if is_seen and state.project is not None and state.project.epoch.rehearsal is not NO_REHEARSAL:
         _show_rehearsed(response, state, state.project)

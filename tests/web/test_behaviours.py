@@ -1,0 +1,53 @@
+"""Each effect on requests says what it does, or the sandbox does not start."""
+
+import subprocess
+import sys
+
+import pytest
+
+DECLARED = """
+from payment_sandbox.scenarios.effects import RequestEffect
+class Mangle(RequestEffect):
+    key = "mangle"
+"""
+INCOMPLETE = """
+from payment_sandbox.web.merchant.faults import Behaviour, require_behaviours
+class Mangling(Behaviour[Mangle], effect=Mangle):
+    def before(self):
+        return None
+"""
+COMPLETE = """
+    def after(self, response, fault):
+        return response
+"""
+SERVE = "\nimport payment_sandbox.web.app\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (DECLARED + SERVE, "nothing says what Mangle does to a request"),
+        (
+            "from payment_sandbox.web.merchant import faults\n"
+            + DECLARED
+            + INCOMPLETE
+            + "require_behaviours()",
+            "Mangling does not say what Mangle does: after",
+        ),
+        (
+            "from payment_sandbox.web.merchant import faults\n"
+            + DECLARED
+            + INCOMPLETE
+            + COMPLETE
+            + "require_behaviours()",
+            "",
+        ),
+    ],
+)
+def test_an_effect_without_a_behaviour_does_not_start(source: str, problem: str) -> None:
+    """Nor does one whose behaviour leaves one of its two methods out."""
+    ran = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ran.returncode == 0) == (not problem), ran.stderr
+    assert problem in ran.stderr
