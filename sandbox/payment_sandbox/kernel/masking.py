@@ -4,6 +4,7 @@ import re
 import unicodedata
 from base64 import b64decode
 from collections.abc import Container, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -79,7 +80,9 @@ def _plain(text: str) -> str:
         plain = unquote(plain, errors="replace")
     if "\\" in plain or "&#" in plain:
         plain = _ESCAPED_SPACE.sub(" ", _ESCAPE.sub(_unescaped, plain))
-    return plain if plain.isprintable() and plain.isascii() else _HIDING.sub("", plain)
+    if plain.isascii() and plain.rstrip().isprintable():  # most are, and this takes no time
+        return plain
+    return _HIDING.sub("", plain)
 
 
 class Masking:
@@ -114,16 +117,14 @@ class Masking:
         if hasattr(value, "_fields"):
             return type(value)(*map(self._masked, value))
         if len(value) == PAIR and isinstance(value[1], str):  # such as a header with its name
-            ((name, text),) = self.named({value[0]: value[1]})
-            return (self._masked(name), self._masked(text))
+            name, text = value
+            return (self._masked(name), MASK if _is_code(name, text) else self._masked(text))
         return tuple(map(self._masked, value))
 
     def named(self, record: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
         """The items of a record, with a mask for the value of a CVC; whether one was checked is no secret."""
         for name, value in record.items():
-            is_code = isinstance(name, str) and _CODE_NAME.search(_plain(name)) is not None
-            is_secret = is_code and not isinstance(value, bool) and any(map(str.isdigit, str(value)))
-            yield name, MASK if is_secret else value
+            yield name, MASK if _is_code(name, value) else value
 
     def secrets(self, document: Any, ignored: Container[str] = ()) -> Iterator[str]:
         """The paths of what has secrets in a configuration, except the values of ``ignored`` keys."""
@@ -135,6 +136,18 @@ class Masking:
         if self.api_key is not None and len(self.api_key) >= KEY_LENGTH_MIN:
             masking.api_key = self.api_key
         return masking
+
+
+def _is_code(name: Any, value: Any) -> bool:
+    if not isinstance(name, str) or not _names_code(name) or isinstance(value, bool):
+        return False
+    return any(map(str.isdigit, str(value)))
+
+
+@lru_cache(maxsize=1024)
+def _names_code(name: str) -> bool:
+    """Whether a field or a header is named like a CVC; cached, since the same names come again and again."""
+    return _CODE_NAME.search(_plain(name)) is not None
 
 
 def _paths(masking: Masking, value: Any, path: str, ignored: Container[str]) -> Iterator[str]:
