@@ -35,6 +35,10 @@ _SHORT: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only cards with twelve digit
 _PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
 _UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 UUID_LENGTH: Final = 36
+_HARMLESS: Final = Pattern(
+    rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
+)
+"""Words, identifiers and times: most texts of a record, looked at once instead of in each way."""
 
 _HINTS: Final = ("cvc", "cvv", "cvn", "csc", "code", "verification")
 _NAME: Final = (
@@ -64,6 +68,8 @@ def mask(text: str, api_key: str | None = None) -> str:
 
     Secrets are also found if they are escaped, as in JSON, XML, or a URL.
     """
+    if _HARMLESS.fullmatch(text) is not None and (api_key is None or api_key not in text):
+        return text
     plain = _plain(text)
     masked = _masked(plain, api_key)
     if masked == plain:
