@@ -160,6 +160,20 @@ def test_what_is_due_happens_in_a_full_project(small: Server, shop: Shop) -> Non
     assert len(sandbox.get("/control/state/").content) < LIMIT + 60_000
 
 
+def test_what_is_due_leaves_the_quota_of_a_server_alone(shop: Shop) -> None:
+    """Finished webhooks make room for later ones, as for the quota of a project."""
+    shop.says = b"y" * 4000
+    with Server(quotas=Quotas(bytes_in_all=LIMIT)) as server:
+        sandbox = Sandbox(server, webhook_url=shop.url)
+        orders = [sandbox.place(by("bank-transfer")) for _ in range(9)]
+        sandbox.settle()
+        sandbox.post("/control/clock/advance/", {"by": "P31D"})
+        assert {sandbox.read(order)["status"] for order in orders} == {"expired"}
+        assert len(shop.received) == 18
+        assert sandbox.get("/control/webhooks/").json()["dropped"] > 0
+        assert len(sandbox.get("/control/state/").content) < LIMIT + 15_000
+
+
 def test_what_shrinks_is_never_refused(small: Server) -> None:
     """In a full project, faults can be deleted, the scenario put back, and the state of before restored."""
     sandbox = Sandbox(small)

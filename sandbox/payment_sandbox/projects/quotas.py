@@ -114,9 +114,12 @@ class Account:
             self._is_open = False
 
     def excess(self, usage: Usage) -> int:
-        """By how many bytes a project that keeps this is over its own quota."""
-        most = self._meter.quotas.bytes
-        return usage.bytes - most if most is not None else 0
+        """By how many bytes this is over the quota of a project or, with this, over that of the server."""
+        quotas, in_all = self._meter.quotas, self._meter.bytes_in_all + usage.bytes - self.usage.bytes
+        return max(
+            usage.bytes - quotas.bytes if quotas.bytes is not None else 0,
+            in_all - quotas.bytes_in_all if quotas.bytes_in_all is not None else 0,
+        )
 
     def note(self, usage: Usage) -> None:
         """Count what the project keeps now."""
