@@ -165,6 +165,8 @@ def test_orders_that_nobody_knows_of_are_noticed() -> None:
     assert list(order_problems(case, 0, 1)) == ["1 orders were made, and the client knows of 0"]
     assert list(order_problems(case, 1, 1)) == []
     assert list(order_problems(case, 1, 0)) == ["0 orders were made, and the client knows of 1"]
+    assert list(order_problems(case, 0, 2, late=1)) == ["2 orders were made, and the client knows of 0"]
+    assert list(order_problems(case, 1, 2, late=1)) == []
     broken_off = case._replace(ending=Ending.RESETS)
     assert list(order_problems(broken_off, 0, 1)) == []
     assert list(order_problems(broken_off, 0, 2)) == ["2 orders were made, of at most 1"]
@@ -234,7 +236,7 @@ def test_a_bystander_who_waits_is_noticed() -> None:
     """Once for long, with the case; often for a while; or because it is refused."""
     waited(calls(during_ms=3.0)).end()
     longest = failed(waited(calls(during_ms=2.0, longest_ms=300.0)))
-    assert "trailers: a long case: another project waits at most 250 ms: 300" in longest
+    assert "trailers: a long case: another project waits at most 250 ms: 300, and 1 times too long" in longest
     assert "a short case" not in longest
     both = failed(waited(calls(during_ms=12.0)))
     assert "read: 99th percentile" in both
