@@ -25,7 +25,7 @@ endef
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.lock
 	@echo '$(CURDIR)/sandbox' > $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/payment-sandbox.pth
 	@echo '#!$(CURDIR)/$(BIN)/python' > $(BIN)/payment-sandbox
-	@echo 'from payment_sandbox.cli.main import main; main()' >> $(BIN)/payment-sandbox
+	@echo 'from payment_sandbox.__main__ import main; main()' >> $(BIN)/payment-sandbox
 	@chmod +x $(BIN)/payment-sandbox
 	@touch $@
 

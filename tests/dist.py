@@ -28,7 +28,7 @@ PLATFORMS = (
 )
 LEFT_OUT = "psycopg_binary"  # large; the single file uses the libpq of the system
 ONLY_LINUX = ("cryptography", "cffi")  # for --tls; the files of other platforms would have the same name
-START = "payment_sandbox.cli.main:main"
+START = "payment_sandbox.__main__:main"
 EPOCH = "1767225600"  # 2026-01-01: the time of all files in both, so that they are always the same
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support import first_uses
 from tests.support.first_uses import late_imports
 
-LOADS_ALONE = "payment_sandbox.cli"
+LOADS_ALONE = ("payment_sandbox.cli", "payment_sandbox.__main__")
 """Commands load what they need before they start threads."""
 BEFORE_REQUESTS = ("payment_sandbox.serving.gateway",)
 """It loads while its server starts."""
@@ -98,6 +98,33 @@ def test_no_module_needs_the_lock_while_it_loads() -> None:
     program = [sys.executable, "-c", WITHOUT_LOCK, *names]
     ran = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
     assert ran.stdout.splitlines()[-1:] == ["all"], ran.stderr
+
+
+FORK = """
+import os
+from threading import Event, Thread
+from payment_sandbox.loading import LOADING
+
+def load():
+    with LOADING:
+        begun.set()
+        Event().wait(0.05)
+
+begun = Event()
+Thread(target=load).start()
+begun.wait()
+child = os.fork()
+with LOADING:
+    pass
+if child == 0:
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_a_fork_can_load_what_it_needs() -> None:
+    """Also if another thread was loading at that moment."""
+    subprocess.run([sys.executable, "-c", FORK], check=True, timeout=10)
 
 
 AT_ONCE = """

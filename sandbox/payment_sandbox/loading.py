@@ -7,13 +7,18 @@ load. So one thread loads at a time, and a test checks that every import in a fu
 (those of the standard library need no lock, nor do commands, which load before they start threads).
 
 The lock also guards what else is made only once and can be made by one thread only: syntax trees, since
-CPython before 3.14 counts the depth of all trees that are made at one time in one place, and classes that
-are registered by name.
+some versions of CPython count the depth of all trees in one place.
 
 It comes after all locks in ``projects/locks.py``. No module acquires a lock while it loads.
 """
 
+import os
 from threading import RLock
 from typing import Final
 
 LOADING: Final = RLock()
+
+if hasattr(os, "register_at_fork"):  # a copy would stay locked if another thread loads at that moment
+    os.register_at_fork(
+        before=LOADING.acquire, after_in_child=LOADING.release, after_in_parent=LOADING.release
+    )

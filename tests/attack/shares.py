@@ -14,6 +14,7 @@ from tests.attack import Report
 from tests.attack.probe import probing
 from tests.attack.served import Project, served
 from tests.support.driver import by
+from tests.support.made_up_keys import crowding
 
 JSON: Final = {"Content-Type": "application/json"}
 MANY_LINES: Final = b'{"currency":"EUR","amount":1,"order_lines":[' + b"{}," * 21_824 + b"{}]}"
@@ -161,6 +162,12 @@ def _pipelines(project: Project, share: float) -> None:
     _again_and_again(project, 20, share, send)
 
 
+def _made_up_keys(project: Project, share: float) -> None:
+    """Calls with keys of no project, each with another one."""
+    with crowding(project.url):
+        _pass_time(SECONDS * share)
+
+
 LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
     "an order of 21,825 lines": _post("/v1/orders/", MANY_LINES, 8),
     "a capture of 21,825 lines": _post("/v1/orders/x/transactions/y/captures/", CAPTURE, 8),
@@ -174,4 +181,5 @@ LOADS: Final[Mapping[str, Callable[[Project, float], None]]] = {
     "watchers and waits": _watchers,
     "a running clock": _running_clock,
     "pipelines": _pipelines,
+    "keys of no project": _made_up_keys,
 }

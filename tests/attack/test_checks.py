@@ -15,7 +15,7 @@ from tests.attack.chaos import AMOUNT, _check_books
 from tests.attack.probe import READ, Waits, _report
 from tests.attack.quotas import Exceeding, judge
 from tests.attack.served import Served
-from tests.attack.servers import finds_lost_fence
+from tests.attack.servers import finds_lost_lock
 from tests.support.canaries import NUMBER
 from tests.support.postgres import needs_postgres
 
@@ -164,4 +164,4 @@ def tell(listening: socket.socket, answer: bytes) -> None:
 @needs_postgres
 def test_servers_without_a_fence_are_noticed() -> None:
     """A server that stood still writes on what another one has taken over meanwhile."""
-    assert finds_lost_fence(Report("servers", SHORT))
+    assert finds_lost_lock(Report("servers", SHORT))

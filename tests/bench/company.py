@@ -72,7 +72,7 @@ def many_projects() -> None:
         for number in range(PROJECTS):
             keys[number] = _project(connection)
         held = (_traced_kib() - before) / PROJECTS
-        server.cluster.give_back_idle(-1.0)
+        server.cluster.registry.drop_idle(-1.0)
         report(
             f"KiB in the server of an idle project, one of {PROJECTS}",
             (_traced_kib() - before) / PROJECTS,

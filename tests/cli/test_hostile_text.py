@@ -1,11 +1,23 @@
 """What a merchant has sent controls no terminal, and forges no row."""
 
+import ast
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Any, Final
+
 import pytest
 import requests
+from click import Command
 from click.testing import CliRunner
 
+from payment_sandbox.cli import options
 from payment_sandbox.cli.main import commands
+from payment_sandbox.cli.remote import COMMANDS
+from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.client.client import SandboxClient
+from tests.support.shop import Shop
 
 HOSTILE = "x\x1b[2J\x9b31m\u202ecod.exe\nORDER 7 is paid\r\u2028"
 PRINTED = r"x\x1b[2J\x9b31m\u202ecod.exe\nORDER 7 is paid\r\u2028"
@@ -35,26 +47,106 @@ def client(client: SandboxClient) -> SandboxClient:
     return client
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "orders",
-        "order",
-        "journal",
-        "projects",
-        "settings",
-        "webhooks",
-        "agenda",
-        "review",
-        "scenario",
-        "faults",
-    ],
-)
-def test_texts_are_escaped(client: SandboxClient, command: str) -> None:
-    """Line feeds, too."""
+QUIET: Final = {
+    "listen": "it goes on until it is ended; what it prints of a webhook is made printable like an event",
+    "watch": "it goes on until it is ended",
+    "replay": "it has a test below",
+}
+ARGUMENTS: Final[dict[str, list[str]]] = {
+    "act": ["last", "customer", "pay"],
+    "wait": ["--idle"],
+    "trigger": ["paid", f"{HOSTILE}=1"],
+}
+
+
+def run(client: SandboxClient, *arguments: str) -> str:
+    """What a command prints, on both streams."""
     environment = {"SANDBOX_URL": client.base_url, "SANDBOX_API_KEY": client.api_key}
-    result = CliRunner().invoke(commands, [command], env=environment, catch_exceptions=False)
-    assert [letter for letter in result.output if not letter.isprintable() and letter != "\n"] == []
-    assert not any(line.lstrip().startswith(("ORDER 7", "forged")) for line in result.output.splitlines())
-    if command in ("orders", "projects"):
-        assert PRINTED in result.output
+    result = CliRunner().invoke(commands, arguments, env=environment)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    output: str = result.output
+    return output
+
+
+def expect_harmless(output: str) -> None:
+    """It controls no terminal, and no line is forged."""
+    assert [letter for letter in output if not letter.isprintable() and letter != "\n"] == []
+    assert not any(line.lstrip().startswith(("ORDER 7", "forged")) for line in output.splitlines())
+
+
+def scenario(description: str = HOSTILE) -> dict[str, Any]:
+    """A scenario whose texts are hostile."""
+    rule = {"when": {"merchant_order_id": HOSTILE}, "then": {"customer": "fails", "reason": HOSTILE}}
+    return {"name": "mine", "description": description, "rules": [rule]}
+
+
+@pytest.mark.parametrize(
+    "command", [made for made in COMMANDS if made.name not in QUIET], ids=lambda made: made.name
+)
+def test_texts_are_escaped(client: SandboxClient, command: Command) -> None:
+    """Line feeds, too; of every command for a running server."""
+    client.call("PUT", "/control/scenario/", scenario())
+    output = run(client, str(command.name), *ARGUMENTS.get(str(command.name), []))
+    expect_harmless(output)
+    if command.name in ("orders", "projects", "scenario"):
+        assert PRINTED in output
+
+
+def test_texts_of_findings_are_escaped(client: SandboxClient) -> None:
+    """As annotations and as SARIF, too."""
+    for form in ("text", "json", "github", "sarif"):
+        expect_harmless(run(client, "review", "--format", form))
+
+
+def test_texts_of_files_are_escaped(client: SandboxClient, tmp_path: Path) -> None:
+    """Of scenario files, evidence and recordings: whoever wrote them."""
+    files = {
+        "fine.json": json.dumps(scenario()),
+        "wrong.json": json.dumps({**scenario(), HOSTILE: HOSTILE, "name": HOSTILE}),
+        "wrong.yaml": f"name: x\nrules:\n- then: {json.dumps({HOSTILE: HOSTILE})}\n",
+        "broken.yaml": f"name: [{HOSTILE}",
+        "evidence.json": json.dumps({"format": HOSTILE, "order_id": HOSTILE}),
+        "shop.har": json.dumps({"log": {"entries": [{"request": {"method": HOSTILE, "url": HOSTILE}}]}}),
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.write_text(text)
+        command = {"evidence.json": "replay", "shop.har": "import-journal"}.get(name, "check")
+        expect_harmless(run(client, command, str(path)))
+        if command == "check":
+            expect_harmless(run(client, "scenario", str(path)))
+
+
+def test_refusals_of_a_server_are_escaped(shop: Shop) -> None:
+    """Also of one that is no sandbox."""
+    refusal = {"status": 409, "type": HOSTILE, "value": HOSTILE, "violations": [], "allowed": [HOSTILE]}
+    shop.says = json.dumps({"error": refusal}).encode()
+    shop.answer = lambda received: (409, {"Content-Type": "application/json"})
+    url = shop.url.removesuffix("/webhook")
+    for name in ("orders", "scenario", "agenda"):
+        result = CliRunner().invoke(commands, [name], env={"SANDBOX_URL": url, "SANDBOX_API_KEY": "key"})
+        expect_harmless(result.output)
+        assert result.exit_code == 2
+
+
+def test_logs_are_escaped() -> None:
+    """A message forges no second line; a traceback has its lines."""
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        record = logging.LogRecord("x", logging.ERROR, "", 0, "%s", (HOSTILE,), sys.exc_info())
+    text = MaskedFormatter().format(record)
+    assert text.startswith(f"ERROR x: {PRINTED}\nTraceback")
+    assert [letter for letter in text if not letter.isprintable() and letter != "\n"] == []
+
+
+def test_everything_is_printed_by_one_function() -> None:
+    """It makes each line printable; the progress of verify has its own, and prints numbers."""
+    folder = Path(options.__file__).parent
+    printing = [
+        path.name
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "click.echo", "click.secho")
+    ]
+    assert sorted(printing) == ["options.py", "verify.py"]

@@ -84,4 +84,4 @@ def test_json_and_text(reviewed: list[str]) -> None:
 def test_no_line_can_be_forged() -> None:
     """By a text with a line feed, or a title with a colon."""
     noted = [Noted("a:b,c", "100 %\n::error::forged\r")]
-    assert printed(noted, "github", "x") == "::error title=a%3Ab%2Cc::100 %25%0A::error::forged%0D"
+    assert printed(noted, "github", "x") == ["::error title=a%3Ab%2Cc::100 %25%0A::error::forged%0D"]

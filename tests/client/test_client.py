@@ -36,6 +36,24 @@ def placed(client: SandboxClient, **more: object) -> str:
     return order_id
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: client.projects(),
+        lambda client: client.create_project(),
+        lambda client: client.prune_projects("P7D"),
+        lambda client: client.servers(),
+    ],
+    ids=["list", "create", "prune", "servers"],
+)
+def test_calls_about_the_whole_server_send_its_control_token(call: Callable[[SandboxClient], object]) -> None:
+    """All of them: without it they would be refused."""
+    with Server(control_token="let-me-in") as guarded:
+        call(SandboxClient(guarded.url, "sandbox-key", control_token="let-me-in"))
+        with pytest.raises(SandboxError, match="control token"):
+            call(SandboxClient(guarded.url, "sandbox-key"))
+
+
 def test_time_is_read_and_moved(client: SandboxClient) -> None:
     """By a period, to a time, until something; as datetimes, with what happened."""
     start = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 import requests
 
+from payment_sandbox.serving.cluster import ClusterRegistry
 from payment_sandbox.serving.server import NO_TLS, Security, Server
 from tests.support.driver import Sandbox
 from tests.support.postgres import Postgres
@@ -22,7 +23,8 @@ class Company:
 
     def begin(self, security: Security = NO_TLS) -> Server:
         """Start another server."""
-        server = Server(state=self.state, security=security)
+        public_url = self.servers[0].url if self.servers else None
+        server = Server(state=self.state, security=security, public_url=public_url)
         server.start()
         self.servers.append(server)
         return server
@@ -45,10 +47,11 @@ class Company:
         other.http.trust_env = False
         return other
 
-    def owner_of(self, sandbox: Sandbox) -> Server:
-        """The server that has a project in memory."""
-        (owner,) = [each for each in self.servers if self.has(each, sandbox)]
-        return owner
+    def registry(self, number: int) -> ClusterRegistry:
+        """The projects as a server knows them."""
+        registry = self.servers[number].registry
+        assert isinstance(registry, ClusterRegistry)
+        return registry
 
     def has(self, server: Server, sandbox: Sandbox) -> bool:
         """Whether a server has a project in memory."""
@@ -74,11 +77,11 @@ def company(postgresql: Postgres) -> Iterator[Company]:
 
 @pytest.fixture
 def first(company: Company) -> Sandbox:
-    """A project that the first server owns."""
+    """A project, through the first server."""
     return Sandbox(company.servers[0])
 
 
 @pytest.fixture
 def second(company: Company, first: Sandbox) -> Sandbox:
-    """The same project, through the server that does not own it."""
+    """The same project, through the second one."""
     return company.at(company.servers[1], first)

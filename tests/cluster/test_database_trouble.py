@@ -11,16 +11,16 @@ import pytest
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import ProjectMoved, Unattended
+from payment_sandbox.projects.project import Project, ProjectReset, Unattended
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import check_scenario_settings
+from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.services import REAL_TIME
-from payment_sandbox.storage import schema
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox.storage.connections import Connections, Unavailable
-from payment_sandbox.storage.postgresql import Address, Database, Owner
+from payment_sandbox.storage.connections import Unavailable
+from payment_sandbox.storage.places import Undecided
+from payment_sandbox.storage.postgresql import Database
 from payment_sandbox.storage.schema import NEWEST
 from tests.cluster.conftest import Company
 from tests.storage.test_every_store import NOON
@@ -40,6 +40,9 @@ class Wire:
         self._listening = socket.create_server(("127.0.0.1", free_port()))
         self.port = self._listening.getsockname()[1]
         self.cuts_answers_to: bytes | None = None  # what is asked is passed on, what is answered is not
+        self.loses: bytes | None = None  # what is asked is not passed on, and the connection ends
+        self._refuses = False
+        self.then_refuses = False  # every connection after the next cut
         self.swallows = False
         self._open: list[socket.socket] = []
         Thread(target=self._run, daemon=True).start()
@@ -51,6 +54,10 @@ class Wire:
                 server = socket.create_connection(("127.0.0.1", self._to))
             except OSError:
                 return
+            if self._refuses and self.then_refuses:
+                client.close()
+                server.close()
+                continue
             self._open += [client, server]
             is_cut = Event()
             Thread(target=self._pass, args=(client, server, is_cut, True), daemon=True).start()
@@ -61,9 +68,11 @@ class Wire:
             while piece := one.recv(65536):
                 if self.swallows:
                     continue
+                if asks and self._is_lost(piece):
+                    break
                 if asks and self.cuts_answers_to is not None and self.cuts_answers_to in piece:
                     is_cut.set()
-                    self.cuts_answers_to = None
+                    self._cut_others(one, other)
                 if not asks and is_cut.is_set():
                     break
                 other.sendall(piece)
@@ -71,6 +80,19 @@ class Wire:
             pass
         finally:
             for each in (one, other):
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    def _is_lost(self, piece: bytes) -> bool:
+        is_lost = self.loses is not None and self.loses in piece
+        if is_lost:
+            self.loses = None
+        return is_lost
+
+    def _cut_others(self, *spared: socket.socket) -> None:
+        self.cuts_answers_to, self._refuses = None, self.then_refuses
+        for each in self._open if self._refuses else ():
+            if each not in spared:
                 with suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
 
@@ -96,24 +118,40 @@ def registry_on(database: Database) -> Registry:
 
 @pytest.mark.parametrize("happens", [True, False])
 def test_a_commit_whose_answer_is_lost(postgresql: Postgres, happens: bool) -> None:
-    """The next token and the sequence number say whether it happened; then it is in memory, or it is not."""
+    """The database is asked, and memory is what it says: the change happened once, or is refused."""
     address = postgresql.new_database()
     with closing(Wire(postgresql.port)) as wire:
         database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
         project, _ = registry_on(database).create({})
-        token = project.epoch.store.lease.token  # type: ignore[attr-defined]
         marked = b"lost on the way"
         if happens:
             wire.cuts_answers_to = marked
             project.change_settings({"name": marked.decode()})
         else:
-            database.connected().__enter__().close()
-            project.change_settings({"name": marked.decode()})
-        assert project.settings.name == marked.decode()
+            wire.loses = marked
+            with pytest.raises(Unavailable, match="nothing has changed"):
+                project.change_settings({"name": marked.decode()})
+        assert (project.settings.name == marked.decode()) is happens
         stored = postgresql.execute("SELECT chosen FROM sandbox_project", address.rpartition("/")[2])
-        assert marked.decode() in str(stored)
-        assert project.epoch.store.lease.token >= token + happens  # type: ignore[attr-defined]
+        assert (marked.decode() in str(stored)) is happens
         project.change_settings({"name": "after it"})
+        assert project.settings.name == "after it"
+        database.close()
+
+
+def test_a_commit_that_nobody_can_ask_for(postgresql: Postgres) -> None:
+    """The answer says so, and how to ask again; later it is known."""
+    address = postgresql.new_database()
+    with closing(Wire(postgresql.port)) as wire:
+        database = Database(address.replace(str(postgresql.port), str(wire.port)), "me", REAL_TIME)
+        project, _ = registry_on(database).create({})
+        wire.cuts_answers_to, wire.then_refuses = b"happened unseen", True
+        with pytest.raises(Undecided, match="Idempotency-Key"):
+            project.change_settings({"name": "happened unseen"})
+        assert project.settings.name == ""
+        wire.then_refuses = False
+        project.change_settings({"owner": "somebody"})
+        assert project.settings.name == "happened unseen"
         database.close()
 
 
@@ -128,29 +166,28 @@ def test_a_database_that_never_answers(postgresql: Postgres) -> None:
         wire.swallows = False
         while True:  # a connection that began meanwhile hangs until its own limit
             with suppress(Unavailable):
-                assert database.locate("anybody") is None
+                assert database.identity("anybody") is None
                 break
         database.close()
 
 
-def test_two_owners_of_a_project(postgresql: Postgres) -> None:
-    """The one with the older token writes nothing, whatever it believes."""
+def test_two_servers_change_a_project(postgresql: Postgres) -> None:
+    """Each change stands on what the other has done."""
     address = postgresql.new_database()
     one, other = (Database(address, name, REAL_TIME) for name in ("one", "other"))
-    one.beat(Address("http://127.0.0.1:1"), "1", is_draining=False)
-    project, _ = registry_on(one).create({"name": "before"})
-    assert other.claim(project.project_id) is None
-    one.leave()
-    assert other.claim(project.project_id) is not None
-    with pytest.raises(ProjectMoved):
-        project.change_settings({"name": "by the old owner"})
-    assert project.settings.name == "before"
-    assert "old owner" not in str(
-        postgresql.execute("SELECT chosen FROM sandbox_project", address[-6:].strip("/"))
-    )
-    with pytest.raises(ProjectMoved):
-        one.remove(project.project_id, None)
-    assert other.locate(project.project_id) is not None
+    made, _ = registry_on(one).create({"name": "before"})
+    storage = other.storage(made.identity, REAL_TIME)
+    same = Project(made.identity, Settings(), Unattended(REAL_TIME), storage)
+    storage.follow(same)
+    for number in range(5):
+        made.change_settings({"name": f"{number}"})
+        same.change_settings({"owner": f"{number}"})
+    assert (same.settings.name, same.settings.owner) == ("4", "4")
+    made.change_settings({"mode": "live"})
+    assert (made.settings.name, made.settings.owner) == ("4", "4")
+    one.remove(made.project_id, None)
+    with pytest.raises(ProjectReset, match="deleted"):
+        same.change_settings({"name": "after its end"})
     one.close()
     other.close()
 
@@ -227,26 +264,6 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> N
     assert first.create(card()).status_code == 201
 
 
-def test_a_project_is_looked_up_on_a_connection_that_ends(
-    company: Company, first: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server asks again on another connection, and its client sees nothing of it."""
-    order = first.place(card())
-    company.end(company.servers[0])
-    locate, ended = Database.locate, list[str]()
-
-    def breaks_off(database: Database, name: str) -> Owner | None:
-        if len(ended) < 3:
-            ended.append(name)
-            with database.asking() as run:
-                run.execute("SELECT pg_terminate_backend(pg_backend_pid())")
-        return locate(database, name)
-
-    monkeypatch.setattr(Database, "locate", breaks_off)
-    assert company.at(company.servers[0], first).read(order)["id"] == order["id"]
-    assert len(ended) == 3
-
-
 BAD = {
     "postgresql://nobody@127.0.0.1:1/x": "refused",
     "postgresql://postgres@127.0.0.1:{port}/missing": "does not exist",
@@ -295,7 +312,7 @@ def test_a_role_that_may_not_create_tables(postgresql: Postgres) -> None:
     )
     database = Database(weak, "clerk", REAL_TIME)
     project, _ = registry_on(database).create({})
-    assert database.locate(project.project_id) is not None
+    assert database.identity(project.project_id) is not None
     database.close()
 
 
@@ -315,22 +332,14 @@ def test_a_newer_schema_is_refused_unless_it_allows_this_version(postgresql: Pos
         Database(address, "old", REAL_TIME)
 
 
-def test_the_tables_of_an_older_server_are_brought_up_to_date(
-    postgresql: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It goes on beside the newer one, which knows of it what it has said."""
+def test_the_tables_of_servers_that_owned_projects_are_refused(postgresql: Postgres) -> None:
+    """No release had them; a sentence says what to do."""
     address = postgresql.new_database()
-    monkeypatch.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-    with closing(Connections(address, REAL_TIME.monotonic_seconds, schema.migrate)) as old:
-        monkeypatch.undo()
-        with old.asking() as run:
-            run.execute(
-                "INSERT INTO sandbox_server (id, url, version) VALUES ('old', 'http://127.0.0.1:1', '1')"
-            )
-        with closing(Database(address, "new", REAL_TIME)) as new:
-            new.beat(Address("https://127.0.0.1:2", "abc"), "2", is_draining=False)
-            known = {each.server_id: each.fingerprint for each in new.servers()}
-            assert known == {"old": None, "new": "abc"}
+    name = address.rpartition("/")[2]
+    Database(address, "new", REAL_TIME).close()
+    postgresql.execute("UPDATE sandbox_migration SET number = 2, works_with = 1", name)
+    with pytest.raises(StateRefused, match="use an empty database"):
+        Database(address, "new", REAL_TIME)
 
 
 def test_servers_that_start_at_once_make_the_tables_once(postgresql: Postgres) -> None:

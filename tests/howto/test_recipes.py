@@ -24,7 +24,7 @@ from tests.support.ports import free_port
 PAGE = list(blocks(written("ci")))
 WHEEL = "payment_orders_sandbox-0.1.0-py3-none-any.whl"
 SINGLE_FILE = "payment-sandbox.pyz"
-RUNS_THE_PACKAGE = "from payment_sandbox.cli.main import main\nmain()\n"
+RUNS_THE_PACKAGE = "from payment_sandbox.__main__ import main\nmain()\n"
 SUITE = """
 const { SANDBOX_URL: url, SANDBOX_CONTROL_TOKEN: token } = process.env;
 const made = await fetch(`${url}/control/projects/`, { method: "POST", headers: { Authorization: `Bearer ${token}` } });

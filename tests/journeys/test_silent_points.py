@@ -76,6 +76,27 @@ def test_an_unknown_path_without_a_key(sandbox: Sandbox) -> None:
         assert (answer.status_code, answer.json()["error"]["type"]) == (404, "NotFound")
 
 
+@pytest.mark.rule("A57", "SET-71")
+def test_a_request_that_is_asked_for_again(sandbox: Sandbox) -> None:
+    """Does nothing the second time, and is answered as the first time; its key is for nothing else."""
+    key, body = {"Idempotency-Key": "order-17"}, {"currency": "EUR", "amount": 1295}
+    made = [sandbox.post("/v1/orders/", body, headers=key) for _ in range(2)]
+    assert [answer.status_code for answer in made] == [201, 201]
+    assert made[0].content == made[1].content
+    assert made[0].headers["ETag"] == made[1].headers["ETag"]
+    assert made[1].headers["Idempotency-Replayed"] == "true"
+    assert len(sandbox.get("/control/orders/").json()["items"]) == 1
+    other = sandbox.post("/v1/orders/", {**body, "amount": 5}, headers=key)
+    assert (other.status_code, other.json()["error"]["type"]) == (409, "KeyReused")
+    order = sandbox.place(card(capture_mode="manual"), amount=1000)
+    sandbox.acted(order, "customer pay")
+    path = f"/v1/orders/{order['id']}/transactions/{order['transactions'][0]['id']}/captures/amount/"
+    for _ in range(2):
+        captured = sandbox.post(path, {"amount": 600}, headers={"Idempotency-Key": "capture-17"})
+        assert captured.status_code == 200
+    assert sandbox.post(path, {"amount": 600}).status_code == 409, "a call without a key is another one"
+
+
 @pytest.mark.rule("A56")
 def test_the_period_of_an_order_beside_a_transaction(sandbox: Sandbox) -> None:
     """The transaction's own decides."""

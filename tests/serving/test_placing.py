@@ -10,6 +10,9 @@ from werkzeug.test import EnvironBuilder
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
+from tests.attack.served import served
+from tests.support.driver import by
+from tests.support.made_up_keys import crowding
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 AUTH = (FIRST_API_KEY, "")
@@ -54,14 +57,50 @@ def test_records_have_the_same_ids_as_without_a_connection(server: Server, fault
     assert first == second
 
 
+def share(server: Server, method: str, path: str, api_key: str | None) -> str:
+    """Whose share of the server a request uses."""
+    auth = None if api_key is None else (api_key, "")
+    return server.app.place(EnvironBuilder(path, method=method, auth=auth).get_environ(), 0).share
+
+
 def test_a_page_is_placed_by_its_path_and_a_call_by_its_key(server: Server) -> None:
     """Whatever key a browser sends along with a page of another project."""
     (shop,) = server.registry.all()
     other, api_key = server.registry.create({})
+    assert share(server, "GET", f"/dashboard/{shop.project_id}/", api_key) == shop.project_id
+    assert share(server, "POST", "/v1/orders/", api_key) == other.project_id
 
-    def share(method: str, path: str) -> str:
-        environ = EnvironBuilder(path, method=method, auth=(api_key, "")).get_environ()
-        return server.app.place(environ, 0).share
 
-    assert share("GET", f"/dashboard/{shop.project_id}/") == shop.project_id
-    assert share("POST", "/v1/orders/") == other.project_id
+def test_keys_of_no_project_have_one_share_together(server: Server) -> None:
+    """Also with requests that send none, and pages of projects that there are not."""
+    orders = {share(server, "GET", "/v1/orders/x/", f"made-up-{number}") for number in range(60)}
+    pages = {share(server, "GET", f"/dashboard/made-up-{number}/", None) for number in range(60)}
+    waits = {share(server, "GET", "/control/events/", f"made-up-{number}") for number in range(60)}
+    assert orders | pages | waits == {share(server, "GET", "/v1/orders/x/", None)}
+
+
+def test_a_project_has_a_share_of_its_own_while_it_is_loaded(server: Server) -> None:
+    """Until then, and after it was deleted, it has the common one."""
+    common = share(server, "GET", "/v1/orders/x/", None)
+    project, api_key = server.registry.create({})
+    assert share(server, "GET", "/v1/orders/x/", api_key) == project.project_id
+    server.registry.drop(project)
+    assert share(server, "GET", "/v1/orders/x/", api_key) == common
+    server.registry.add(project)
+    assert share(server, "GET", "/v1/orders/x/", api_key) == project.project_id
+    server.registry.delete(project)
+    assert share(server, "GET", "/v1/orders/x/", api_key) == common
+
+
+READS = 100
+BEFORE_A_READ_MAX = 25  # each of the sixty would be before each read if they had shares of their own
+
+
+def test_a_crowd_with_keys_of_no_project_takes_turns_with_a_project() -> None:
+    """However many keys it makes up."""
+    with served("--quiet") as shared, shared.project(clock="frozen") as project:
+        path = f"/v1/orders/{project.order(by('bank-transfer'))['id']}/"
+        with crowding(shared.url) as refused:
+            for _ in range(READS):
+                project.expect("GET", path)
+    assert 0 < refused[0] < READS * BEFORE_A_READ_MAX

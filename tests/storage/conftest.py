@@ -42,7 +42,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
 
 
 def _in_postgresql(server: Postgres) -> Iterator[Kept]:
-    from payment_sandbox.storage.postgresql import Address, Database  # here: not everybody has its driver
+    from payment_sandbox.storage.postgresql import Database  # here: not everybody has its driver
 
     address = server.new_database()
     database = Database(address, "this-server", REAL_TIME)
@@ -52,7 +52,7 @@ def _in_postgresql(server: Postgres) -> Iterator[Kept]:
         projects = server.execute(
             "SELECT id, identity, chosen, counters FROM sandbox_project ORDER BY position", name
         )
-        records = "SELECT kind, body FROM sandbox_record WHERE project = '{}' ORDER BY position"
+        records = "SELECT kind, body FROM sandbox_record WHERE project = '{}' AND kind <> 'jobs' AND body IS NOT NULL ORDER BY position"
         newest = "SELECT max(number) FROM sandbox_history WHERE project = '{}'"
         return [
             StoredProject.read(
@@ -73,6 +73,5 @@ def _in_postgresql(server: Postgres) -> Iterator[Kept]:
         yield
         server.execute("ALTER TABLE sandbox_record DROP CONSTRAINT refusing", name)
 
-    database.beat(Address("http://127.0.0.1:1"), "1", is_draining=False)
     yield Kept("postgresql", database, stored, refusing)
     database.close()

@@ -118,7 +118,7 @@ def test_a_project_that_comes_back_counts_the_same(
     assert (again.account.usage, services.counted) == (usage, counted)
     again.account.open()
     assert services.counted == counted + usage.bytes
-    again.end(moved=True)
+    again.end()
     again.end()
     assert services.counted == counted
 

@@ -147,7 +147,8 @@ def test_types_name_the_rule_and_successes_have_no_error(sandbox: Sandbox) -> No
 RAW = [
     (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n", 400),
     (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
-    (b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+    (b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 400),  # RFC 9112, 6.3
+    (b"POST /v1/orders/ HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 501),
     (b"NONSENSE\r\n\r\n", 400),
     (b"CONNECT shop.example:443 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n", 400),

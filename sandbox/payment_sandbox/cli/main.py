@@ -1,13 +1,14 @@
 """The command line: ``payment-sandbox serve`` and the other commands."""
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Final, NoReturn
 
 import click
 
-from payment_sandbox.cli.options import Group, fail
+from payment_sandbox.cli.options import Group, fail, say
 from payment_sandbox.cli.rehearse import rehearse
 from payment_sandbox.cli.remote import COMMANDS
 from payment_sandbox.cli.serve import serve
@@ -16,6 +17,7 @@ from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
 
 PROGRAM: Final = "payment-sandbox"
+INTERRUPTED: Final = 130  # as shells report it
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -23,8 +25,10 @@ PROGRAM: Final = "payment-sandbox"
 @click.pass_context
 def commands(context: click.Context) -> None:
     """A sandbox of a payment-orders API, with a clock that you control."""
+    if context.invoked_subcommand != serve.name and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # these clean up; serve has its own handler
     if context.invoked_subcommand is None:
-        print(context.get_help(), file=sys.stderr)
+        say(*context.get_help().split("\n"), to_stderr=True)
         context.exit(2)
 
 
@@ -39,10 +43,10 @@ def check(files: tuple[Path, ...]) -> None:
         try:
             scenario, warnings = check_file(file)
             lines = [warning._replace(message=f"warning: {warning.message}").placed() for warning in warnings]
-            print("\n".join([*lines, f"{file}: {scenario.name} is fine, rules: {len(scenario.rules)}"]))
+            say(*lines, f"{file}: {scenario.name} is fine, rules: {len(scenario.rules)}")
         except Invalid as invalid:
             wrong += 1
-            print("\n".join(violation.placed() for violation in invalid.violations))
+            say(*(violation.placed() for violation in invalid.violations))
     sys.exit(1 if wrong else 0)
 
 
@@ -51,7 +55,7 @@ def openapi() -> None:
     """Print the description of both APIs, without a server."""
     from payment_sandbox.serving.server import description
 
-    print(description())
+    say(description())
 
 
 @commands.command(epilog="Example: payment-sandbox schema > scenario.schema.json")
@@ -59,7 +63,7 @@ def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from payment_sandbox.operations.choose_scenario import file_schema
 
-    print(json.dumps(file_schema(), indent=2))
+    say(*json.dumps(file_schema(), indent=2).split("\n"))
 
 
 @commands.command(epilog="Example: payment-sandbox completion bash")
@@ -70,7 +74,8 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None, "click knows all three"
-    print(kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source())
+    source = kind(commands, {}, PROGRAM, f"_{PROGRAM.replace('-', '_')}_COMPLETE".upper()).source()
+    say(*source.split("\n"))
 
 
 for _command in (serve, rehearse, verify, import_journal, *COMMANDS):
@@ -84,13 +89,21 @@ def _example(error: click.ClickException) -> list[str]:
 
 
 def main() -> NoReturn:
-    """Run a command; report usage errors in one line."""
+    """Run a command; report usage errors in one line, and an interrupt in none."""
+    try:
+        _run()
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(INTERRUPTED)
+
+
+def _run() -> NoReturn:
     try:
         code = commands.main(prog_name=PROGRAM, standalone_mode=False)
     except click.ClickException as error:
         fail(" ".join([*error.format_message().split(), *_example(error)]))
     except OSError as error:
         fail(f"cannot write: {error.strerror}")
-    except click.Abort:
-        sys.exit(1)
+    finally:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to clean up
     sys.exit(code if isinstance(code, int) else 0)

@@ -40,11 +40,11 @@ class Noted(NamedTuple):
         return "\n".join(filter(None, (self.problem, self.advice)))
 
 
-def printed(noted: Sequence[Noted], form: str, tool: str) -> str:
+def printed(noted: Sequence[Noted], form: str, tool: str) -> list[str]:
     """The findings of a tool in one of the forms that are neither text nor JSON."""
     if form == GITHUB:
-        return "\n".join(map(_annotation, noted))
-    return json.dumps(_sarif(noted, tool), indent=2)
+        return list(map(_annotation, noted))
+    return json.dumps(_sarif(noted, tool), indent=2).split("\n")
 
 
 def _annotation(noted: Noted) -> str:

@@ -14,10 +14,14 @@ from payment_sandbox.kernel.patterns import Pattern, printable
 from payment_sandbox.orders.refusals import Invalid
 
 
+def say(*lines: str, to_stderr: bool = False) -> None:
+    """Print lines; none controls the terminal or forges another line, whatever text of others is in it."""
+    print("\n".join(map(printable, lines)), file=sys.stderr if to_stderr else sys.stdout, flush=to_stderr)
+
+
 def fail(*sentences: str) -> NoReturn:
     """Print what is wrong, and exit."""
-    for sentence in sentences:
-        print(f"payment-sandbox: {printable(sentence)}", file=sys.stderr)
+    say(*(f"payment-sandbox: {sentence}" for sentence in sentences), to_stderr=True)
     sys.exit(2)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from payment_sandbox.cli.noted import JSON, TEXT, Noted, format_option, printed
-from payment_sandbox.cli.options import fail
+from payment_sandbox.cli.options import fail, say
 
 Asked = TypeVar("Asked")
 
@@ -56,7 +56,7 @@ def rehearse(
     )
     if report is not None:
         write(report, [test])
-    print(_shown(test, JSON if as_json else form, explored.notes))
+    say(*_shown(test, JSON if as_json else form, explored.notes))
     sys.exit(1 if explored.findings else 0)
 
 
@@ -67,13 +67,13 @@ def _checked(option: str, check: Callable[[str], Asked], text: str) -> Asked:
         fail(f"{option} {wrong}")
 
 
-def _shown(test: Mapping[str, Any], form: str, notes: Sequence[str]) -> str:
+def _shown(test: Mapping[str, Any], form: str, notes: Sequence[str]) -> list[str]:
     """The report, for people or machines."""
     from payment_sandbox.rehearsal.report import lines_of, summary
 
     if form == JSON:
-        return json.dumps(test)
+        return [json.dumps(test)]
     if form == TEXT:
-        return "\n".join([*lines_of(test), summary([test], "suite"), *notes])
+        return [*lines_of(test), *summary([test], "suite").split("\n"), *notes]
     noted = [Noted(each["kind"], each["sentence"], each["lesson"]) for each in test["findings"]]
     return printed(noted, form, "rehearse")

@@ -30,6 +30,7 @@ from payment_sandbox.cli.options import (
 )
 from payment_sandbox.cli.workers import BESIDE, Workers, stop_with_parent
 from payment_sandbox.kernel.masking import mask
+from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.version import __version__
@@ -204,9 +205,13 @@ class MaskedFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 (the name in logging)
+        """The line of a record: a text of others forges no second one."""
+        return printable(super().formatMessage(record))
+
     def format(self, record: logging.LogRecord) -> str:
         """The text of a record."""
-        return mask(super().format(record))
+        return "\n".join(map(printable, mask(super().format(record)).split("\n")))
 
 
 class JsonFormatter(logging.Formatter):

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
-from payment_sandbox.cli.options import LOOPBACK, Port, SecondsOption, fail, is_server_url
+from payment_sandbox.cli.options import LOOPBACK, Port, SecondsOption, fail, is_server_url, say
 from payment_sandbox.cli.remote.calling import trust_authority
 from payment_sandbox.kernel.patterns import printable
 
@@ -152,11 +152,11 @@ def _clean_up(service: "Service") -> NoReturn:
 
     count = len(service.made.read())
     remaining = {order_id: left for order_id, left in service.tidy().items() if left != REFUNDED}
-    print(f"{count - len(remaining)} of {count} orders are taken back")
+    say(f"{count - len(remaining)} of {count} orders are taken back")
     if service.made.is_unsure:
-        print(f"one more may be left: a run ended while it asked for it; its description is {MARK!r}")
+        say(f"one more may be left: a run ended while it asked for it; its description is {MARK!r}")
     for order_id, left in remaining.items():
-        print(f"{order_id}: {left}")
+        say(f"{order_id}: {left}")
     sys.exit(1 if remaining else 0)
 
 
@@ -219,16 +219,16 @@ def _told(compared: "Compared", file: Path | None, form: str, *, made_orders: bo
     if file is not None:
         _write(file, written(compared, file.name))
     if form == JSON:
-        print(json.dumps(as_data(compared), indent=2))
+        say(*json.dumps(as_data(compared), indent=2).split("\n"))
     elif form in (GITHUB, SARIF):
         noted = [Noted(each.rule, each.how) for each in compared.differing]
-        print(printed(noted, form, "verify"))
+        say(*printed(noted, form, "verify"))
     else:
-        print(_report(compared, file, made_orders=made_orders))
+        say(*_report(compared, file, made_orders=made_orders))
     sys.exit(1 if compared.differing else 0)
 
 
-def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> str:
+def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> list[str]:
     from payment_sandbox.verification.comparing import counts, left_behind, lines
 
     report = [*lines(compared.theirs.reports, compared.ours.reports), "", counts(compared.theirs)]
@@ -240,7 +240,7 @@ def _report(compared: "Compared", file: Path | None, *, made_orders: bool) -> st
         report.append(f"{file} copies {copied} of {count}: payment-sandbox serve --project {file}")
     elif count:
         report.append(f"--differences {DIFFERENCES} writes settings for a sandbox that behaves like it")
-    return "\n".join(report)
+    return report
 
 
 def _write(file: Path, text: str) -> None:
@@ -311,5 +311,5 @@ def _receiver(url: str | None, port: int, *, is_here: bool) -> "WebhookReceiver 
 
 def _ask(what: str) -> bool:
     """Ask a person to do something in a browser."""
-    print(f"Please {what}", file=sys.stderr)
+    say(f"Please {what}", to_stderr=True)
     return click.confirm("Done?", default=True, err=True)

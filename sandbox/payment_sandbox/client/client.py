@@ -41,6 +41,7 @@ class Transport(Protocol):
 
 
 REFUSED: Final = 400
+WITH_CONTROL_TOKEN: Final = ("/control/projects/", "/control/projects/prune/", "/control/servers/")
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
@@ -107,7 +108,7 @@ class Calls:
         more_headers: Mapping[str, str] | None = None,
     ) -> Any:
         headers, auth = dict(more_headers or {}), (self.api_key, "")
-        if path == "/control/projects/" and self._control_token is not None:
+        if path in WITH_CONTROL_TOKEN and self._control_token is not None:
             headers, auth = {"Authorization": f"Bearer {self._control_token}"}, None  # type: ignore[assignment]
         data = body if body is None or isinstance(body, bytes) else json.dumps(body, default=plain).encode()
         if body is not None:

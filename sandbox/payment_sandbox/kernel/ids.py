@@ -1,7 +1,7 @@
 """Seeded identifiers: one stream per kind, so the same seed and calls give the same identifiers."""
 
 from hashlib import blake2b
-from secrets import randbits
+from secrets import randbits, token_hex
 
 SEED_BITS = 63
 
@@ -9,6 +9,11 @@ SEED_BITS = 63
 def fresh_seed() -> int:
     """A random seed, for a project created without one."""
     return randbits(SEED_BITS)
+
+
+def secret_key() -> str:
+    """A key that nothing stored gives away: 32 hexadecimal digits."""
+    return token_hex(16)
 
 
 class Ids:

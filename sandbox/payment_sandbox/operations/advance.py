@@ -18,6 +18,7 @@ from payment_sandbox.projects.epoch import Epoch, SetAside
 from payment_sandbox.projects.jobs import KIND, Job
 from payment_sandbox.projects.journal import Failure
 from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.storage.codec import Interrupted, NotStored
 
 
 def run_job(project: Project, epoch: Epoch, job: Job) -> frozenset[str]:
@@ -54,6 +55,7 @@ def _note(project: Project, epoch: Epoch, job: Job, problem: str | None) -> None
         project.events.publish("failed", **shown)
 
 
+BUSY: Final = "another advance of this project's clock is running; wait for its response"
 EVENTS_MAX: Final = 10_000
 TIMEOUT_SECONDS: Final = 60.0
 UNDER_WAY_SHOWN_MAX: Final = 100
@@ -98,7 +100,8 @@ def advance(
     """
     limits = limits or AdvanceLimits()
     until_seconds = project.services.real.monotonic_seconds() + limits.timeout_seconds
-    with _advancing(project) as epoch:
+    with _saying_how_far(project), _advancing(project) as held:
+        epoch = held.epoch
         walk = _Walk(project, epoch, limits.events_max, until_seconds)
         result = Advance(epoch.timeline.now, epoch.timeline.now)
         until = aim(epoch.timeline.now) if aim is not None else None
@@ -110,11 +113,10 @@ def advance(
         is_settled = is_settled and walk.settle(frozenset())
         walk.note_end(result, until, is_settled=is_settled)
         if until is not None and not result.stopped:
-            with project.exclusively(epoch):
-                epoch.timeline.move_to(until)
-        result.events, result.ended = list(walk.log), epoch.timeline.now
-        result.under_way = _under_way(project, epoch)
+            held.until = until
+        result.events, result.under_way = list(walk.log), _under_way(project, epoch)
         epoch.advances += 1  # while the clock is held
+    result.ended = epoch.timeline.now
     return result
 
 
@@ -217,32 +219,67 @@ def _under_way(project: Project, epoch: Epoch) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _advancing(project: Project) -> Iterator[Epoch]:
+def _saying_how_far(project: Project) -> Iterator[None]:
+    """Say what has happened if the state cannot be stored any more, instead of that nothing has.
+
+    Raises:
+        Interrupted: some of the advance may have happened.
+    """
+    try:
+        yield
+    except NotStored as failed:
+        if not project.epoch.store.is_shared:
+            raise
+        done = (
+            f"the advance has ended early: what was due until {timestamp(project.now())} has happened, and "
+            "perhaps one event more; read the clock, and advance from there"
+        )
+        raise Interrupted(failed, done) from failed
+
+
+@dataclass(slots=True)
+class _Held:
+    """The clock of an epoch, held by an advance, and the time to leave it at if that is later."""
+
+    epoch: Epoch
+    until: datetime | None = None
+
+
+@contextmanager
+def _advancing(project: Project) -> Iterator[_Held]:
     """Hold the clock; if the project is reset meanwhile, the rest of this advance changes nothing."""
     epoch = project.epoch
     if not epoch.advance_lock.acquire(blocking=False):
-        raise ClockBusy("another advance of this project's clock is running; wait for its response")
+        raise ClockBusy(BUSY)
+    held = _Held(epoch)
     try:
+        if not project.hold_clock():
+            raise ClockBusy(BUSY)
         tidy(project, epoch)
         with project.exclusively(epoch):
             epoch.timeline.move_to(epoch.now())
             epoch.advance_log, epoch.is_stopping = [], False
-        yield epoch
+        yield held
     except ProjectReset:
         raise ClockBusy("the project was just reset; try again") from None
     finally:
         try:
-            _let_go(project, epoch)
+            _let_go(project, held)
         finally:
             epoch.advance_lock.release()
     project.events.publish("clock", now=timestamp(project.now()))
     project.services.wake(project)
 
 
-def _let_go(project: Project, epoch: Epoch) -> None:
-    """Release the clock at the time that the advance reached."""
+def _let_go(project: Project, held: _Held) -> None:
+    """Release the clock at the time that the advance reached, which is stored before anybody sees it."""
+    epoch = held.epoch
+    if epoch.advance_log is None:  # another advance has the clock
+        return
     try:
-        with suppress(ProjectReset), project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
+        project.let_clock_go(epoch)
+        end = held.until or epoch.timeline.now
+        with suppress(ProjectReset), project.edit(epoch, end, is_due=True) as edit:
             edit.state = edit.state._replace(clock=edit.state.clock.set(edit.now))
     finally:
         epoch.advance_log = None
@@ -258,6 +295,7 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
     orders: Orders = frozenset()
     try:
         with project.edit(epoch, epoch.timeline.now, is_due=True) as edit:
+            _refuse_lost_clock(epoch, is_advance=until is not None)
             due = _take(edit, epoch.now() if until is None else until)
             if due is not None:
                 if not isinstance(due.item, Perform | AttemptDelivery):  # these leave records of their own
@@ -267,11 +305,24 @@ def _step(project: Project, epoch: Epoch, until: datetime | None) -> Orders | No
     except ProjectReset:
         return None
     except Exception as error:
-        if due is None:
-            raise
+        if due is None or (isinstance(error, NotStored) and epoch.store.is_shared):
+            raise  # the event is as due as before, for this server and others
         with suppress(ProjectReset):
             _set_aside(project, epoch, due, error)
     return orders if due is not None else None
+
+
+def _refuse_lost_clock(epoch: Epoch, *, is_advance: bool) -> None:
+    """Refuse a step that is not this server's to make: it stood still, or another server advances the clock.
+
+    Raises:
+        NotStored: for an advance, which has come as far as it has.
+        ProjectReset: for what is due on a running clock, which the advance runs.
+    """
+    if is_advance and not epoch.store.holds_clock():
+        raise NotStored("the clock", "this server stood still until others could advance it", is_full=False)
+    if not is_advance and epoch.store.is_clock_held:
+        raise ProjectReset("another server advances the clock")
 
 
 def _orders_to_tell(edit: Edit) -> Orders:

@@ -75,11 +75,15 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
     with project.edit(epoch, is_due=True) as edit:
+        if not epoch.store.carries(queued):
+            return None
         delivery = edit.delivery(queued.delivery_id)
         if delivery is None or _is_over(delivery, queued):
+            edit.finish_job(queued)
             return None
         effect = _effect(edit, delivery, queued)
         if not queued.forced and _is_postponed(edit, delivery, effect):
+            edit.finish_job(queued)
             return None
         request = _request(edit, project, delivery, queued.changed)
         is_listened_to = request.url == edit.settings.forward_to and effect.reply is None
@@ -155,6 +159,9 @@ def record_attempt(
         ProjectReset: the webhook belongs to an epoch that has ended; its result is discarded.
     """
     with project.edit(epoch, prepared.at, is_due=True) as edit:
+        if not is_copy and not epoch.store.is_pending(prepared.queued):
+            return  # another server has sent it again, and recorded that
+        edit.finish_job(prepared.queued)
         delivery = edit.delivery(prepared.queued.delivery_id)
         if delivery is None:  # dropped meanwhile to make room for newer ones
             return
@@ -169,11 +176,11 @@ def record_attempt(
         edit.store_delivery(delivery)
         if next_at is not None:
             edit.schedule(next_at, AttemptDelivery(delivery.order_id, delivery.id, number + 1))
-        _tell_attempt(edit, delivery, attempt, next_at)
+        _publish(edit, delivery, attempt, next_at)
         edit.release_swapped()
 
 
-def _tell_attempt(edit: Edit, delivery: Delivery, attempt: Attempt, next_at: datetime | None) -> None:
+def _publish(edit: Edit, delivery: Delivery, attempt: Attempt, next_at: datetime | None) -> None:
     reply = attempt.reply
     shown = _event(delivery, attempt.number, attempt.at, reply)
     edit.log.append(shown)

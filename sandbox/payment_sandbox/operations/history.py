@@ -25,6 +25,7 @@ from payment_sandbox.projects.journal import (
     PerformedAction,
     StatusReached,
     as_plain,
+    number_in,
 )
 
 SHOP: Final = "shop"
@@ -137,18 +138,12 @@ def history(epoch: Epoch, order_id: str | None = None) -> list[Happening]:
 
 def place_of(happening: Happening) -> tuple[datetime, int]:
     """Where it stands in the history: records of one edit have the same real time, and grow in number."""
-    return happening.real_at, _number(happening.id)
+    return happening.real_at, number_in(happening.id)
 
 
 def _related(epoch: Epoch, order_id: str) -> Ids:
     order = epoch.find_order(order_id)
     return frozenset((order.id, *(refund.refund_id for refund in order.refunds)))
-
-
-def _number(record_id: str) -> int:
-    """The number of a record; 0 of a webhook, which has none."""
-    digits = record_id.partition("-")[2].partition("/")[0]
-    return int(digits) if digits.isdecimal() else 0
 
 
 def _all(epoch: Epoch, about: Ids | None) -> Iterator[Happening]:

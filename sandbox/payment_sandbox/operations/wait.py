@@ -55,7 +55,7 @@ def idle() -> Condition:
 
     def is_idle(project: Project) -> bool:
         epoch = project.epoch
-        return epoch.outbox.is_idle and not is_something_due(epoch)
+        return epoch.is_idle and not is_something_due(epoch)
 
     return Condition(is_idle, bool, "idle")
 

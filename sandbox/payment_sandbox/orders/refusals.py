@@ -162,6 +162,12 @@ class QrAmountRefused(Refusal):
     rule = "QR-04"
 
 
+class KeyReused(Refusal):
+    """Another request had the same Idempotency-Key."""
+
+    rule = "SET-71"
+
+
 class ClockBusy(Refusal):
     """Another advance is moving this project's clock."""
 

@@ -20,15 +20,17 @@ from payment_sandbox.orders.refusals import Stale
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
+from payment_sandbox.projects.asking import Part, asked
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.recorder import Moved, Published, Recorder
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.projects.store import ChangeSet, ForOthers
 from payment_sandbox.scenarios.model import Subject
 
 SCAN_FORMS_MAX: Final = 1000
 NAME_LENGTH: Final = 8  # of an id, for people
+ANSWERED_MAX: Final = 1000
 
 IfMatch = Callable[[str], bool]
 """Whether the request accepts an ETag."""
@@ -47,6 +49,7 @@ class Edit:
         self.log: list[dict[str, Any]] = []  # for the current advance
         self.orders: dict[str, Order] = {}
         self.finished: list[int] = []  # sequence numbers of agenda entries that end with this edit
+        self.finished_jobs: list[int] = []
         self._created: set[str] = set()
         self._moves: list[StatusChanged] = []
         self._scheduled: list[tuple[datetime, Command]] = []
@@ -56,6 +59,7 @@ class Edit:
         self._scan_forms: dict[str, str] = {}
         self._changes: list[str] = []  # for whoever wants to go back
         self._attempts = 0
+        self._part: Part | None = None  # of which request
 
     @property
     def settings(self) -> Settings:
@@ -164,6 +168,11 @@ class Edit:
         if delivery is not None:
             self.to_send.append(QueuedDelivery(delivery_id, delivery.order_id, forced=True, changed=changed))
 
+    def finish_job(self, queued: QueuedDelivery) -> None:
+        """Note that a webhook needs no further attempt now, which other servers have to know."""
+        if queued.job:
+            self.finished_jobs.append(queued.job)
+
     def release_swapped(self) -> bool:
         """Send the webhooks that waited for another one to go first; True if there were any."""
         waiting = self.state.swapped
@@ -218,8 +227,13 @@ class Edit:
             dues,
             (*self.epoch.finished, *self.finished),
         )
-        if not any(change[:5]) and not self.finished and self.state is self.epoch.state:
+        if self._is_empty(change):
             return None
+        request = asked()
+        if request is not None and (self.epoch.store.is_shared or request.is_named):
+            self._part = request.part(self)
+        if self.epoch.store.is_shared:
+            change = self._with_others(change)
         return self._with_state(change)
 
     def apply(self, change: ChangeSet) -> bool:
@@ -236,6 +250,8 @@ class Edit:
         epoch.finished.clear()
         for due in change.dues:
             timeline.add(due)
+        if change.counters is not None:
+            timeline.sequence = change.counters.sequence
         for form_id, order_id in self._scan_forms.items():
             epoch.scan_forms[form_id] = order_id
             if len(epoch.scan_forms) > SCAN_FORMS_MAX:
@@ -243,12 +259,40 @@ class Edit:
         if epoch.advance_log is not None:
             epoch.advance_log += self.log
         epoch.orders_created += len(self._created)
+        self._note_answer()
         after = timeline.head()
         return after is not None and (before is None or after.at < before.at)
+
+    def _note_answer(self) -> None:
+        """Note what is answered, if the store does not."""
+        part, answered = self._part, self.epoch.answered
+        if part is None or part.answer is None or self.epoch.store.is_shared:
+            return
+        answered[part.request_id] = part.answer
+        if len(answered) > ANSWERED_MAX:
+            answered.popitem(last=False)
 
     def tell(self, real_at: datetime) -> Iterator[Published]:
         """Record what happened in the journal; yields the events to publish."""
         return self.records.tell(self.orders.values(), list(self._moved()), self.now, real_at)
+
+    @property
+    def creates(self) -> bool:
+        """Whether it makes something new that stays: an order, a refund or a QR request."""
+        return bool(self._created) or any(
+            self.epoch.store.qr_request(qr_id) is None for qr_id in self._qr_requests
+        )
+
+    @property
+    def newest_created(self) -> Order | None:
+        """The order or refund that is new, if there is one."""
+        newest = next(reversed([order_id for order_id in self.orders if order_id in self._created]), None)
+        return self.orders[newest] if newest is not None else None
+
+    @property
+    def newest_qr_request(self) -> QrRequest | None:
+        """The QR request that is new or has changed, if there is one."""
+        return next(reversed(self._qr_requests.values()), None)
 
     @property
     def created_count(self) -> int:
@@ -330,8 +374,39 @@ class Edit:
         if not epoch.store.is_durable:
             return change
         sequence = epoch.timeline.sequence + len(change.dues)
+        if change.others is not None:
+            sequence += len(change.others.jobs)
         counters = epoch.counters(state, self.ids, sequence, max(epoch.timeline.now, self.now))
         return change._replace(counters=counters)
+
+    def _is_empty(self, change: ChangeSet) -> bool:
+        has_jobs = self.epoch.store.is_shared and (self.to_send or self.finished_jobs)
+        return not (any(change[:5]) or self.finished or has_jobs) and self.state is self.epoch.state
+
+    def _with_others(self, change: ChangeSet) -> ChangeSet:
+        """The change with what other servers need: the webhooks to send, and when something is due."""
+        sequence = self.epoch.timeline.sequence + len(change.dues)
+        self.to_send = [
+            queued._replace(job=number) for number, queued in enumerate(self.to_send, sequence + 1)
+        ]
+        others = ForOthers(
+            self.state.clock,
+            self._part,
+            tuple(self.to_send),
+            tuple(self.finished_jobs),
+            self._due_in_seconds(change.dues),
+            self.state.settings.idle_seconds_max,
+        )
+        return change._replace(others=others)
+
+    def _due_in_seconds(self, dues: tuple[Due[Command], ...]) -> float | None:
+        """Real time until something is due; None if nothing is before a call moves the clock."""
+        finished = set(self.finished)
+        first = (due.at for due in self.epoch.timeline.first() if due.sequence not in finished)
+        times = [at for at in (next(first, None), *(due.at for due in dues)) if at is not None]
+        if not times:
+            return None
+        return 0.0 if min(times) <= self.now else self.state.clock.real_seconds_until(min(times))
 
     def _reached(self) -> Iterator[tuple[str, str]]:
         """The orders that need a webhook, and for which status."""

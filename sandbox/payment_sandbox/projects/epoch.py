@@ -1,17 +1,19 @@
 """An epoch: everything in a project that a reset discards, in one object."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import count
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.timeline import Due, Timeline
 from payment_sandbox.methods.common import Terms
-from payment_sandbox.orders.commands import Command
+from payment_sandbox.orders.commands import AttemptDelivery, Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.changes import Changes
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.default_scenario import default_scenario
@@ -20,7 +22,7 @@ from payment_sandbox.projects.faults import NO_FAULTS, Faults
 from payment_sandbox.projects.jobs import Jobs
 from payment_sandbox.projects.journal import Journal
 from payment_sandbox.projects.locks import ADVANCE, ranked_lock
-from payment_sandbox.projects.outbox import Outbox
+from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.settings import Settings, read_settings
 from payment_sandbox.projects.slots import Slots
@@ -71,9 +73,8 @@ class State(NamedTuple):
     @property
     def chosen(self) -> Chosen:
         """Settings, scenario and faults, as plain data."""
-        return Chosen(
-            self.base_settings.as_mapping(), dict(self.scenario.document), dict(self.faults.document)
-        )
+        settings = {**self.base_settings.of_newer, **self.base_settings.as_mapping()}
+        return Chosen(settings, dict(self.scenario.document), dict(self.faults.document))
 
 
 class SetAside(NamedTuple):
@@ -98,6 +99,7 @@ class Epoch:
         self.ids = Ids(state.base_settings.seed, series=number)
         self.outbox = Outbox(events)
         self.journal = Journal(events.masking, is_stored=store.is_durable)
+        store.share(self.journal)
         self.set_aside: dict[int, SetAside] = {}  # by sequence number
         self.finished: list[int] = []  # sequence numbers that the store still has to delete
         self.tidy_at = TIDY_AT_LEAST  # the agenda length at which the next cleanup begins
@@ -112,14 +114,20 @@ class Epoch:
         # The ETag and body of some orders, by order id: a cache for the web layer.
         self.answers: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created
+        self.answered: OrderedDict[str, str] = OrderedDict()  # by Idempotency-Key, unless stored
         self.orders_created = 0
         self.changes = Changes()
         self.slots = Slots()
 
     @property
     def is_advancing(self) -> bool:
-        """Whether an advance is moving the clock."""
-        return self.advance_log is not None
+        """Whether an advance is moving the clock, on this server or another."""
+        return self.advance_log is not None or self.store.is_clock_held
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no webhook is to be sent, or under way."""
+        return self.outbox.is_idle and not self.store.has_jobs()
 
     def now(self) -> datetime:
         """Sandbox time; during an advance, the time of its current event."""
@@ -127,6 +135,18 @@ class Epoch:
         if not clock.running or self.is_advancing:
             return self.timeline.now
         return max(self.timeline.now, clock.read())
+
+    def owed(self) -> Iterator[QueuedDelivery]:
+        """The webhooks that are to be sent now, with new numbers.
+
+        A pending webhook that is neither on the agenda nor waiting for another one was under way.
+        """
+        later = {due.item.delivery_id for due in self.timeline if type(due.item) is AttemptDelivery}
+        later |= set(self.state.swapped)
+        numbers = count(self.timeline.sequence + 1)
+        for delivery in self.store.deliveries():
+            if delivery.state is DeliveryState.PENDING and delivery.id not in later:
+                yield QueuedDelivery(delivery.id, delivery.order_id, job=next(numbers))
 
     def find_order(self, order_id: str) -> Order:
         """The newest version of an order or refund.

@@ -71,6 +71,21 @@ class Events:
         self._listeners: list[Callable[[], None]] = []
         self.watchers = 0
         self.slots = Slots()
+        self.outbound: deque[tuple[str, Mapping[str, Any], Build | None]] | None = None
+        """The newest events that other servers have not got; None if there are no others."""
+        self._waiting_count = 0
+        self._nudges = 0
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether somebody watches, or waits for an event."""
+        return bool(self.watchers or self._waiting_count)
+
+    def nudge(self) -> None:
+        """Have those who wait look again, although no event tells why."""
+        with self._changed:
+            self._nudges += 1
+            self._wake()
 
     @contextmanager
     def watched(self) -> Iterator[int]:
@@ -91,7 +106,16 @@ class Events:
         """Add an event whose data is costly to build and rarely read; nobody waits for it."""
         self._add(kind, {}, build)
 
+    def take_in(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Add an event of another server."""
+        self._append(kind, data, None)
+
     def _add(self, kind: str, data: Mapping[str, Any], build: Build | None = None) -> None:
+        if self.outbound is not None:
+            self.outbound.append((kind, data, build))
+        self._append(kind, data, build)
+
+    def _append(self, kind: str, data: Mapping[str, Any], build: Build | None) -> None:
         with self._changed:
             self.number += 1
             self._newest.append(_Kept(self.number, kind, data, build))
@@ -115,16 +139,20 @@ class Events:
             self._listeners.remove(listener)
 
     def wait_beyond(self, number: int, timeout_seconds: float, order_id: str | None = None) -> bool:
-        """Wait for an event after ``number``; False on timeout or when the events have ended.
+        """Wait for an event after ``number``, or a nudge; False on timeout or when the events have ended.
 
         With an ``order_id``, events that are about another order wake nobody.
         """
         with self._changed, self._waiting(order_id) as waiting:
+            nudges = self._nudges
             if not self.is_ended and self.number == number:
+                self._waiting_count += 1
                 waiting.condition.wait_for(
-                    lambda: self.is_ended or waiting.number > number, max(timeout_seconds, 0.0)
+                    lambda: self.is_ended or waiting.number > number or self._nudges > nudges,
+                    max(timeout_seconds, 0.0),
                 )
-            return self.number > number and not self.is_ended
+                self._waiting_count -= 1
+            return (self.number > number or self._nudges > nudges) and not self.is_ended
 
     @contextmanager
     def _waiting(self, order_id: str | None) -> "Iterator[_Waiting]":

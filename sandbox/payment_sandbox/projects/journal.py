@@ -247,6 +247,8 @@ ENTRIES_MAX: Final = 10_000
 CHOICES_MAX: Final = 1000
 OF_THE_ORIGINAL: Final = ("name", "webhook_url", "forward_to")
 """The settings that are no choices: a replay has its own, and sends no webhook."""
+DIGITS_BELOW: Final = 10**11
+LETTERS: Final = 26
 UNSTORED_MAX: Final = 50_000  # if a store does not take them
 
 Record = JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | Decided | Choice
@@ -264,7 +266,29 @@ RECORDS: Final[Mapping[str, type[Record]]] = {
 
 def number_of(record: Record) -> int:
     """The number in a record's id."""
-    return int(record.id.rpartition("-")[2])
+    return number_in(record.id)
+
+
+def number_in(record_id: str) -> int:
+    """The number in an id; 0 if there is none."""
+    text = record_id.partition("-")[2].partition("/")[0]
+    if text.isdecimal():
+        return int(text)
+    number = 0
+    for letter in text if text.isascii() and text.islower() and text.isalpha() else "":
+        number = number * LETTERS + ord(letter) - ord("a")
+    return number
+
+
+def _spelled(number: int) -> str:
+    """A number in an id: a long one in letters, or it could be taken for that of a card, and be masked."""
+    if number < DIGITS_BELOW:
+        return str(number)
+    letters = ""
+    while number:
+        number, letter = divmod(number, LETTERS)
+        letters = f"{chr(ord('a') + letter)}{letters}"
+    return letters
 
 
 Wanted = Callable[[JournalEntry], bool]
@@ -291,6 +315,20 @@ class Records:
         kept: Any = self.decided.values() if kind is Decided else self._kept[kind]
         return cast(Collection[Kept], kept)
 
+    def merge(self, records: Iterable[Record]) -> None:
+        """Add records that may be older than others, and leave out those that are there."""
+        by_kind: dict[type, dict[int, Any]] = {}
+        for record in records:
+            if isinstance(record, Decided):
+                self.decided.setdefault(record.transaction_id, record)
+            else:
+                by_kind.setdefault(type(record), {})[number_of(record)] = record
+        for kind, merged in by_kind.items():
+            kept = self._kept[kind]
+            merged |= {number_of(record): record for record in kept}
+            kept.clear()
+            kept.extend(merged[number] for number in sorted(merged))
+
     def add(self, records: Iterable[Record]) -> None:
         """Add records, oldest first."""
         for record in records:
@@ -313,7 +351,9 @@ class Journal:
     def __init__(self, masking: Masking, *, is_stored: bool = False) -> None:
         """If it ``is_stored``, new records also wait for ``take_unstored``."""
         self._masking = masking
-        self._numbers = count(1)
+        self._numbers: Iterator[int] = count(1)
+        self._read_newer: Callable[[], Iterable[Record]] | None = None  # of other servers
+        self._is_stale = True
         self._is_stored = is_stored
         self._unstored: deque[Record] = deque(maxlen=UNSTORED_MAX)
         self._new = Records()
@@ -321,9 +361,17 @@ class Journal:
         self._read_earlier: Callable[[], Iterable[Record]] | None = None  # once, into those
         self._reading = Lock()
 
+    def share(self, numbers: Iterator[int], read_newer: Callable[[], Iterable[Record]]) -> None:
+        """Draw numbers that no other server draws, and read what other servers have stored meanwhile."""
+        self._numbers, self._read_newer = numbers, read_newer
+
+    def expire(self) -> None:
+        """Read what other servers have stored before something is read next."""
+        self._is_stale = True
+
     def next_id(self, kind: str) -> str:
         """A new id for a record, such as ``request-7``; numbers grow in the order in which things begin."""
-        return f"{kind}-{next(self._numbers)}"
+        return f"{kind}-{_spelled(next(self._numbers))}"
 
     def mark(self) -> int:
         """Use up a number: the records of all that begins later have higher ones."""
@@ -335,7 +383,8 @@ class Journal:
         records = sorted((record for record in records if number_of(record) <= number), key=number_of)
         self.add(records)
         self._new.dropped = other.dropped
-        self._numbers = count(number + 1)
+        if self._read_newer is None:
+            self._numbers = count(number + 1)
 
     def go_on_after(self, number: int, read: Callable[[], Iterable[Record]]) -> None:
         """Begin after a number; ``read`` reads the records up to it, oldest first, when somebody asks."""
@@ -348,6 +397,10 @@ class Journal:
         return [*self._earlier.of(kind), *self._new.of(kind)][-ENTRIES_MAX:]
 
     def _read(self) -> None:
+        if self._read_newer is not None and self._is_stale:
+            with self._reading:
+                self._is_stale = False
+                self._new.merge(self._read_newer())
         if self._read_earlier is not None:
             with self._reading:
                 if self._read_earlier is not None:
@@ -435,13 +488,20 @@ class Journal:
     def take_unstored(self) -> Iterator[Record]:
         """The records since the last call, without secrets, for a store that keeps them."""
         while self._unstored:
-            record = self._unstored.popleft()
+            try:
+                record = self._unstored.popleft()
+            except IndexError:  # another thread was faster
+                return
             if isinstance(record, JournalEntry):
                 yield self._masked(record.readable())
             elif isinstance(record, Decided):
                 yield self._masking.record(record._replace(decision=record.explanation()))
             else:
                 yield self._masking.record(record)
+
+    def put_back(self, records: Sequence[Record]) -> None:
+        """Have records taken again, which the store did not take."""
+        self._unstored.extendleft(reversed(records))
 
     def find(self, entry_id: str) -> JournalEntry | None:
         """A request by its id, without secrets."""

@@ -30,6 +30,7 @@ class QueuedDelivery(NamedTuple):
     order_id: str
     forced: bool = False
     changed: Changed = UNCHANGED
+    job: int = 0  # its number in a store that several servers share
 
     @property
     def is_changed(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from payment_sandbox.kernel.masking import SECRETS, Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
+from payment_sandbox.projects.asking import asked
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
@@ -22,10 +23,11 @@ from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.slots import Slots
-from payment_sandbox.projects.store import ChangeSet, Chosen, Storage
+from payment_sandbox.projects.store import ChangeSet, Chosen, ForOthers, Storage
 from payment_sandbox.scenarios.model import Scenario
 
 SETTLE_SECONDS: float = 60.0
+HANDED_OVER_SECONDS: float = 0.02
 ADDRESSES: Final = ("webhook_url", "forward_to")
 """Settings that may have secrets: an address has to be called as it is."""
 
@@ -34,10 +36,6 @@ class ProjectReset(Refusal):
     """The project was reset or deleted while this was under way; the new epoch is unchanged."""
 
     rule = "CTL-09"
-
-
-class ProjectMoved(ProjectReset):
-    """The project is not this server's any more; another one may have it."""
 
 
 class Services(Protocol):
@@ -60,6 +58,10 @@ class Services(Protocol):
 
     def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread, and return once it is answered."""
+        ...
+
+    def pause(self, seconds: float) -> None:
+        """Let real time pass, while another server works."""
         ...
 
     def wake(self, project: "Project") -> None:
@@ -102,6 +104,9 @@ class Unattended:
     def deliver(self, project: "Project", epoch: Epoch, queued: QueuedDelivery) -> None:
         """Drop it."""
 
+    def pause(self, seconds: float) -> None:
+        """Do nothing."""
+
     def wake(self, project: "Project") -> None:
         """Do nothing."""
 
@@ -132,11 +137,11 @@ class Project:
         self.relay = Relay(services.real.monotonic_seconds)
         self.is_deleted = False
         self.used_at_seconds = services.real.monotonic_seconds()  # of its last call
-        self.has_moved = False  # to another server; it is not deleted there
+        self.stored_use_seconds = 0.0  # when its last call was stored, if several servers share it
         self.rehearsal: Rehearsal = NO_REHEARSAL
         self.slots = Slots()
         self.account = Account(services.meter) if services.meter is not None else None
-        self._storage = storage
+        self.storage = storage
         self._state_lock = ranked_lock(STATE)
         self._telling = ranked_lock(TELLING)
         self.epoch = self.fresh_epoch(0, settings)
@@ -147,7 +152,7 @@ class Project:
         """A new epoch in its initial state; it is not the current one yet."""
         start, real = self.identity.start, self.services.real
         clock = Clock.started(real, start.at or real.wall_now(), start.mode)
-        store = self._storage.store()
+        store = self.storage.store()
         store.account = self.account
         epoch = Epoch(number, State.first(settings, clock), store, self.events)
         epoch.rehearsal = self.rehearsal
@@ -171,11 +176,13 @@ class Project:
 
     def adopt(self, epoch: Epoch) -> None:
         """Use an epoch that is already in the storage."""
-        self.epoch = epoch
+        before, self.epoch = self.epoch, epoch
+        before.outbox.close()
+        self.relay.clear()
 
     def reset(self) -> None:
         """Return to the initial state (CTL-09); work still under way has no effect."""
-        with self._state_lock:
+        with self.alone():
             epoch = self.fresh_epoch(self.epoch.number + 1, self.epoch.state.base_settings)
             before = self._swap(epoch, ChangeSet())
         self.services.epoch_over(before)
@@ -195,7 +202,7 @@ class Project:
             Invalid: its settings, scenario or faults have a secret that this one's have not.
             QuotaReached: it would keep too much.
         """
-        with self._state_lock:
+        with self.alone():
             self._current(expected)
             check()
             self._refuse_secrets(self.epoch.state, epoch.state)
@@ -204,11 +211,10 @@ class Project:
         self.events.publish("restored")
         self.services.wake(self)
 
-    def end(self, *, moved: bool = False) -> None:
-        """Mark the project as deleted, or as moved: drop pending work and wake all waiting threads."""
+    def end(self) -> None:
+        """Mark the project as deleted: drop pending work and wake all waiting threads."""
         with self._state_lock:
             self.is_deleted = True
-            self.has_moved = moved
             self.epoch.outbox.close()
             self.relay.clear()
             if self.account is not None:
@@ -255,11 +261,27 @@ class Project:
 
     def _commit_whole(self, epoch: Epoch, change: ChangeSet | None = None, *, is_due: bool = False) -> None:
         state, now = epoch.state, epoch.now()
+        others = self._for_others(epoch) if epoch.store.is_shared else None
         counters = epoch.counters(state, epoch.ids, epoch.timeline.sequence, now)
-        whole = (change or ChangeSet())._replace(chosen=state.chosen, counters=counters)
+        whole = (change or ChangeSet())._replace(chosen=state.chosen, counters=counters, others=others)
         epoch.store.commit(whole, is_due=is_due)
 
+    @staticmethod
+    def _for_others(epoch: Epoch) -> ForOthers:
+        head, state = epoch.timeline.head(), epoch.state
+        due_in_seconds = state.clock.real_seconds_until(head.at) if head is not None else None
+        jobs = tuple(epoch.owed())
+        if jobs:
+            epoch.timeline.sequence = jobs[-1].job
+        return ForOthers(state.clock, None, jobs, (), due_in_seconds, state.settings.idle_seconds_max)
+
     # Editing
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let nobody else change the project, on this server or another, and know its newest state."""
+        with self._state_lock, self.storage.transaction(self):
+            yield
 
     @contextmanager
     def edit(
@@ -274,7 +296,7 @@ class Project:
             QuotaReached: the project would keep too much, and the change is not due.
             Invalid: settings, scenario or faults would have a secret, and the change is not due.
         """
-        with self._state_lock:
+        with self.alone():
             current = self._current(epoch)
             edit = Edit(current, now or current.now())
             yield edit
@@ -292,11 +314,12 @@ class Project:
         finally:
             self._telling.release()
         self._follow(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
+        request = asked()
+        if request is None or not request.is_journaled:
+            self.storage.flush(self)
 
     def _current(self, epoch: Epoch | None) -> Epoch:
         if self.is_deleted:
-            if self.has_moved:
-                raise ProjectMoved("the project has moved to another server in the meantime")
             raise ProjectReset("the project was deleted in the meantime")
         if epoch is not None and epoch is not self.epoch:
             raise ProjectReset("the project was reset in the meantime")
@@ -314,6 +337,8 @@ class Project:
         """Record and publish what happened, and queue webhooks; True if a carrier is needed."""
         self._record(edit)
         outbox = edit.epoch.outbox
+        if edit.epoch.store.is_shared:
+            return False  # the courier's server, which may be this one, puts what is stored into its outbox
         return any([outbox.put(queued) for queued in edit.to_send])
 
     def _follow(self, edit: Edit, *, is_earlier: bool, needs_carrier: bool) -> None:
@@ -324,6 +349,15 @@ class Project:
             self.services.wake(self)
         for _ in range(edit.created_count):
             self.services.order_created()
+
+    def hold_clock(self) -> bool:
+        """Claim the clock for an advance; False if one on another server has it."""
+        return self.storage.hold_clock(self)
+
+    def let_clock_go(self, epoch: Epoch) -> None:
+        """Release the clock with the next change; a reset has released it already."""
+        if epoch is self.epoch:
+            self.storage.let_clock_go()
 
     @contextmanager
     def exclusively(self, epoch: Epoch | None = None) -> Iterator[Epoch]:
@@ -438,11 +472,14 @@ class Project:
         until_seconds = monotonic_seconds() + timeout_seconds
         outbox = (epoch or self.epoch).outbox
 
-        def is_enough() -> bool:
-            return enough() or monotonic_seconds() >= until_seconds or outbox.is_settled(awaited)
+        def is_late() -> bool:
+            return enough() or monotonic_seconds() >= until_seconds
 
+        while self.storage.awaits_courier and not is_late():  # it hands over between two attempts
+            self.services.pause(HANDED_OVER_SECONDS)
+            self.storage.follow(self)
         with outbox.awaiting(orders) as awaited:
-            self.services.deliver_left(is_enough)
+            self.services.deliver_left(lambda: is_late() or outbox.is_settled(awaited))
             return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), enough)
 
     # Reading

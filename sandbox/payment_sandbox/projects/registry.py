@@ -7,8 +7,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final, Protocol
 
-from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed
-from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.kernel.ids import SEED_BITS, Ids, fresh_seed, secret_key
+from payment_sandbox.orders.refusals import Invalid, Refusal
 from payment_sandbox.projects.clock import FROZEN, RUNNING, ClockStart, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import REGISTRY, ranked_lock
@@ -20,6 +20,12 @@ from payment_sandbox.scenarios.catalogue import Catalogue
 FIRST_API_KEY: Final = "sandbox-key"
 FIRST_PROJECT_ID: Final = "5a4dbeef-0000-4000-8000-000000000001"
 """The same at every start, so that bookmarks last."""
+
+
+class AlreadyMade(Refusal):
+    """Another server has just made a project with this id or key."""
+
+    rule = "CTL-06"
 
 
 class Storages(Protocol):
@@ -66,7 +72,7 @@ class Registry:
         ids: Ids | None = None,
         clock: str = RUNNING,
     ) -> None:
-        """``ids`` generates project ids."""
+        """``ids`` generates project ids and API keys; without them, nothing stored gives a key away."""
         self.catalogue = catalogue
         self.services = services
         self.storages = storages
@@ -74,7 +80,12 @@ class Registry:
         self._lock = ranked_lock(REGISTRY)
         self._by_digest: dict[str, Project] = {}
         self._by_id: dict[str, Project] = {}
+        self._is_seeded = ids is not None
         self._ids = ids or Ids(fresh_seed())
+
+    def go_on_with(self, ids: Ids) -> None:
+        """Generate project ids from where an earlier process has stopped."""
+        self._ids = ids
 
     def create(self, data: Any, api_key: str | None = None) -> tuple[Project, str]:
         """Create a project (CTL-06); its API key is returned here and never again.
@@ -95,7 +106,7 @@ class Registry:
                 if not isinstance(data, dict) or "seed" not in data:
                     settings = replace(settings, seed=ids.number("seed", 2**SEED_BITS))
                 project_id, merchant_id = ids.uuid("project"), ids.uuid("merchant")
-                key = api_key or ids.token("key")
+                key = api_key or (ids.token("key") if self._is_seeded else secret_key())
             self._ids = ids
             if api_key == FIRST_API_KEY:
                 project_id = FIRST_PROJECT_ID

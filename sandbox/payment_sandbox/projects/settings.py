@@ -182,6 +182,7 @@ class Settings:
     unknown_fields: str = "drop"
     webhook_timing: str = "after_response"
     seed: int = 0
+    of_newer: Mapping[str, Any] = field(default_factory=dict)  # stored by a newer server, and ignored
 
     @property
     def is_test(self) -> bool:
@@ -220,7 +221,7 @@ class Settings:
 
     def as_mapping(self) -> dict[str, Any]:
         """All settings as plain data."""
-        shown = {item.name: getattr(self, item.name) for item in fields(self)}
+        shown = {name: getattr(self, name) for name in KNOWN}
         return {
             **shown,
             "payment_methods": list(self.payment_methods),
@@ -229,7 +230,19 @@ class Settings:
         }
 
 
+KNOWN: Final = tuple(item.name for item in fields(Settings) if item.name != "of_newer")
 FORM: Final = SettingsForm()
+
+
+def stored_settings(data: Mapping[str, Any], path: str) -> Settings:
+    """Settings as a store has them; those that only a newer server knows are kept, and mean nothing.
+
+    Raises:
+        Invalid: lists every invalid setting.
+    """
+    known = {name: value for name, value in data.items() if name in KNOWN}
+    of_newer = {name: value for name, value in data.items() if name not in KNOWN}
+    return replace(read_settings(known, Settings(), path), of_newer=of_newer)
 
 
 def check_scenario_settings(data: Mapping[str, Any]) -> None:

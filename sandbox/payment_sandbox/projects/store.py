@@ -1,6 +1,7 @@
 """The interface of a store, and the change set of an edit, which is saved completely or not at all."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -10,7 +11,11 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.asking import Part
+from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.faults import Use
+from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.quotas import Account
 
 
@@ -40,6 +45,17 @@ class Counters(NamedTuple):
     swapped: tuple[str, ...]
 
 
+class ForOthers(NamedTuple):
+    """What other servers have to know of an edit."""
+
+    clock: Clock
+    part: Part | None = None  # of which request
+    jobs: tuple[QueuedDelivery, ...] = ()  # webhooks to send now
+    finished_jobs: tuple[int, ...] = ()  # numbers of those that need no further attempt now
+    due_in_seconds: float | None = None  # real time until something is due
+    unused_seconds_max: float | None = None  # after which the project is deleted
+
+
 class ChangeSet(NamedTuple):
     """Everything that one edit changed: new versions of records, and agenda entries added and removed."""
 
@@ -51,6 +67,7 @@ class ChangeSet(NamedTuple):
     finished: tuple[int, ...] = ()  # sequence numbers of removed agenda entries
     chosen: Chosen | None = None  # None if it did not change
     counters: Counters | None = None  # after the edit; for a durable store only
+    others: ForOthers | None = None  # for a shared store only
 
     def records(self) -> Iterator[tuple[str, str, Any]]:
         """Every record in it: the name of its field here, its id, and itself."""
@@ -77,6 +94,36 @@ class Store(Protocol):
     deliveries_dropped: int
     account: Account | None
     """Counts what the project keeps; None if the server has no quotas."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other servers write it, too: what is to be sent is stored then, and one server sends it."""
+        ...
+
+    @property
+    def is_clock_held(self) -> bool:
+        """Whether another server advances the project's clock."""
+        ...
+
+    def carries(self, queued: QueuedDelivery) -> bool:
+        """Whether this server is to send it."""
+        ...
+
+    def is_pending(self, queued: QueuedDelivery) -> bool:
+        """Whether no server has sent it, and recorded the answer."""
+        ...
+
+    def share(self, journal: Journal) -> None:
+        """Let a new journal know what other servers write to it."""
+        ...
+
+    def has_jobs(self) -> bool:
+        """Whether any server still has something to send."""
+        ...
+
+    def holds_clock(self) -> bool:
+        """Whether the advance that runs on this server still has the project's clock."""
+        ...
 
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
         """Save everything in it, or nothing; ``is_due`` if the service owes it.
@@ -153,4 +200,45 @@ class Storage(Protocol):
 
     def store(self) -> Store:
         """An empty store; its first commit deletes what an earlier epoch left."""
+        ...
+
+    def transaction(self, project: Any) -> AbstractContextManager[None]:
+        """Keep other servers from changing the project while inside, after bringing it up to date.
+
+        Raises:
+            NotStored: the storage does not answer.
+        """
+        ...
+
+    @property
+    def awaits_courier(self) -> bool:
+        """Whether another server sends webhooks of the project just now."""
+        ...
+
+    def answer(self, project: Any, request_id: str) -> str | None:
+        """What was answered to a request that has happened; None if it has not.
+
+        Raises:
+            NotStored: the storage does not answer.
+        """
+        ...
+
+    def flush(self, project: Any) -> None:
+        """Let other servers know at once what the project's journal has got, and its events."""
+        ...
+
+    def watch(self, project: Any) -> None:
+        """Let other servers send their events here, for a while."""
+        ...
+
+    def follow(self, project: Any) -> None:
+        """Bring memory up to what other servers have written."""
+        ...
+
+    def hold_clock(self, project: Any) -> bool:
+        """Claim the project's clock for an advance; False if another server has it."""
+        ...
+
+    def let_clock_go(self) -> None:
+        """Release the clock with the next commit."""
         ...

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 from aiohttp import HttpVersion10, HttpVersion11, StreamReader, web
-from aiohttp.hdrs import EXPECT, HOST, TRANSFER_ENCODING
+from aiohttp.hdrs import EXPECT, HOST, METH_CONNECT, TRANSFER_ENCODING
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
 from payment_sandbox.serving.bodies import Body
@@ -240,17 +240,25 @@ class Connection(web.RequestHandler):
         length = http.content_length or 0
         if length > REQUEST_BYTES_MAX:
             raise BODY_TOO_LARGE
-        if EXPECT in http.headers and http.version is HttpVersion11:
-            if length > body.bytes_max:  # it will be refused, and so it need not be sent
-                body.length = length
-                self._is_deaf = True
-                return
-            if http.headers[EXPECT].lower() == "100-continue" and self.transport is not None:
-                self.transport.write(CONTINUE)
+        if (
+            EXPECT in http.headers
+            and http.version is HttpVersion11
+            and not self._asks_for(http, body, length)
+        ):
+            return
         while not http.content.at_eof():
             body.add(await self._piece(http.content))
             if body.length > REQUEST_BYTES_MAX:
                 raise BODY_TOO_LARGE
+
+    def _asks_for(self, http: web.BaseRequest, body: Body, length: int) -> bool:
+        """Ask a client that expects to be asked for its body; False if it need not be sent."""
+        if length > body.bytes_max:  # it will be refused
+            body.length, self._is_deaf = length, True
+            return False
+        if http.headers[EXPECT].lower() == "100-continue" and self.transport is not None:
+            self.transport.write(CONTINUE)
+        return True
 
     async def _piece(self, content: StreamReader) -> bytes:
         if content.is_eof():
@@ -355,6 +363,8 @@ def _request(http: web.BaseRequest) -> Request:
         raise HEAD_TOO_LARGE
     target, version = http.raw_path, "1.1"
     if target[0] != "/":  # a whole address, as a proxy sends it
+        if http.method == METH_CONNECT:
+            raise Refused(400, "this server is no proxy")
         target = http.rel_url.raw_path_qs
     if http.version is HttpVersion10:
         version = "1.0"

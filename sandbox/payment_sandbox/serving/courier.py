@@ -2,11 +2,12 @@
 
 import logging
 from collections import deque
+from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
-from threading import get_ident
-from typing import TYPE_CHECKING, Final, Protocol
+from threading import Event, get_ident
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from payment_sandbox.operations.deliver_webhook import (
@@ -25,13 +26,22 @@ from payment_sandbox.serving.binding import is_local
 from payment_sandbox.serving.posting import Posting, over_the_wire, stop_watching
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.threads import Threads
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
-def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: Label) -> None:
+AGAIN_SECONDS = 0.5
+
+Stubbornly = Callable[[Callable[[], Any]], Any]
+"""Does something until it is stored."""
+
+
+def forward(
+    project: Project, epoch: Epoch, prepared: PreparedAttempt, label: Label, stubbornly: "Stubbornly"
+) -> None:
     """Offer an attempt and its copies to the listener, and record what the shop answered.
 
     If the listener has gone, the webhook waits for the next one: that is no attempt.
@@ -46,7 +56,7 @@ def forward(project: Project, epoch: Epoch, prepared: PreparedAttempt, label: La
         for offer in offers:
             reply = offer.wait()
             if reply is not None:
-                record_attempt(project, epoch, prepared, reply, is_copy=is_answered)
+                stubbornly(partial(record_attempt, project, epoch, prepared, reply, is_copy=is_answered))
                 is_answered = True
                 offer.end(is_recorded=True)
     finally:
@@ -114,8 +124,7 @@ class Courier:
         addresses of this machine get webhooks, and hosts that a project allows.
         """
         self.statistics = Statistics()
-        self.may_begin: Callable[[Project], bool] = lambda project: True
-        """Waits until an attempt for a project may begin; False if the project has gone meanwhile."""
+        self._ending = Event()
         self._stays_here = stays_here
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
@@ -181,27 +190,45 @@ class Courier:
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
+        stubbornly = partial(self._until_stored, epoch)
         try:
-            prepared = prepare_attempt(project, epoch, queued)
+            prepared = stubbornly(lambda: prepare_attempt(project, epoch, queued))
             if prepared is None:
                 return
             if prepared.reply is not None:
-                record_attempt(project, epoch, prepared, prepared.reply)
+                replies = [prepared.reply]
+            elif prepared.label is not None:
+                forward(project, epoch, prepared, prepared.label, stubbornly)
                 return
-            if prepared.label is not None:
-                forward(project, epoch, prepared, prepared.label)
-                return
-            if not self.may_begin(project):
-                return
-            replies = self._replies(project.slots.of(DESTINATION), prepared)
+            else:
+                replies = self._replies(project.slots.of(DESTINATION), prepared)
+                for reply in replies:
+                    self.statistics.attempted(reply.status)
             for copy, reply in enumerate(replies):
-                self.statistics.attempted(reply.status)
-                record_attempt(project, epoch, prepared, reply, is_copy=copy > 0)
+                stubbornly(partial(record_attempt, project, epoch, prepared, reply, is_copy=copy > 0))
         except ProjectReset:
             return
 
+    def _until_stored(self, epoch: Epoch, work: "Callable[[], Any]") -> Any:
+        """Do something; in a database of several servers, again and again until it is stored.
+
+        Otherwise the next webhook would overtake this one, or the shop would get this one twice.
+        """
+        while True:
+            try:
+                return work()
+            except NotStored as failed:
+                if not epoch.store.is_shared or epoch.outbox.is_closed or self.pause(AGAIN_SECONDS):
+                    raise
+                log.warning("a webhook is not stored yet: %s", failed)
+
+    def pause(self, seconds: float) -> bool:
+        """Let real time pass; True once the server stops."""
+        return self._ending.wait(seconds)
+
     def stop(self) -> None:
         """Accept no more work; deliveries in flight are abandoned with the process."""
+        self._ending.set()
         self._threads.stop()
         stop_watching()
 

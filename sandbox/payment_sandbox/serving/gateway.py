@@ -21,7 +21,6 @@ from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.cluster import Cluster
-    from payment_sandbox.serving.routing import Router
 
 RUNNING_MAX: Final = 2  # more would only slow each other, and the event loop, down
 RUNNING_MAX_SHARED: Final = 12  # where each waits for the database most of the time
@@ -31,12 +30,6 @@ STREAM_SECONDS_MAX: Final = 600.0  # for a whole response that is sent piece by 
 SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 
 log = logging.getLogger(__name__)
-
-
-def _router(gateway: "Gateway", cluster: "Cluster", loop: AbstractEventLoop, threads: Threads) -> "Router":
-    from payment_sandbox.serving.routing import Router  # here, because most servers stand alone
-
-    return Router(gateway, cluster, loop, threads)
 
 
 class Gateway:
@@ -68,7 +61,6 @@ class Gateway:
         self._watching = Waiting(limits.watching)
         self._watchers = Watchers(loop, limits.send_seconds)
         self._cluster = cluster
-        self._router = _router(self, cluster, loop, self._threads) if cluster is not None else None
 
     @property
     def others_wait(self) -> bool:
@@ -79,17 +71,10 @@ class Gateway:
         """Start no more threads; those that still run end with the process."""
         self._threads.stop()
 
-    async def close(self) -> None:
-        """Close what is open besides the connections of clients."""
-        if self._router is not None:
-            await self._router.close()
-
     async def answer(self, request: Request, reply: Reply) -> web.StreamResponse:
-        """Answer a request; on which server and where there is decided here, once."""
+        """Answer a request."""
         if len(request.body) != request.length and takes_snapshot(request.path.decode("latin-1")):
             return reply.whole(error(503, SNAPSHOTS_BUSY, retry=True))
-        if self._router is not None:
-            return await self._router.answer(request, reply)
         return await self.respond(await self.call(request, environment(request, reply.peers)), reply)
 
     def subject(self, environ: dict[str, Any]) -> str | None:
@@ -125,13 +110,19 @@ class Gateway:
     async def respond(self, called: Called, reply: Reply) -> web.StreamResponse:
         """Send what the application has said; a client that reads slowly holds no thread."""
         try:
-            if STREAM in called.run.environ:
-                return await self._watch(called, reply)
-            if called.answer is not None:
-                return reply.whole(called.answer)
-            return await self._send_pieces(called, reply)
-        finally:
+            response = await self._response(called, reply)
+        except Exception:
             called.run.close()
+            raise
+        called.run.close()  # not if this was cancelled: a thread may still make the next piece
+        return response
+
+    async def _response(self, called: Called, reply: Reply) -> web.StreamResponse:
+        if STREAM in called.run.environ:
+            return await self._watch(called, reply)
+        if called.answer is not None:
+            return reply.whole(called.answer)
+        return await self._send_pieces(called, reply)
 
     async def _watch(self, called: Called, reply: Reply) -> web.StreamResponse:
         """Send a stream of events."""

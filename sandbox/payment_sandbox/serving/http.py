@@ -151,7 +151,6 @@ class _Acceptor:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        await self.gateway.close()
         while self.gateway.connections or self._begun:  # their ends are reported in the next round
             await asyncio.sleep(0)
 

@@ -11,7 +11,7 @@ from payment_sandbox.projects.project import Unattended
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.binding import LOOPBACK, bind, reachable_url, url_of
+from payment_sandbox.serving.binding import bind, reachable_url, url_of
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.listeners import SiteServer
 from payment_sandbox.serving.services import REAL_TIME, Housekeeper, Observer, ServerServices
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from payment_sandbox.serving.cluster import Cluster
     from payment_sandbox.serving.connection import Limits
-    from payment_sandbox.serving.http import HttpServer
     from payment_sandbox.storage.postgresql import Database
     from payment_sandbox.storage.sqlite import StateFile
     from payment_sandbox.web.app import SandboxFlask
@@ -47,7 +46,6 @@ class Security(NamedTuple):
         return "http" if self.tls is None else "https"
 
 
-DRAIN_SECONDS: Final = 0.8
 FINISH_SECONDS: Final = 0.5
 NO_TLS: Final = Security()
 
@@ -63,7 +61,6 @@ class Server:
     """One sandbox on one port, in this process; ``port`` 0 takes any free one."""
 
     cluster: "Cluster | None" = None  # this server's part, where several share their projects
-    _for_workers: "HttpServer | None" = None
     _housekeeper: Housekeeper | None = None
     _is_http = False
 
@@ -130,20 +127,9 @@ class Server:
 
         if self.registry.is_shared:
             with LOADING:
-                from payment_sandbox.serving.cluster import cluster_of  # here: most servers stand alone
-                from payment_sandbox.serving.tls import fingerprint
-                from payment_sandbox.storage.postgresql import Address
+                from payment_sandbox.serving.cluster import Cluster  # here: most servers stand alone
 
-            own = bind(LOOPBACK, 0) if is_worker else None  # where the other workers reach this one
-            own_port = (own or bound).getsockname()[1]
-            address = Address(
-                reachable_url(LOOPBACK if own else host, own_port),
-                None if own or self.security.tls is None else fingerprint(self.security.tls),
-            )
-            self.cluster = cluster_of(self.registry, address, self.services.courier.statistics)
-            self.services.courier.may_begin = self.cluster.may_deliver
-            if own is not None:
-                self._for_workers = HttpServer(own, None, limits, self.cluster)
+            self.cluster = Cluster(self.registry, reachable_url(host, bound.getsockname()[1]))
         return HttpServer(bound, self.security.tls, limits, self.cluster, self.services.courier.statistics)
 
     def start(self) -> None:
@@ -154,8 +140,6 @@ class Server:
         """
         if self.cluster is not None:
             self.cluster.start()
-        if self._for_workers is not None:
-            self._for_workers.start(self.app)
         self._http.start(self.app)
         self.services.pacer.start()
         if self.kept is not None or self._is_http:
@@ -177,10 +161,8 @@ class Server:
         A server of several says that it is draining for at least ``noticed_seconds``.
         """
         if self.cluster is not None:
-            self.cluster.drain(DRAIN_SECONDS, noticed_seconds)
+            self.cluster.drain(noticed_seconds)
             self._http.finish(FINISH_SECONDS)
-        if self._for_workers is not None:
-            self._for_workers.stop()
         for project in self.registry.loaded():
             project.end_waiting()
         self.services.courier.stop()

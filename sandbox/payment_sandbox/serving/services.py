@@ -14,7 +14,7 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.locks import PACER, ranked_lock
 from payment_sandbox.projects.outbox import QueuedDelivery
-from payment_sandbox.projects.project import Project, ProjectMoved
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.quotas import NO_QUOTAS, Meter, Quotas
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.serving.courier import Courier
@@ -24,6 +24,7 @@ from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.history import store_history
 
 SLEEP_SECONDS_MAX: Final = 3600.0
+AGAIN_SECONDS: Final = 1.0  # after the database did not answer
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +44,13 @@ class Pacer:
         """Start the thread."""
         start(self._thread)
 
-    def notice(self, project: Project) -> None:
+    def notice(self, project: Project, least_seconds: float = 0.0) -> None:
         """Reschedule a project whose agenda or clock has changed."""
         seconds = project.real_seconds_until_due()
         if seconds is None:
             return
         with self._changed:
-            at_seconds = monotonic_seconds() + min(seconds, SLEEP_SECONDS_MAX)
+            at_seconds = monotonic_seconds() + max(min(seconds, SLEEP_SECONDS_MAX), least_seconds)
             if project.is_deleted or self._looked_at.get(project, inf) <= at_seconds:
                 return
             self._looked_at[project] = at_seconds
@@ -75,6 +76,10 @@ class Pacer:
         while (project := self._next()) is not None:
             try:
                 run_due(project)
+            except NotStored as failed:
+                log.warning("what is due in project %s: %s", project.project_id, failed)
+                self.notice(project, AGAIN_SECONDS)
+                continue
             except Exception:
                 log.exception("what was due in project %s could not be done", project.project_id)
             self.notice(project)
@@ -131,7 +136,7 @@ class Housekeeper:
                     self._registry.delete(project)
                 else:
                     store_history(project)
-            except (NotStored, ProjectMoved) as failed:
+            except NotStored as failed:
                 log.warning("project %s: %s", project.project_id, failed)
             except Exception:
                 log.exception("project %s was not looked after", project.project_id)
@@ -192,6 +197,10 @@ class ServerServices:
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread."""
         self.courier.deliver(project, epoch, queued)
+
+    def pause(self, seconds: float) -> None:
+        """Let real time pass."""
+        self.courier.pause(seconds)
 
     def wake(self, project: Project) -> None:
         """Recompute when the project next has something due."""

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
 
 from payment_sandbox.forms import Form, Items, Part, Text, load, unknown_keys
-from payment_sandbox.kernel.ids import Ids, fresh_seed
+from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.project import Project, ProjectMoved
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.quotas import Quotas
-from payment_sandbox.projects.registry import FIRST_API_KEY, Registry
+from payment_sandbox.projects.registry import FIRST_API_KEY, AlreadyMade, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
@@ -175,7 +175,7 @@ def make_projects(services: ServerServices, kept: "StateFile | Database | None",
         NAMES, check_scenario_settings, start.get("scenario_folders", ()), default=default_scenario()
     )
     seed = start.get("seed")
-    ids = Ids(fresh_seed() if seed is None else seed)
+    ids = Ids(seed) if seed is not None else None
     clock = start.get("clock", RUNNING)
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
@@ -187,7 +187,7 @@ def make_projects(services: ServerServices, kept: "StateFile | Database | None",
         if registry.is_known(project.api_key):
             ignored += _ignored(registry.find(project.api_key), project)
             continue
-        with suppress(ProjectMoved):  # another server, which starts at the same moment, has made it
+        with suppress(AlreadyMade):  # another server, which starts at the same moment, has made it
             made, _ = registry.create(project.settings, api_key=project.api_key)
             made.activate(project.scenario or default_scenario(), is_due=True)
     return Started(registry, ignored)
@@ -251,7 +251,11 @@ def _differing(project: Project, declared: DeclaredProject) -> Iterator[str]:
 
 
 def _resumed(
-    services: ServerServices, kept: "StateFile | Database", catalogue: Catalogue, ids: Ids, clock: str
+    services: ServerServices,
+    kept: "StateFile | Database",
+    catalogue: Catalogue,
+    ids: Ids | None,
+    clock: str,
 ) -> Registry:
     with LOADING:
         from payment_sandbox.storage.sqlite import StateFile, resumed_registry  # here: most servers have none

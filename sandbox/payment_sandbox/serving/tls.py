@@ -5,7 +5,6 @@ import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
-from hashlib import sha256
 from importlib.metadata import version
 from ipaddress import ip_address
 from pathlib import Path
@@ -123,32 +122,6 @@ def trusting_context(more: Path | None = None, *, insecure: bool = False) -> ssl
     if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def fingerprint(context: ssl.SSLContext) -> str:
-    """The SHA-256 of the certificate that a server with this TLS shows."""
-    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    client = any_server_context().wrap_bio(to_client, to_server)
-    server = context.wrap_bio(to_server, to_client, server_side=True)
-    for end in (client, server, client):
-        with suppress(ssl.SSLWantReadError):
-            end.do_handshake()
-    return shown_by(client)
-
-
-def shown_by(server: ssl.SSLObject) -> str:
-    """The SHA-256 of the certificate that a server has shown on a connection."""
-    certificate = server.getpeercert(binary_form=True)
-    assert certificate is not None, "servers show one"
-    return sha256(certificate).hexdigest()
-
-
-def any_server_context() -> ssl.SSLContext:
-    """A client's TLS with whoever answers; who that is has to be checked afterwards."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
     return context
 
 

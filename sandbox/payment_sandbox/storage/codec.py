@@ -258,6 +258,14 @@ class NotStored(Exception):
         self.is_full = is_full
 
 
+class Interrupted(NotStored):
+    """Something that takes several steps ended between two of them."""
+
+    def __init__(self, failed: NotStored, done: str) -> None:
+        super().__init__("", failed.reason, is_full=failed.is_full)
+        self.args = (f"{done}, because the state could not be stored: {failed.reason}",)
+
+
 class ServerRows(NamedTuple):
     """What a state file holds for the server as a whole."""
 

@@ -4,13 +4,14 @@ import os
 import select
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import Condition, Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import Connection
+from psycopg.pq import TransactionStatus
 from psycopg_pool import ConnectionPool
 
 from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
@@ -131,6 +132,16 @@ class Connections:
         self._watchdog.stop()
         self._pool.close(timeout=1.0)
 
+    def borrowed(self) -> AbstractContextManager["Connection[Any]"]:
+        """A connection of the pool; what is not committed when it comes back is undone."""
+        return _borrowed(self._pool)
+
+    def limited(
+        self, connection: "Connection[Any]", seconds: float = STATEMENT_SECONDS
+    ) -> AbstractContextManager[None]:
+        """Cut the connection if what is sent on it is not answered in time."""
+        return self._watchdog.limited(connection, seconds)
+
     @contextmanager
     def connected(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
         """A connection for statements that take no longer than this.
@@ -153,6 +164,18 @@ class Connections:
                 yield connection
         except psycopg.Error as error:
             raise Unavailable(self.place, reason(error), is_full=False) from error
+
+
+@contextmanager
+def _borrowed(pool: "ConnectionPool[Any]") -> "Iterator[Connection[Any]]":
+    connection = pool.getconn()
+    try:
+        yield connection
+    finally:
+        if connection.info.transaction_status != TransactionStatus.IDLE:
+            with suppress(psycopg.Error):
+                connection.rollback()
+        pool.putconn(connection)
 
 
 def reason(error: Exception) -> str:

@@ -21,12 +21,14 @@ log = logging.getLogger(__name__)
 def store_history(project: Project) -> None:
     """Save what a project's journal has got since the last call; what cannot be saved is not tried again."""
     epoch = project.epoch
-    rows = [_row(record) for record in epoch.journal.take_unstored()]
-    if rows:
+    records = list(epoch.journal.take_unstored())
+    if records:
         try:
-            epoch.store.keep_history(rows)
+            epoch.store.keep_history([_row(record) for record in records])
         except NotStored as failed:
-            log.warning("%d records of project %s: %s", len(rows), project.project_id, failed)
+            log.warning("%d records of project %s: %s", len(records), project.project_id, failed)
+            if epoch.store.is_shared:
+                epoch.journal.put_back(records)
 
 
 def load_history(project: Project, newest_number: int) -> None:
@@ -35,17 +37,18 @@ def load_history(project: Project, newest_number: int) -> None:
     What cannot be read is left out.
     """
     store = project.epoch.store  # after a reset, that of the journal is another one
-    project.epoch.journal.go_on_after(newest_number, lambda: _records(project, store.history(newest_number)))
+    project.epoch.journal.go_on_after(
+        newest_number, lambda: read_records(project.project_id, store.history(newest_number))
+    )
 
 
-def _records(project: Project, rows: Iterable[HistoryRow]) -> Iterator[Record]:
+def read_records(project_id: str, rows: Iterable[HistoryRow]) -> Iterator[Record]:
+    """The records that can be read."""
     for row in rows:
         try:
             yield _record(row)
         except (Invalid, KeyError, ValueError, TypeError) as problem:
-            log.warning(
-                "project %s: %s-%d was left out: %s", project.project_id, row.kind, row.number, problem
-            )
+            log.warning("project %s: %s-%d was left out: %s", project_id, row.kind, row.number, problem)
 
 
 def _row(record: Record) -> HistoryRow:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
@@ -12,6 +12,8 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.journal import Journal
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.quotas import Account, Usage
 from payment_sandbox.projects.store import ChangeSet, HistoryRow
 from payment_sandbox.storage.codec import encode
@@ -22,9 +24,41 @@ CHOSEN: Final = ""  # the id of settings, scenario and faults among the records
 
 Sizes = dict[str | int, int]
 """The bytes of records by their ids; an agenda entry has its sequence number."""
+ALONE: Final = nullcontext()
 
 
-class MemoryStorage:
+class OneProcess:
+    """A storage that no other server uses."""
+
+    awaits_courier = False
+
+    def transaction(self, project: Any) -> AbstractContextManager[None]:
+        """Nothing: the project's own lock is enough."""
+        return ALONE
+
+    def answer(self, project: Any, request_id: str) -> str | None:
+        """What this process has answered to a request."""
+        answer: str | None = project.epoch.answered.get(request_id)
+        return answer
+
+    def flush(self, project: Any) -> None:
+        """Do nothing: there is no other server."""
+
+    def watch(self, project: Any) -> None:
+        """Do nothing, for the same reason."""
+
+    def follow(self, project: Any) -> None:
+        """Do nothing, for the same reason."""
+
+    def hold_clock(self, project: Any) -> bool:
+        """True: there is no other server that could have it."""
+        return True
+
+    def let_clock_go(self) -> None:
+        """Do nothing."""
+
+
+class MemoryStorage(OneProcess):
     """Storage that is lost when the process ends."""
 
     def __init__(self) -> None:
@@ -94,6 +128,8 @@ class MemoryStore:
 
     is_durable = False
     is_new = False
+    is_shared = False
+    is_clock_held = False
 
     def __init__(self) -> None:
         self._orders: dict[str, Order] = {}
@@ -108,6 +144,25 @@ class MemoryStore:
         self.credential = self._credentials.get
         self.qr_request = self._qr_requests.get
         self.delivery = self._deliveries.get
+
+    def carries(self, queued: QueuedDelivery) -> bool:
+        """Whether this process sends it."""
+        return True
+
+    def is_pending(self, queued: QueuedDelivery) -> bool:
+        """Whether no other server has sent it."""
+        return True
+
+    def share(self, journal: Journal) -> None:
+        """Do nothing: no other server writes to it."""
+
+    def has_jobs(self) -> bool:
+        """Whether another server has something to send."""
+        return False
+
+    def holds_clock(self) -> bool:
+        """Whether no other server has taken the clock."""
+        return True
 
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
         """Save the new versions, and drop the surplus webhooks."""
@@ -124,6 +179,13 @@ class MemoryStore:
         with self.account.changing_to(usage, is_due=is_due):
             self.save(change, surplus)
             self.swap_in(change, surplus, sizes)
+
+    def take_in(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+        """Take in what another server has committed."""
+        sizes = self._sizes(change)
+        if self.account is not None:
+            self.account.note(self._usage(change, sizes, surplus))
+        self.swap_in(change, surplus, sizes)
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
         """Do nothing: there is no other storage."""

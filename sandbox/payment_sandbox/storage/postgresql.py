@@ -1,186 +1,204 @@
-"""A PostgreSQL database that any number of servers share; each project has one owner at a time.
+"""A PostgreSQL database that any number of servers share; it is the engine, and orders what they do.
 
-Who owns a project says its row: a server, and a token that rises whenever the project changes hands. Every
-commit moves the project's sequence number on the condition that the token is still the same, so a server that
-lost a project can write nothing more. The heartbeats of servers are on the database's clock.
-
-No statement needs a session: there are no prepared statements, no settings and no advisory locks, so that a
-pooler in transaction mode may stand in between.
+No statement needs a session: there are no prepared statements, no settings that last and no advisory locks,
+so that a pooler in transaction mode may stand in between. Where several statements go together, they are sent
+as one, which takes a single round trip.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Final
 
 import psycopg
-from psycopg import errors
+from psycopg import ClientCursor, Connection, errors
 from psycopg_pool import PoolTimeout
 
 from payment_sandbox.kernel.ids import Ids
+from payment_sandbox.projects.asking import Part
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.project import ProjectMoved
-from payment_sandbox.projects.store import ChangeSet, HistoryRow
+from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.batches import Batches
+from payment_sandbox.storage.bulletin import LATER, Bulletin, columns
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.storage.connections import STATEMENT_SECONDS, Connections, Unavailable, reason
-from payment_sandbox.storage.history import KEPT_MAX
-from payment_sandbox.storage.rows import (
-    DELIVERY,
-    DUE,
-    DurableStore,
-    Row,
-    StoredProject,
-    chosen_body,
-    counters_body,
-    identity_body,
-    read_identity,
-    rows_of,
-)
+from payment_sandbox.storage.connections import STATEMENT_SECONDS, Unavailable, reason
+from payment_sandbox.storage.places import Changes, Head, Place, Undecided, Written, last_of
+from payment_sandbox.storage.rows import StoredProject, identity_body, read_identity
 from payment_sandbox.storage.schema import migrate
-
-MOVED: Final = "the project has moved to another server in the meantime"
-UNKNOWN: Final = "the database broke off: whether this has happened is unknown"
-
-LEASE_SECONDS: Final = 10.0
-"""How long after its last heartbeat a server still owns its projects, on the database's clock."""
+from payment_sandbox.storage.sharing import SharedStorage
 
 TRIES: Final = 3  # where a connection was broken
-TOGETHER_MAX: Final = 50  # records of a change set that is written with others
+DECIDED_SECONDS: Final = 4.0
+ROWS_OF_A_CALL: Final = 1000
+BROKEN: Final = (errors.OperationalError, errors.InternalError)
+LISTED: Final = 500  # versions whose deleted records are listed
 
-
-class Address(NamedTuple):
-    """Where the other servers reach one."""
-
-    url: str
-    fingerprint: str | None = None  # of its certificate; None: it speaks no TLS
-
-
-class Owner(NamedTuple):
-    """A project, and which server owns it; None if nobody does who is alive."""
-
-    project_id: str
-    server_id: str | None
-    url: str | None
-    fingerprint: str | None
-
-
-class PeerServer(NamedTuple):
-    """A server of the same sandbox."""
-
-    server_id: str
-    url: str
-    version: str
-    is_draining: bool
-    projects: int
-    fingerprint: str | None
-
-
-class Lease:
-    """What a server holds of one project: the right to write it, as long as the token is the newest."""
-
-    __slots__ = ("is_lost", "project_id", "sequence", "token")
-
-    def __init__(self, project_id: str, token: int = 0, sequence: int = 0) -> None:
-        self.project_id = project_id
-        self.token = token  # 0: the project is not in the database
-        self.sequence = sequence  # of the newest commit
-        self.is_lost = False  # or perhaps: what is in memory may be old
-
-    def lost(self, why: str) -> ProjectMoved:
-        """Give up what is in memory of the project; returns what to raise."""
-        self.is_lost = True
-        return ProjectMoved(why)
-
-
-class Claimed(NamedTuple):
-    """A project that was taken over, with what is stored of it."""
-
-    lease: Lease
-    stored: StoredProject
-    unused_seconds: float  # since its last call
-
-
-ALIVE: Final = f"s.heartbeat_at > now() - interval '{LEASE_SECONDS} seconds'"
-LOCATE: Final = f"""
-    SELECT p.id, s.id, s.url, s.fingerprint FROM sandbox_project p
-    LEFT JOIN sandbox_server s ON s.id = p.owner AND {ALIVE}
-    WHERE p.id = %(name)s OR p.key_digest = %(name)s
+HEAD: Final = """
+    version, last, complete_from,
+    CASE WHEN courier_until > clock_timestamp() THEN courier END,
+    CASE WHEN clock_until > clock_timestamp() THEN clock_holder END,
+    coalesce(watched_until > clock_timestamp(), false)
 """
-CLAIM: Final = f"""
-    UPDATE sandbox_project p SET owner = %(me)s, token = token + 1
-    WHERE p.id = %(id)s AND (p.owner IS NULL OR p.owner = %(me)s
-        OR NOT EXISTS (SELECT FROM sandbox_server s WHERE s.id = p.owner AND {ALIVE}))
-    RETURNING token, sequence, identity, chosen, counters,
-        coalesce(extract(epoch FROM now() - p.used_at), 0)::float8
+NEWER: Final = """
+    CASE WHEN version <> %(known)s THEN chosen END, CASE WHEN version <> %(known)s THEN counters END
 """
-HEARTBEAT: Final = """
-    INSERT INTO sandbox_server (id, url, fingerprint, version, is_draining)
-    VALUES (%(id)s, %(url)s, %(fingerprint)s, %(version)s, %(drains)s)
-    ON CONFLICT (id) DO UPDATE SET
-        heartbeat_at = now(), url = excluded.url, fingerprint = excluded.fingerprint,
-        is_draining = excluded.is_draining
-    RETURNING xmax = 0
+LOCK: Final = f"""
+    BEGIN; SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '10s';
+    SELECT {HEAD}, {NEWER} FROM sandbox_project WHERE id = %(id)s FOR UPDATE
 """
-FENCE: Final = """
-    UPDATE sandbox_project SET sequence = sequence + 1,
-        chosen = coalesce(%(chosen)s, chosen), counters = coalesce(%(counters)s, counters)
-    WHERE id = %(id)s AND token = %(token)s RETURNING sequence
+ROWS: Final = """
+    SELECT kind, id, body FROM sandbox_record WHERE project = %(id)s AND version > %(known)s ORDER BY position
+"""
+READ: Final = f"""
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    SELECT {HEAD}, {NEWER} FROM sandbox_project WHERE id = %(id)s; {ROWS}; COMMIT
+"""
+CLAIMS: Final = f"""
+    courier = %(courier)s,
+    courier_until = CASE WHEN %(courier)s = %(me)s THEN {LATER}
+        WHEN %(courier)s IS NOT NULL THEN courier_until END,
+    clock_holder = %(clock_holder)s,
+    clock_until = CASE WHEN split_part(%(clock_holder)s, ':', 1) = %(me)s THEN {LATER}
+        WHEN %(clock_holder)s IS NOT NULL THEN clock_until END,
+    attend_at = LEAST(
+        CASE WHEN %(courier)s IS NOT NULL OR %(clock_holder)s IS NOT NULL THEN {LATER} END,
+        clock_timestamp() + (%(due_in_seconds)s::float8 + 0.2) * interval '1 second'
+    )
+"""
+CLAIM: Final = f"UPDATE sandbox_project SET {CLAIMS} WHERE id = %(id)s; COMMIT"
+WRITE: Final = f"""
+    WITH own AS (
+        UPDATE sandbox_project SET version = version + 1, last = %(last)s,
+            chosen = coalesce(%(chosen)s, chosen), counters = coalesce(%(counters)s, counters),
+            unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
+        WHERE id = %(id)s AND version = %(version)s RETURNING id, version
+    ), put AS (
+        INSERT INTO sandbox_record (project, kind, id, version, body)
+        SELECT own.id, new.kind, new.id, own.version, new.body
+        FROM own, unnest(%(kinds)s::text[], %(ids)s::text[], %(bodies)s::text[]) WITH ORDINALITY
+            AS new (kind, id, body, place)
+        ORDER BY new.place
+        ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body, version = excluded.version
+    ), asked AS (
+        INSERT INTO sandbox_request (project, id, part, version, answer)
+        SELECT own.id, %(request_id)s, %(part)s, own.version, %(answer)s FROM own
+    )
+    SELECT version FROM own
+"""
+REPLACE: Final = """
+    DELETE FROM sandbox_record WHERE project = %(id)s; DELETE FROM sandbox_history WHERE project = %(id)s
+"""
+FORGET: Final = f"""
+    DELETE FROM sandbox_record
+    WHERE project = %(id)s AND body IS NULL AND version <= %(version)s - {LISTED};
+    UPDATE sandbox_project SET complete_from = %(version)s - {LISTED} WHERE id = %(id)s
 """
 ADD: Final = """
-    INSERT INTO sandbox_project (id, key_digest, identity, chosen, counters, owner, token, sequence)
-    VALUES (%(id)s, %(key_digest)s, %(identity)s, %(chosen)s, %(counters)s, %(me)s, 1, 1)
-    ON CONFLICT DO NOTHING RETURNING sequence
-"""
-PUT: Final = """
-    INSERT INTO sandbox_record (project, kind, id, body)
-    SELECT new.project, new.kind, new.id, new.body
-    FROM unnest(%(projects)b::text[], %(kinds)b::text[], %(ids)b::text[], %(bodies)b::text[]) WITH ORDINALITY
-        AS new (project, kind, id, body, place)
-    {condition}
-    ORDER BY new.place
-    ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body
-"""
-COMMIT: Final = f"""
-    WITH fence AS (
-        UPDATE sandbox_project p SET sequence = p.sequence + 1,
-            chosen = coalesce(new.chosen, p.chosen), counters = coalesce(new.counters, p.counters)
-        FROM unnest(%(fenced)b::text[], %(tokens)b::bigint[], %(chosen)b::text[], %(counters)b::text[])
-            AS new (id, token, chosen, counters)
-        WHERE p.id = new.id AND p.token = new.token RETURNING p.id, p.sequence
-    ), put AS ({PUT.format(condition="WHERE new.project IN (SELECT id FROM fence)")}
-    ), gone AS (
-        DELETE FROM sandbox_record r
-        USING unnest(%(gone_projects)b::text[], %(gone_kinds)b::text[], %(gone_ids)b::text[])
-            AS gone (project, kind, id)
-        WHERE r.project = gone.project AND r.kind = gone.kind AND r.id = gone.id
-            AND gone.project IN (SELECT id FROM fence)
-    )
-    SELECT id, sequence FROM fence
-"""
-"""The change sets of several projects: nothing is written of one whose fence does not hold."""
-
-PUT_HISTORY: Final = """
-    WITH own AS (SELECT id FROM sandbox_project WHERE id = %(id)s AND token = %(token)s FOR SHARE),
-    old AS (
-        DELETE FROM sandbox_history h USING own WHERE h.project = own.id AND h.number < %(before)s
-    )
-    INSERT INTO sandbox_history (project, kind, number, body)
-    SELECT own.id, new.kind, new.number, new.body
-    FROM own, unnest(%(kinds)b::text[], %(numbers)b::bigint[], %(bodies)b::text[]) AS new (kind, number, body)
-    ON CONFLICT (project, number) DO UPDATE SET kind = excluded.kind, body = excluded.body
+    INSERT INTO sandbox_project (id, key_digest, identity) VALUES (%(id)s, %(key_digest)s, %(identity)s)
+    ON CONFLICT DO NOTHING
 """
 ADD_DELETED_KEY: Final = "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLICT DO NOTHING"
-DUE_ELSEWHERE: Final = f"""
-    SELECT p.id FROM sandbox_project p
-    WHERE p.due_at <= now() AND p.owner IS NULL
-        OR p.owner IS NOT NULL AND NOT EXISTS (SELECT FROM sandbox_server s WHERE s.id = p.owner AND {ALIVE})
-    ORDER BY p.due_at NULLS LAST LIMIT %(most)s FOR UPDATE SKIP LOCKED
-"""
 
 
-class Database(Connections):
+class Asker:
+    """A connection, and what is sent on it."""
+
+    def __init__(self, database: "Database") -> None:
+        self._database = database
+        self._ends = ExitStack()
+        self._connection: Connection[Any] = self._ends.enter_context(database.borrowed())
+
+    def ask(
+        self, statements: str, values: Mapping[str, Any], seconds: float = STATEMENT_SECONDS
+    ) -> list[list[tuple[Any, ...]]]:
+        """Send statements together; returns the rows of each that has some.
+
+        Raises:
+            psycopg.Error: whatever goes wrong.
+        """
+        with self._database.limited(self._connection, seconds), ClientCursor(self._connection) as cursor:
+            cursor.execute(statements, values)
+            found: list[list[tuple[Any, ...]]] = []
+            is_more: bool | None = True
+            while is_more:
+                if cursor.description is not None:
+                    found.append(cursor.fetchall())
+                is_more = cursor.nextset()
+            return found
+
+    def close(self) -> None:
+        """Give the connection back; what is not committed is undone."""
+        self._ends.close()
+
+
+class PostgresSession:
+    """A transaction that has locked the row of a project."""
+
+    def __init__(self, database: "Database", project_id: str, known_version: int) -> None:
+        self._database = database
+        self._values = {"id": project_id, "known": known_version, "me": database.server_id}
+        self._asker = Asker(database)
+        try:
+            rows = self._asker.ask(LOCK, self._values)[0]
+        except BaseException:
+            self._asker.close()
+            raise
+        self.head = Head(*rows[0]) if rows else None
+
+    def changes(self, since: int) -> Changes:
+        """What was written after a version; no other server can write meanwhile."""
+        assert self.head is not None, "there is such a project"
+        try:
+            rows = self._asker.ask(ROWS, {**self._values, "known": since}, 4 * STATEMENT_SECONDS)[0]
+            head = self.head
+            if not since and head.counters is None:  # memory had this version, or so it seemed
+                query = "SELECT chosen, counters FROM sandbox_project WHERE id = %(id)s"
+                chosen, counters = self._asker.ask(query, self._values)[0][0]
+                head = head._replace(chosen=chosen, counters=counters)
+        except psycopg.Error as error:
+            raise self._database.refused(error) from error
+        return Changes(head, [(kind, item_id, body) for kind, item_id, body in rows])
+
+    def commit(self, written: Written) -> int:
+        """Write, and commit.
+
+        Raises:
+            NotStored: nothing was written; or, if it is ``Undecided``, nobody knows.
+        """
+        assert self.head is not None, "there is such a project"
+        values = {**self._values, **written_values(written), "version": self.head.version}
+        statements = [WRITE, "COMMIT"]
+        if written.replaces_all:
+            statements.insert(0, REPLACE)
+        elif self.head.version % LISTED == 0:
+            statements.insert(0, FORGET)
+        try:
+            found = self._asker.ask("; ".join(statements), values, seconds_for(written))
+        except psycopg.Error as error:
+            if not self._database.breaks(error):
+                raise self._database.refused(error) from error
+            self._asker.close()
+            return self._database.happened(written, error)
+        if not found[-1]:
+            raise NotStored(self._database.place, "the row was changed without its lock", is_full=False)
+        self._database.commits += 1
+        return int(found[-1][0][0])
+
+    def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
+        """Write only who has claimed what, and commit."""
+        claims = {"courier": courier, "clock_holder": clock_holder, "due_in_seconds": due_in_seconds}
+        try:
+            self._asker.ask(CLAIM, {**self._values, **claims})
+        except psycopg.Error as error:
+            raise self._database.refused(error) from error
+
+    def end(self) -> None:
+        """Undo what was not committed, and unlock the row."""
+        self._asker.close()
+
+
+class Database(Bulletin):
     """The database of a company's sandbox, as one server sees it."""
 
     def __init__(self, address: str, server_id: str, real: RealTime) -> None:
@@ -192,104 +210,153 @@ class Database(Connections):
         super().__init__(address, real.monotonic_seconds, migrate)
         self.server_id = server_id
         self.commits = 0
+        self.generation = 0
         self.real = real
-        self._batches = Batches(self._write)
+        self._heads: Batches[str, Head | None] = Batches(self._read_heads)
 
-    # Servers
+    # Projects
 
-    def beat(self, address: Address, version: str, *, is_draining: bool) -> bool:
-        """Say that this server is alive; False if the others had given it up, or it is new."""
-        own = {"id": self.server_id, "version": version, "drains": is_draining}
+    def begin(self, project_id: str, known_version: int) -> PostgresSession:
+        """Lock a project's row.
+
+        Raises:
+            NotStored: the database does not answer in time.
+        """
+        for number in range(TRIES):
+            try:
+                return PostgresSession(self, project_id, known_version)
+            except psycopg.Error as error:
+                if number == TRIES - 1 or not self.breaks(error):
+                    raise self.refused(error) from error
+        raise AssertionError("the last try has raised")
+
+    def head(self, project_id: str) -> Head | None:
+        """The newest version of a project; calls that come together are one query.
+
+        Raises:
+            Unavailable: the database does not answer.
+        """
+        for _ in range(TRIES - 1):
+            with suppress(Unavailable):
+                return self._heads.call(project_id)
+        return self._heads.call(project_id)
+
+    def heads(self, project_ids: Sequence[str]) -> dict[str, Head]:
+        """The newest versions of some projects, without those that were deleted."""
+        query = f"SELECT id, {HEAD} FROM sandbox_project WHERE id = ANY(%s)"
         with self.asking() as run:
-            row = run.execute(HEARTBEAT, {**own, **address._asdict()}).fetchone()
-        return row is not None and not row[0]
+            return {row[0]: Head(*row[1:]) for row in run.execute(query, (list(project_ids),))}
 
-    def replace(self, url: str) -> None:
-        """Give up whoever was reached at this address before: only one process can be.
+    def _read_heads(self, project_ids: Sequence[str]) -> Sequence[Head | None]:
+        heads = self.heads(project_ids)
+        return [heads.get(project_id) for project_id in project_ids]
 
-        Servers that ended long ago without saying so are deleted, too.
+    def changes(self, project_id: str, since: int) -> Changes | None:
+        """What was written after a version, as of one moment; None if there is no such project."""
+        values = {"id": project_id, "known": since, "me": self.server_id}
+        for number in range(TRIES):
+            try:
+                heads, rows = self._asked(READ, values, 4 * STATEMENT_SECONDS)
+            except psycopg.Error as error:
+                if number == TRIES - 1 or not self.breaks(error):
+                    raise self.refused(error) from error
+                continue
+            return Changes(Head(*heads[0]), [tuple(row) for row in rows]) if heads else None
+        raise AssertionError("the last try has raised")
+
+    def _asked(
+        self, statements: str, values: Mapping[str, Any], seconds: float = STATEMENT_SECONDS
+    ) -> list[list[tuple[Any, ...]]]:
+        asker = Asker(self)
+        try:
+            return asker.ask(statements, values, seconds)
+        finally:
+            asker.close()
+
+    def add(self, written: Written) -> int:
+        """Add a project.
+
+        Raises:
+            AlreadyMade: there is one with this id or key.
+            NotStored: nothing was written, and why.
+        """
+        identity = written.identity
+        own = {"key_digest": identity.key_digest, "identity": identity_body(identity)}
+        values = {**written_values(written), **own, "me": self.server_id, "version": 0}
+        try:
+            found = self._asked(f"BEGIN; {ADD}; {WRITE}; COMMIT", values)
+        except psycopg.Error as error:
+            if not self.breaks(error):
+                raise self.refused(error) from error
+            return self.happened(written, error)
+        if not found[-1]:
+            raise AlreadyMade("another server has just made a project with this key")
+        self.commits += 1
+        return int(found[-1][0][0])
+
+    def happened(self, written: Written, error: psycopg.Error) -> int:
+        """The version of a commit whose answer was lost; the row's lock waits until it has ended.
+
+        Raises:
+            Undecided: the database does not answer.
+            NotStored: it has not happened.
         """
         query = """
-            DELETE FROM sandbox_server
-            WHERE url = %s AND id <> %s OR heartbeat_at < now() - interval '1 hour'
+            BEGIN; SET LOCAL lock_timeout = '4s';
+            SELECT FROM sandbox_project WHERE id = %(id)s FOR UPDATE;
+            SELECT version FROM sandbox_request
+            WHERE project = %(id)s AND id = %(request_id)s AND part = %(part)s; COMMIT
         """
-        with self.asking() as run:
-            run.execute(query, (url, self.server_id))
+        until_seconds = self.real.monotonic_seconds() + DECIDED_SECONDS
+        while self.real.monotonic_seconds() < until_seconds:
+            try:
+                found = self._asked(query, written_values(written))
+            except PoolTimeout:
+                break
+            except psycopg.Error:
+                continue
+            if found[-1]:
+                self.commits += 1
+                return int(found[-1][0][0])
+            raise self.refused(error) from error
+        raise Undecided(self.place, reason(error), written.part.request_id)
 
-    def leave(self) -> None:
-        """Remove this server; what it still owns can be taken at once."""
-        with self.asking() as run:
-            run.execute("DELETE FROM sandbox_server WHERE id = %s", (self.server_id,))
+    def has_commit(self, project_id: str, version: int, last: str) -> bool:
+        """Whether the database has a commit that this server knows; a standby might lack it."""
+        values = {"id": project_id, "version": version, "last": last}
+        try:
+            return bool(self._asked(COMMITTED, values)[0][0][0])
+        except psycopg.Error as error:
+            raise self.refused(error) from error
 
-    def servers(self) -> list[PeerServer]:
-        """All servers that are alive, oldest first."""
-        query = f"""
-            SELECT s.id, s.url, s.version, s.is_draining,
-                (SELECT count(*) FROM sandbox_project p WHERE p.owner = s.id), s.fingerprint
-            FROM sandbox_server s WHERE {ALIVE} ORDER BY s.started_at, s.id
-        """
-        with self.asking() as run:
-            return [PeerServer(*row) for row in run.execute(query)]
-
-    # Who owns which project
-
-    def locate(self, name: str) -> Owner | None:
-        """The project with this id or key digest, and its owner."""
-        with self.asking() as run:
-            row = run.execute(LOCATE, {"name": name}).fetchone()
-        return Owner(*row) if row is not None else None
-
-    def claim(self, project_id: str) -> Claimed | None:
-        """Take a project over, with all that is stored of it; None if somebody else owns it."""
-        with self.asking(4 * STATEMENT_SECONDS) as run, run.transaction():
-            row = run.execute(CLAIM, {"me": self.server_id, "id": project_id}).fetchone()
-            if row is None:
-                return None
-            token, sequence, identity, chosen, counters, unused_seconds = row
-            query = "SELECT kind, body FROM sandbox_record WHERE project = %s ORDER BY position"
-            rows = run.execute(query, (project_id,)).fetchall()
-            # not with the claim, which does not see what it has waited for
-            query = "SELECT max(number) FROM sandbox_history WHERE project = %s"
-            (newest,) = run.execute(query, (project_id,)).fetchone() or (None,)
-            stored = StoredProject.read(identity, chosen, counters, rows, newest)
-        return Claimed(Lease(project_id, token, sequence), stored, unused_seconds)
-
-    def release(self, lease: Lease, due_in_seconds: float | None, unused_seconds: float) -> None:
-        """Give a project back; somebody takes it over when it is due, in this many real seconds.
-
-        It was last used ``unused_seconds`` ago.
-        """
+    def answer(self, project_id: str, request_id: str) -> str | None:
+        """What was answered to a request that has happened; None if it has not."""
         query = """
-            UPDATE sandbox_project
-            SET owner = NULL, due_at = now() + %s::float8 * interval '1 second',
-                used_at = now() - %s * interval '1 second'
-            WHERE id = %s AND token = %s
+            SELECT answer FROM sandbox_request
+            WHERE project = %s AND id = %s AND answer IS NOT NULL ORDER BY part LIMIT 1
         """
         with self.asking() as run:
-            run.execute(query, (due_in_seconds, unused_seconds, lease.project_id, lease.token))
+            row = run.execute(query, (project_id, request_id)).fetchone()
+        return row[0] if row is not None else None
 
-    def unattended(self, most: int) -> list[str]:
-        """Projects that something is due in, or whose owner is gone, while nobody else looks after them."""
-        with self.asking() as run, run.transaction():
-            return [project_id for (project_id,) in run.execute(DUE_ELSEWHERE, {"most": most})]
-
-    def tokens(self) -> dict[str, int]:
-        """The tokens of all projects that this server owns."""
-        with self.asking() as run:
-            return dict(
-                run.execute("SELECT id, token FROM sandbox_project WHERE owner = %s", (self.server_id,))
-            )
+    def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
+        """The storage of a project that is new, or about to be read."""
+        return SharedStorage(self, identity, Place(identity.project_id))
 
     # What a registry stores
 
-    def without_records(self, name: str | None = None) -> list[StoredProject]:
-        """All projects, oldest first, or the one with this id or key digest; none has its records."""
-        query = """
-            SELECT identity, chosen, counters FROM sandbox_project
-            WHERE %(name)s::text IS NULL OR id = %(name)s OR key_digest = %(name)s ORDER BY position
-        """
+    def identity(self, name: str) -> Identity | None:
+        """The project with this id or key digest."""
+        query = "SELECT identity FROM sandbox_project WHERE id = %(name)s OR key_digest = %(name)s"
         with self.asking() as run:
-            rows = run.execute(query, {"name": name}).fetchall()
+            row = run.execute(query, {"name": name}).fetchone()
+        return read_identity(json.loads(row[0])) if row is not None else None
+
+    def without_records(self) -> list[StoredProject]:
+        """All projects, oldest first; none has its records."""
+        query = "SELECT identity, chosen, counters FROM sandbox_project ORDER BY position"
+        with self.asking() as run:
+            rows = run.execute(query).fetchall()
         return [StoredProject.read(identity, chosen, counters, ()) for identity, chosen, counters in rows]
 
     def count(self) -> int:
@@ -326,224 +393,72 @@ class Database(Connections):
             return run.execute(query, (key_digest,)).fetchone() is not None
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
-        """Delete a project of this server; a key that a user has chosen is not given out again.
-
-        Raises:
-            ProjectMoved: another server has it.
-        """
+        """Delete a project; a key that a user has chosen is not given out again."""
         with self.asking() as run, run.transaction():
-            query = "DELETE FROM sandbox_project WHERE id = %s AND owner = %s RETURNING id"
-            if run.execute(query, (project_id, self.server_id)).fetchone() is None:
-                raise ProjectMoved(MOVED)
+            run.execute("DELETE FROM sandbox_project WHERE id = %s", (project_id,))
             if fixed_key is not None:
                 run.execute(ADD_DELETED_KEY, (fixed_key,))
 
-    def prune(self, unused_seconds: float, spared: str) -> list[str]:
-        """Delete the projects that no server owns and nobody has called for so long; returns their ids."""
+    def prune(self, unused_seconds: float | None, spared: str) -> list[str]:
+        """Delete the projects that nobody has called for so long, or for as long as each may be unused."""
         query = """
             DELETE FROM sandbox_project
-            WHERE owner IS NULL AND id <> %s AND used_at < now() - %s * interval '1 second'
+            WHERE used_at < now() - coalesce(%(seconds)s, unused_seconds_max) * interval '1 second'
+                AND (%(seconds)s::float8 IS NULL OR id <> %(spared)s)
             RETURNING id, key_digest, identity
         """
         with self.asking() as run, run.transaction():
-            deleted = run.execute(query, (spared, unused_seconds)).fetchall()
+            deleted = run.execute(query, {"seconds": unused_seconds, "spared": spared}).fetchall()
             for _, key_digest, identity in deleted:
                 if read_identity(json.loads(identity)).has_fixed_key:
                     run.execute(ADD_DELETED_KEY, (key_digest,))
         return [project_id for project_id, _, _ in deleted]
 
-    def storage(self, identity: Identity, real: RealTime) -> "PostgresStorage":
-        """The storage of a project that is new, or only read."""
-        return PostgresStorage(self, identity, Lease(identity.project_id))
+    # Trouble
 
-    # Commits
+    def breaks(self, error: psycopg.Error) -> bool:
+        """Whether the connection broke, so that what was sent last may have happened all the same."""
+        if isinstance(error, PoolTimeout) or not isinstance(error, BROKEN):
+            return False
+        is_broken = error.sqlstate is None or error.sqlstate.startswith(("08", "57P", "25P03"))
+        self.generation += is_broken  # the next connection may lead to another database
+        return is_broken
 
-    def write(self, lease: Lease, change: "Written") -> None:
-        """Write a change set in one transaction, or nothing of it.
-
-        Raises:
-            NotStored: nothing was written, and why.
-            ProjectMoved: another server owns the project, or has added one with this id or key; or the
-                database broke off, and does not say what happened.
-        """
-        goes_together = not change.replaces_all and len(change.rows) <= TOGETHER_MAX
-        for number in range(TRIES):
-            is_alone = number > 0 or not goes_together
-            try:
-                sequence = (
-                    self._write_alone(lease, change) if is_alone else self._batches.call((lease, change))
-                )
-            except psycopg.Error as error:
-                if self._happened(lease, error, is_alone=is_alone):
-                    return
-                problem = error
-                continue  # the connection was broken before, or another project's change set was refused
-            if sequence is None:
-                raise lease.lost(MOVED)
-            lease.token, lease.sequence = lease.token or 1, sequence
-            self.commits += 1
-            return
-        raise Unavailable(self.place, reason(problem), is_full=False) from problem
-
-    def _write_alone(self, lease: Lease, change: "Written") -> int | None:
-        """The project's new sequence number; None if its token is not the newest."""
-        return self._replace(lease, change) if change.replaces_all else self._write([(lease, change)])[0]
-
-    def _write(self, commits: "Sequence[tuple[Lease, Written]]") -> Sequence[int | None]:
-        with self.connected() as run:
-            sequences = dict(run.execute(COMMIT, _parameters(commits)).fetchall())
-        return [sequences.get(lease.project_id) for lease, _ in commits]
-
-    def _replace(self, lease: Lease, change: "Written") -> int | None:
-        own = {
-            "id": lease.project_id,
-            "token": lease.token,
-            "identity": identity_body(change.identity),
-            "key_digest": change.identity.key_digest,
-            "me": self.server_id,
-            "chosen": change.chosen,
-            "counters": change.counters,
-        }
-        with self.connected() as run, run.transaction():
-            row = run.execute(FENCE if lease.token else ADD, own).fetchone()
-            if row is None:
-                return None
-            run.execute("DELETE FROM sandbox_record WHERE project = %(id)s", own)
-            run.execute("DELETE FROM sandbox_history WHERE project = %(id)s", own)
-            run.execute(PUT.format(condition=""), _parameters([(lease, change)]))
-            return int(row[0])
-
-    def write_history(self, lease: Lease, rows: Sequence[HistoryRow]) -> None:
-        """Write records of a journal, unless another server owns the project; delete the oldest."""
-        values = {
-            "id": lease.project_id,
-            "token": lease.token,
-            "kinds": [row.kind for row in rows],
-            "numbers": [row.number for row in rows],
-            "bodies": [row.body for row in rows],
-            "before": max(row.number for row in rows) - KEPT_MAX,
-        }
-        with self.asking() as run:
-            run.execute(PUT_HISTORY, values)
-
-    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
-        """The records of a journal up to a number, oldest first."""
-        query = """
-            SELECT kind, number, body FROM sandbox_history WHERE project = %s AND number <= %s ORDER BY number
-        """
-        with self.asking(4 * STATEMENT_SECONDS) as run:
-            return [HistoryRow(*row) for row in run.execute(query, (project_id, number_max))]
-
-    def _refused(self, error: psycopg.Error) -> NotStored:
-        return NotStored(self.place, reason(error), is_full=isinstance(error, errors.DiskFull))
-
-    def _happened(self, lease: Lease, error: psycopg.Error, *, is_alone: bool) -> bool:
-        """Whether a commit that failed so has happened all the same; if not, it can be tried again.
-
-        Raises:
-            NotStored: it cannot.
-            ProjectMoved: another server has taken the project over, or the database does not answer.
-        """
-        if isinstance(error, PoolTimeout):
-            raise Unavailable(self.place, reason(error), is_full=False) from error
-        if _is_unknown(error):
-            return self._has_moved_on(lease)
-        if is_alone:
-            raise self._refused(error) from error
-        return False
-
-    def _has_moved_on(self, lease: Lease) -> bool:
-        """Whether there is a newer commit; a new token stops the one under way, or comes after it.
-
-        Raises:
-            ProjectMoved: another server has taken the project over, or the database does not answer.
-        """
-        query = """
-            UPDATE sandbox_project SET token = token + 1 WHERE id = %s AND token = %s
-            RETURNING token, sequence
-        """
-        for _ in range(TRIES):  # other connections may be broken, too
-            try:
-                with self.connected() as run:
-                    row = run.execute(query, (lease.project_id, lease.token)).fetchone()
-            except psycopg.Error:
-                continue
-            if row is None:
-                raise lease.lost(MOVED)
-            happened = row[1] > lease.sequence
-            lease.token, lease.sequence = row
-            return bool(happened)
-        raise lease.lost(UNKNOWN)
+    def refused(self, error: psycopg.Error) -> NotStored:
+        """What to raise after an error that has changed nothing."""
+        if isinstance(error, errors.UniqueViolation):
+            return Unavailable(self.place, "the same request happens just now", is_full=False)
+        if isinstance(error, errors.DiskFull):
+            return NotStored(self.place, reason(error), is_full=True)
+        return Unavailable(self.place, reason(error), is_full=False)
 
 
-def _is_unknown(error: psycopg.Error) -> bool:
-    """Whether the connection broke: a commit may have happened all the same."""
-    is_broken = isinstance(error, errors.OperationalError | errors.InternalError)
-    return is_broken and (error.sqlstate is None or error.sqlstate.startswith(("08", "57P")))
+COMMITTED: Final = """
+    SELECT count(*) FROM sandbox_request
+    WHERE project = %(id)s AND version = %(version)s AND id || '/' || part = %(last)s
+"""
 
 
-class Written(NamedTuple):
-    """A change set as it is written."""
-
-    rows: Sequence[Row]
-    gone: Sequence[tuple[str, str]]  # kind and id
-    chosen: str | None
-    counters: str | None
-    replaces_all: bool
-    identity: Identity
+def seconds_for(written: Written) -> float:
+    """How long a commit may take: the state of a large project is a lot."""
+    return STATEMENT_SECONDS * (4 if len(written.rows) > ROWS_OF_A_CALL else 1)
 
 
-def _parameters(commits: Sequence[tuple[Lease, Written]]) -> dict[str, list[Any]]:
-    """The parameters of a statement that writes these change sets."""
-    fences = [(lease.project_id, lease.token, change.chosen, change.counters) for lease, change in commits]
-    put = [(lease.project_id, *row) for lease, change in commits for row in change.rows]
-    gone = [(lease.project_id, *item) for lease, change in commits for item in change.gone]
+def written_values(written: Written) -> dict[str, Any]:
+    """The parameters of a statement that writes a change set."""
+    rows = [*written.rows, *((kind, item_id, None) for kind, item_id in written.gone)]
+    part: Part = written.part
     return {
-        **_columns(fences, "fenced", "tokens", "chosen", "counters"),
-        **_columns(put, "projects", "kinds", "ids", "bodies"),
-        **_columns(gone, "gone_projects", "gone_kinds", "gone_ids"),
+        "id": written.identity.project_id,
+        "chosen": written.chosen,
+        "counters": written.counters,
+        "courier": written.courier,
+        "clock_holder": written.clock_holder,
+        "due_in_seconds": written.due_in_seconds,
+        "unused_seconds_max": written.unused_seconds_max,
+        "last": last_of(part),
+        "request_id": part.request_id,
+        "part": part.number,
+        "answer": part.answer,
+        **columns(rows, "kinds", "ids", "bodies"),
     }
-
-
-def _columns(rows: Sequence[tuple[Any, ...]], *names: str) -> dict[str, list[Any]]:
-    return {name: [row[number] for row in rows] for number, name in enumerate(names)}
-
-
-class PostgresStorage:
-    """Creates the stores of one project, one per epoch; all of them write under one lease."""
-
-    def __init__(self, database: Database, identity: Identity, lease: Lease) -> None:
-        self._database = database
-        self._identity = identity
-        self._lease = lease
-
-    def store(self) -> "PostgresStore":
-        """An empty store; its first commit deletes what an earlier epoch left."""
-        return PostgresStore(self._database, self._identity, self._lease)
-
-
-class PostgresStore(DurableStore):
-    """Writes to the database, under the lease of its project."""
-
-    def __init__(self, database: Database, identity: Identity, lease: Lease) -> None:
-        super().__init__()
-        self._database = database
-        self._identity = identity
-        self.lease = lease
-
-    def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """Write it in one transaction."""
-        finished = {str(sequence) for sequence in change.finished}
-        rows = [row for row in rows_of(change) if row.kind != DUE or row.id not in finished]
-        gone = [(DUE, item_id) for item_id in finished] + [(DELIVERY, item_id) for item_id in surplus]
-        counters = counters_body(change, self._database.real.wall_now())
-        written = Written(rows, gone, chosen_body(change), counters, self.is_new, self._identity)
-        self._database.write(self.lease, written)
-
-    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
-        """Write records of the journal."""
-        self._database.write_history(self.lease, rows)
-
-    def history(self, number_max: int) -> Sequence[HistoryRow]:
-        """The records of the journal up to a number."""
-        return self._database.read_history(self._identity.project_id, number_max)

@@ -64,6 +64,7 @@ class StoredProject(NamedTuple):
         for kind, body in rows:
             state[kind].append(json.loads(body))
         state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
+        state["now"] = state.pop("anchor", state["now"])  # which a running clock goes on from
         return cls(json.loads(identity), state, state.pop("real_at", None), newest_number)
 
 

@@ -23,8 +23,8 @@ class Migration(NamedTuple):
 
 MIGRATIONS: Final = (
     Migration(
-        1,
-        1,
+        3,
+        3,
         (
             """
             CREATE TABLE sandbox_server (
@@ -32,8 +32,9 @@ MIGRATIONS: Final = (
                 url text NOT NULL,
                 version text NOT NULL,
                 is_draining boolean NOT NULL DEFAULT false,
+                projects integer NOT NULL DEFAULT 0,
                 started_at timestamptz NOT NULL DEFAULT now(),
-                heartbeat_at timestamptz NOT NULL DEFAULT now()
+                seen_at timestamptz NOT NULL DEFAULT now()
             )
             """,
             """
@@ -44,40 +45,83 @@ MIGRATIONS: Final = (
                 identity text NOT NULL,
                 chosen text NOT NULL DEFAULT '{}',
                 counters text NOT NULL DEFAULT '{}',
-                owner text,
-                token bigint NOT NULL DEFAULT 0,
-                sequence bigint NOT NULL DEFAULT 0,
-                due_at timestamptz,
-                used_at timestamptz
+                version bigint NOT NULL DEFAULT 0,
+                last text NOT NULL DEFAULT '',
+                complete_from bigint NOT NULL DEFAULT 0,
+                courier text,
+                courier_until timestamptz,
+                clock_holder text,
+                clock_until timestamptz,
+                attend_at timestamptz,
+                watched_until timestamptz,
+                used_at timestamptz NOT NULL DEFAULT now(),
+                unused_seconds_max double precision
             )
             """,
-            "CREATE INDEX ON sandbox_project (due_at) WHERE due_at IS NOT NULL",
-            "CREATE INDEX ON sandbox_project (owner) WHERE owner IS NOT NULL",
+            "CREATE INDEX ON sandbox_project (attend_at) WHERE attend_at IS NOT NULL",
+            "CREATE INDEX ON sandbox_project (used_at) WHERE unused_seconds_max IS NOT NULL",
             """
             CREATE TABLE sandbox_record (
                 project text NOT NULL REFERENCES sandbox_project ON DELETE CASCADE,
                 kind text NOT NULL,
                 id text NOT NULL,
                 position bigint GENERATED ALWAYS AS IDENTITY,
-                body text NOT NULL,
+                version bigint NOT NULL,
+                body text,
                 PRIMARY KEY (project, kind, id)
             )
             """,
+            "CREATE INDEX ON sandbox_record (project, version)",
+            """
+            CREATE TABLE sandbox_request (
+                project text NOT NULL,
+                id text NOT NULL,
+                part integer NOT NULL,
+                version bigint NOT NULL,
+                made_at timestamptz NOT NULL DEFAULT now(),
+                answer text,
+                PRIMARY KEY (project, id, part)
+            )
+            """,
+            "CREATE INDEX ON sandbox_request (made_at)",
             """
             CREATE TABLE sandbox_history (
                 project text NOT NULL REFERENCES sandbox_project ON DELETE CASCADE,
                 number bigint NOT NULL,
                 kind text NOT NULL,
+                server text NOT NULL,
+                made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
                 body text NOT NULL,
                 PRIMARY KEY (project, number)
+            )
+            """,
+            "CREATE INDEX ON sandbox_history (project, made_at)",
+            """
+            CREATE TABLE sandbox_event (
+                position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+                project text NOT NULL,
+                server text NOT NULL,
+                made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+                kind text NOT NULL,
+                data text NOT NULL
+            )
+            """,
+            "CREATE INDEX ON sandbox_event (made_at)",
+            """
+            CREATE TABLE sandbox_note (
+                name text PRIMARY KEY,
+                made_at timestamptz NOT NULL DEFAULT now(),
+                body text NOT NULL
             )
             """,
             "CREATE TABLE sandbox_value (name text PRIMARY KEY, body text NOT NULL)",
             "CREATE TABLE sandbox_deleted_key (digest text PRIMARY KEY)",
         ),
     ),
-    Migration(2, 1, ("ALTER TABLE sandbox_server ADD fingerprint text",)),
 )
+OWNED: Final = (1, 2)
+"""Versions that no release had."""
+
 NEWEST: Final = MIGRATIONS[-1].number
 FIRST: Final = """
     CREATE TABLE IF NOT EXISTS sandbox_migration (
@@ -97,6 +141,11 @@ def migrate(connection: "Connection[Any]") -> None:
     if _version(connection) is None:
         with suppress(errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
             connection.execute(FIRST)  # unless another server makes it just now
+    if _version(connection) in OWNED:
+        raise StateRefused(
+            "the tables in this database are those of an unreleased version, whose servers owned projects: "
+            "use an empty database"
+        )
     if _missing(connection):
         with (
             connection.transaction()

@@ -25,15 +25,13 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.orders.statuses import ORDER_TRANSITIONS, TRANSACTION_TRANSITIONS
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.changes import Moment
-from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING
+from payment_sandbox.projects.clock import FROZEN, RATE_MAX, RUNNING, Clock
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.journal import number_of
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.settings import FEATURES, Settings, read_settings
+from payment_sandbox.projects.settings import FEATURES, KNOWN, Settings, read_settings, stored_settings
 from payment_sandbox.projects.store import ChangeSet
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
@@ -299,15 +297,21 @@ class Checked(NamedTuple):
 
 def snapshot_of(project: Project) -> dict[str, Any]:
     """The project's state as plain data (CTL-10)."""
-    return dict(encode(_taken(project)))
+    return dict(encode(_shown(project)))
 
 
 def snapshot_parts(project: Project) -> dict[str, Any]:
     """The same, with iterators instead of lists: a project may have a lot of records."""
-    parts = _taken(project)._asdict()
+    parts = _shown(project)._asdict()
     return {
         name: map(encode, value) if type(value) is tuple else encode(value) for name, value in parts.items()
     }
+
+
+def _shown(project: Project) -> Snapshot:
+    """The project's state without the settings of a newer server, which nobody could restore here."""
+    taken = _taken(project)
+    return taken._replace(settings={name: taken.settings[name] for name in KNOWN})
 
 
 def _taken(project: Project, expected: Epoch | None = None) -> Snapshot:
@@ -340,7 +344,8 @@ def restore(project: Project, document: Any) -> None:
     Raises:
         Invalid: the document is not a snapshot, or is inconsistent; nothing changes (CTL-11).
     """
-    checked = _checked(project, _masked(project.masking, document))
+    snapshot = _read(_masked(project.masking, document))
+    checked = _consistent(project, snapshot, read_settings(snapshot.settings, Settings(), "state.settings"))
     before = project.epoch
     is_fresh = not before.number and not before.store.order_ids()
     # A fresh project continues exactly as before; one with its own history must not repeat its ETags.
@@ -418,7 +423,8 @@ def undo_move(project: Project, current: Epoch, before: Before) -> Undone:
         ProjectReset: it has been reset or restored since.
     """
     _refuse_loss(current, before)
-    checked = _consistent(project, before.snapshot)
+    snapshot = before.snapshot
+    checked = _consistent(project, snapshot, stored_settings(snapshot.settings, "state.settings"))
     epoch = _epoch(project, checked, current.number + 1)
     epoch.journal.go_on_from(current.journal, before.mark)
     epoch.scan_forms = OrderedDict(current.scan_forms)
@@ -447,7 +453,8 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
     Raises:
         Invalid: the document is inconsistent.
     """
-    checked = _checked(project, document)
+    snapshot = _read(document)
+    checked = _consistent(project, snapshot, stored_settings(snapshot.settings, "state.settings"))
     epoch = _epoch(project, checked, checked.snapshot.epoch)
     clock = epoch.state.clock
     if clock.running and real_at is not None:
@@ -460,24 +467,28 @@ def resume(project: Project, document: Any, real_at: datetime | None) -> None:
 def send_owed(project: Project) -> None:
     """Send the webhooks that were still to be sent, and wake the project for what is due."""
     epoch = project.epoch
-    # A pending webhook that is neither on the agenda nor waiting for another one was under way.
-    later = {due.item.delivery_id for due in epoch.timeline if type(due.item) is AttemptDelivery}
-    later |= set(epoch.state.swapped)
-    for delivery in epoch.store.deliveries():
-        if delivery.state is DeliveryState.PENDING and delivery.id not in later:
-            project.put(epoch, QueuedDelivery(delivery.id, delivery.order_id))
+    if not epoch.store.is_shared:
+        for queued in epoch.owed():
+            project.put(epoch, queued._replace(job=0))
     project.services.wake(project)
 
 
-def _checked(project: Project, document: Any) -> Checked:
+def _read(document: Any) -> Snapshot:
     snapshot: Snapshot = decode(Snapshot, document, "state")
     if snapshot.format != FORMAT:
         raise Invalid([Violation("state.format", f"must be {FORMAT!r}", [FORMAT])])
-    return _consistent(project, snapshot)
+    return snapshot
 
 
-def _consistent(project: Project, snapshot: Snapshot) -> Checked:
-    settings = read_settings(snapshot.settings, Settings(), "state.settings")
+def chosen_state(chosen: Mapping[str, Any], clock: Clock) -> State:
+    """The state with stored settings, scenario and faults; nothing of them is used yet."""
+    settings = stored_settings(chosen["settings"], "settings")
+    scenario = load_scenario(chosen["scenario"], settings.method_names)
+    state = State.first(settings, clock).with_scenario(scenario)
+    return state._replace(faults=Faults.read(chosen["faults"]))
+
+
+def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> Checked:
     scenario = load_scenario(snapshot.scenario, settings.method_names)
     refuse_inconsistent(snapshot, len(scenario.rules))
     faults = Faults.read(snapshot.faults).used(snapshot.fault_uses)

@@ -23,6 +23,7 @@ from payment_sandbox.projects.store import ChangeSet, HistoryRow
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, in_one_line
 from payment_sandbox.storage.history import KEPT_MAX
+from payment_sandbox.storage.memory import OneProcess
 from payment_sandbox.storage.rows import (
     DELIVERY,
     DUE,
@@ -394,7 +395,7 @@ class StateFile:
         return made.lastrowid or 0
 
 
-class SqliteStorage:
+class SqliteStorage(OneProcess):
     """Creates the stores of one project, one per epoch."""
 
     def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
@@ -440,7 +441,7 @@ def _write_state(run: sqlite3.Connection, number: int, change: ChangeSet, real_a
 
 
 def resumed_registry(
-    services: Services, file: StateFile, catalogue: Catalogue, *, ids: Ids, clock: str = RUNNING
+    services: Services, file: StateFile, catalogue: Catalogue, *, ids: Ids | None, clock: str = RUNNING
 ) -> Registry:
     """A registry with all projects of the file; ``ids`` is used if the file has none yet.
 
@@ -449,13 +450,9 @@ def resumed_registry(
     """
     try:
         rows: ServerRows = decode(ServerRows, file.server, "server")
-        registry = Registry(
-            services,
-            file,
-            catalogue,
-            ids=Ids(rows.ids.seed, rows.ids.counts) if rows.ids is not None else ids,
-            clock=clock,
-        )
+        registry = Registry(services, file, catalogue, ids=ids, clock=clock)
+        if rows.ids is not None:
+            registry.go_on_with(Ids(rows.ids.seed, rows.ids.counts))
         for stored in file.projects:
             registry.add(_project(stored, services, file, registry))
     except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:

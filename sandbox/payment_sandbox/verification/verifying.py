@@ -36,6 +36,7 @@ WHY: Final[Mapping[str, str]] = {
     "needs an account with other rights": "CARD-09 FLOW-10 FLOW-11 SET-13",
     "needs another setting of the sandbox": "SET-23 SET-39 SET-60 SET-63",
     "takes days or years": "LIM-08 LIM-09 SET-22 SET-45 SET-69",
+    "needs a service that knows the header": "SET-71",
     "is about the sandbox's ledger": "SET-70",
 }
 PREFIXES: Final = ("CTL-", "SCN-")

@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple, Protocol, cast
 from flask import Flask, Request, current_app
 from flask import request as current_request
 
+from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.projects.asking import set_asked
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import Journal, set_cause
 from payment_sandbox.projects.project import Project
@@ -30,13 +32,6 @@ KEEP_HELD: Final = "sandbox.keep_held"
 
 SENT_HEADERS: Final = "sandbox.headers"
 """The key in a WSGI environment of the request's headers as they were sent, if the server puts them there."""
-
-
-ON_MOVED: Final = "sandbox.on_moved"
-"""In the environment of a request that may run again elsewhere: what does that; False if it cannot."""
-
-MOVED: Final = "sandbox.moved"
-"""Set in the environment of a request whose project has moved to another server, if ON_MOVED is there."""
 
 
 OnRefused = Callable[[str, str, int, str], None]
@@ -155,6 +150,7 @@ class Exchange:
     cut_status: int | None = None  # of the lost response, if there was one
     order_id: str | None = None
     transaction_id: str | None = None  # of the attempt that it created
+    rendered: tuple[Order, str, str] | None = None  # what is answered: an order, its ETag, and the body
 
 
 _EXCHANGE: Final[ContextVar[Exchange | None]] = ContextVar("exchange", default=None)
@@ -175,6 +171,7 @@ def close_exchange(error: BaseException | None = None) -> None:
     outer = None if ended is None else ended.outer
     _EXCHANGE.set(outer)
     set_cause(None if outer is None else outer.record_id)
+    set_asked(None)
 
 
 def exchange() -> Exchange:

@@ -12,16 +12,14 @@ from payment_sandbox.kernel.masking import MASK, Masking
 from payment_sandbox.operations.wait import WaitTimedOut
 from payment_sandbox.orders import refusals
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
-from payment_sandbox.projects.project import ProjectMoved
 from payment_sandbox.projects.quotas import QuotaReached
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.web.carried import MOVED, ON_MOVED, exchange
+from payment_sandbox.web.carried import exchange
 
 STATUS_OF: Final = {
     refusals.Unknown: 404,
     refusals.Stale: 412,
     WaitTimedOut: 408,
-    ProjectMoved: 503,
     QuotaReached: 507,
 }
 CONFLICT: Final = 409
@@ -32,7 +30,6 @@ TYPE_OF: Final = {
     refusals.Unknown: "NotFound",
     refusals.Stale: "PreconditionFailed",
     WaitTimedOut: "RequestTimeout",
-    ProjectMoved: "ServiceUnavailable",
     QuotaReached: "InsufficientStorage",
 }
 TYPE_OF_STATUS: Final = {
@@ -195,14 +192,6 @@ def _on_not_stored(failed: NotStored) -> Response:
     return _answer(error_body(status, TYPE_OF_STATUS[status], str(failed)), {"Retry-After": "1"})
 
 
-def _on_moved(moved: ProjectMoved) -> Response:
-    """Ask again: the server may do that by itself, if it has done nothing of it yet."""
-    environ = exchange().request.environ
-    if ON_MOVED in environ:
-        environ[MOVED] = True
-    return _answer(error_body(503, TYPE_OF_STATUS[503], str(moved)), {"Retry-After": "1"})
-
-
 def answer_for(error: Exception) -> Response:
     """The JSON error response to an exception, for error handlers that also render pages."""
     if isinstance(error, Invalid):
@@ -230,7 +219,6 @@ def install(
 
     app.register_error_handler(Invalid, _on_invalid)
     app.register_error_handler(Refusal, _on_refusal)
-    app.register_error_handler(ProjectMoved, _on_moved)
     app.register_error_handler(RequestRefused, refused_answer)
     app.register_error_handler(NotStored, _on_not_stored)
     app.register_error_handler(HTTPException, on_http)

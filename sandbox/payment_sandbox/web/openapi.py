@@ -30,7 +30,12 @@ ERRORS: Final = {
     412: "The ETag in If-Match is out of date",
     413: "The body is larger than 1 MiB",
     415: "The body is not application/json",
+    429: "The server has as many projects as it takes",
+    501: "A part of the server is not installed; value says how to install it",
+    507: "The project or the server may not keep more, or its disk is full; nothing has changed",
 }
+KEEPING: Final = ("POST", "PUT", "PATCH")
+"""The methods of calls that may make a project keep more."""
 WITHOUT_BODY: Final = {
     303: "There is nothing to do here (any more); Location says where to go on",
     304: "The order has not changed since you read it with the ETag in If-None-Match",
@@ -113,7 +118,7 @@ def _operation(app: Flask, rule: Rule, facts: Facts, examples: Shop) -> dict[str
     }
     for status in facts.without_body:
         operation["responses"][str(status)] = {"description": WITHOUT_BODY[status]}
-    for status in (*facts.errors, *GUARDED.get(room, ())):
+    for status in _refusals(room, rule, facts):
         refusal = examples.refusals.get(rule.endpoint, {}).get(status)
         operation["responses"][str(status)] = _error(status, refusal) | (EXPLAINED if room == "api" else {})
     if facts.reads is not None:
@@ -132,6 +137,13 @@ def _answer(facts: Facts, summary: str, example: Example | None) -> dict[str, An
         schema = {"type": "array", "items": schema}
     content = {"schema": schema} if example is None else {"schema": schema, "example": example.answer}
     return {"description": summary, "content": {facts.media_type: content}}
+
+
+def _refusals(room: str, rule: Rule, facts: Facts) -> Iterator[int]:
+    yield from facts.errors
+    yield from GUARDED.get(room, ())
+    if room in GUARDED and not (rule.methods or set()).isdisjoint(KEEPING):
+        yield 507
 
 
 def _error(status: int, refusal: Example | None) -> dict[str, Any]:

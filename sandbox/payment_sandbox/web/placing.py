@@ -39,11 +39,18 @@ AT_ONCE_BYTES_MAX: Final = 1 << 13  # reading a larger body takes long
 TOO_MANY_WAIT: Final = "too many calls wait already; try again when some have ended"
 
 
+OF_NO_PROJECT: Final = ""
+"""The share of all requests without a project that this server has: a client can make up any number of keys.
+
+A project that another server had, or none, gets a share of its own when this one has loaded it.
+"""
+
+
 class Placement(NamedTuple):
-    """Where a request runs, and whose share of the server it uses: that of a project, or of nobody."""
+    """Where a request runs, and whose share of the server it uses: that of a project, or the common one."""
 
     on_thread: bool
-    share: str = ""
+    share: str = OF_NO_PROJECT
 
 
 class Routed(MapAdapter):
@@ -90,11 +97,11 @@ def place(app: "Flask", environ: dict[str, Any], length: int) -> Placement:
     except HTTPException:  # it is refused
         return Placement(on_thread=False)
     facts = facts_of(app, rule.endpoint) or NO_FACTS
-    registry, subject = application(app).registry, subject_of(app, environ) or ""
-    project = _used(registry.local(subject))
-    share = project.project_id if project is not None else subject
+    registry = application(app).registry
+    project = _used(registry.local(subject_of(app, environ) or ""))
+    share = project.project_id if project is not None else OF_NO_PROJECT
     if facts.streams:
-        return Placement(on_thread=False, share=share)
+        return Placement(on_thread=registry.is_shared, share=share)
     takes_long = facts.slow or facts.waits or length > AT_ONCE_BYTES_MAX
     return Placement(takes_long or registry.is_shared or _may_wait(project), share)
 

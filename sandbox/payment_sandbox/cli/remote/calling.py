@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from payment_sandbox.cli.options import Group, fail, is_server_url
+from payment_sandbox.cli.options import Group, fail, is_server_url, say
 from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ class Call:
         self.file: Path | None = None
 
     def show(self, answer: Found, readable: Callable[[Found], str]) -> None:
-        """Print a response, for people or as JSON."""
+        """Print a response, for people or as JSON; ``readable`` gets it without line feeds in its texts."""
         try:
-            text = json.dumps(answer, indent=2) if self.as_json else readable(answer)
+            text = json.dumps(answer, indent=2) if self.as_json else readable(_printable(answer))
         except (KeyError, TypeError, AttributeError):
             fail(f"the server at {self.sandbox.base_url} is not a payment sandbox")
-        print("\n".join(map(printable, text.split("\n"))))
+        say(*text.split("\n"))
 
     def read(self, file: Path) -> bytes:
         """Read a file that is sent; the server's violations then name their places in it."""
@@ -86,6 +86,15 @@ class Call:
         if len(matching) != 1:
             fail(_no_such_order(given, len(matching)))
         return matching[0]
+
+
+def _printable(answer: Any) -> Any:
+    """A response whose texts, and the names of fields, control no terminal and forge no line."""
+    if isinstance(answer, str):
+        return printable(answer)
+    if isinstance(answer, Mapping):
+        return {_printable(name): _printable(value) for name, value in answer.items()}
+    return [_printable(item) for item in answer] if isinstance(answer, list | tuple) else answer
 
 
 def _no_such_order(given: str, matching: int) -> str:

@@ -1,13 +1,12 @@
 """The commands about orders: list, show, act, pay and trigger."""
 
-import sys
 import webbrowser
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
-from payment_sandbox.cli.options import NumberOption, fail
+from payment_sandbox.cli.options import NumberOption, fail, say
 from payment_sandbox.cli.remote.calling import (
     LAST,
     Call,
@@ -19,7 +18,6 @@ from payment_sandbox.cli.remote.calling import (
     short_time,
     value_of,
 )
-from payment_sandbox.kernel.patterns import printable
 from payment_sandbox.orders.actions import ACTIONS, ActionName, Actor
 
 if TYPE_CHECKING:
@@ -57,13 +55,13 @@ def order(call: Call, order: str) -> None:
     overview = call.sandbox.overview(order_id)
     timeline = call.sandbox.timeline(order_id)
 
-    def readable(_: Any) -> str:
+    def readable(shown: Any) -> str:
         rows = [
             (short_time(item["at"]), f"{item['from']} -> {item['to']}", item["label"], item["detail"])
-            for item in timeline
+            for item in shown["timeline"]
         ]
         happened = columns(rows, ("at", "who", "what", "detail"), "nothing has happened")
-        return "\n".join([*_overview(call, overview), "", happened])
+        return "\n".join([*_overview(call, shown), "", happened])
 
     call.show({**overview, "timeline": timeline}, readable)
 
@@ -138,7 +136,7 @@ def _open(call: Call, pages: list[str]) -> None:
     if not pages:
         fail("the order has no payment page (any more)")
     address = _address(call, pages[-1])
-    print(address)
+    say(address)
     webbrowser.open(address)
 
 
@@ -184,13 +182,13 @@ def _warn_of_ignored(call: Call, order_id: str, given: Mapping[str, Any]) -> Non
         return
     made = call.sandbox.journal(method="POST", path="/v1/orders/", order_id=order_id)
     if made and made[0]["ignored"]:
-        ignored = printable(", ".join(made[0]["ignored"]))
-        print(f"payment-sandbox: orders have no such field, so it was ignored: {ignored}", file=sys.stderr)
+        ignored = ", ".join(made[0]["ignored"])
+        say(f"payment-sandbox: orders have no such field, so it was ignored: {ignored}", to_stderr=True)
 
 
 def waiting(call: Call) -> Iterator[str]:
     """That webhooks wait for the command listen, if they do."""
-    forward_to = call.sandbox.project()["settings"].get("forward_to")
+    forward_to = call.sandbox.project()["settings"].get("forward_to")  # an address, which has no line feeds
     if forward_to is not None:
         yield (
             f"  webhooks wait for payment-sandbox listen --forward-to {forward_to}; "

@@ -8,6 +8,7 @@ import click
 
 from payment_sandbox.cli.options import fail, scenario_names
 from payment_sandbox.cli.remote.calling import Call, assignments, columns, group, remote, shown, value_of
+from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
     from payment_sandbox.web.answers.records import Clock, Project, ScenarioSummary, Server
@@ -154,7 +155,7 @@ def delete(call: Call, yes: bool) -> None:
     """Delete the project of --key: its key is refused from then on."""
     project = call.sandbox.project()
     name = project["settings"]["name"] or project["project_id"]
-    if not yes and not click.confirm(f"Delete project {name} with all its orders?", err=True):
+    if not yes and not click.confirm(f"Delete project {printable(name)} with all its orders?", err=True):
         fail("nothing was deleted")
     call.sandbox.delete_project()
     call.show({"deleted": project["project_id"]}, lambda answer: f"project {answer['deleted']} is deleted")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
-from payment_sandbox.cli.options import SecondsOption, fail
+from payment_sandbox.cli.options import SecondsOption, fail, say
 from payment_sandbox.cli.remote.calling import Call, columns, order_ids, remote, short_time, shown
 from payment_sandbox.kernel.patterns import printable
 
@@ -31,8 +31,9 @@ def watch(call: Call) -> None:
     """Show the project's events as they happen, until Ctrl-C."""
     for event in call.sandbox.events():
         line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_happened(event.data)}"
-        print(printable(line), flush=True)
-    print("The events have ended: the server stopped, or the project was deleted.", file=sys.stderr)
+        say(line)
+        sys.stdout.flush()
+    say("The events have ended: the server stopped, or the project was deleted.", to_stderr=True)
 
 
 def _happened(data: Mapping[str, Any]) -> str:
@@ -67,7 +68,7 @@ def wait(
     except SandboxError as refused:
         if refused.status != TIMED_OUT:
             raise
-        print(printable(refused.value), file=sys.stderr)
+        say(refused.value, to_stderr=True)
         sys.exit(1)
     call.show(
         reached, lambda answer: ", ".join(f"{name} is {shown(value)}" for name, value in answer.items())
@@ -110,16 +111,19 @@ def journal(call: Call, method: str | None, path: str | None, status: int | None
 def review(call: Call, form: str) -> None:
     """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
     from payment_sandbox.client.history import review as look_through
-    from payment_sandbox.operations.review import HINT
+    from payment_sandbox.operations.review import HINT, Finding
 
     reviewed = look_through(call.sandbox)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
         noted = [Noted(each.rule, each.problem, each.advice, each.kind == HINT) for each in reviewed]
-        print(printed(noted, form, "review"))
+        say(*printed(noted, form, "review"))
     else:
         call.as_json = call.as_json or form == JSON
-        call.show(findings, lambda _: "\n".join(map(str, reviewed)) or "no mistakes found")
+        call.show(
+            findings,
+            lambda answer: "\n".join(str(Finding(**each)) for each in answer) or "no mistakes found",
+        )
     sys.exit(1 if reviewed else 0)
 
 
@@ -160,5 +164,5 @@ def replay_file(call: Call, file: str) -> int:
     lines = [f"not compared: {skipped}" for skipped in outcome.skipped[:SKIPPED_SHOWN_MAX]]
     lines += [f"different: {difference}" for difference in outcome.differences]
     lines.append(f"{outcome.steps} steps, {went}" + (f"; see {address}" if count else ""))
-    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(lines))
+    call.show({**outcome._asdict(), "address": address}, lambda _: "\n".join(map(printable, lines)))
     return count

@@ -2,14 +2,13 @@
 
 import json
 import signal
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from payment_sandbox.cli.options import fail, put_once
+from payment_sandbox.cli.options import fail, put_once, say
 from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote, short_time
 from payment_sandbox.kernel.patterns import printable
 
@@ -79,12 +78,11 @@ def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) ->
 
     def server(why: str | None) -> None:
         if why is None:
-            print(
-                f"Webhooks of {call.sandbox.base_url} go to {forward_to} now. Ctrl-C ends it.",
-                file=sys.stderr,
+            say(
+                f"Webhooks of {call.sandbox.base_url} go to {forward_to} now. Ctrl-C ends it.", to_stderr=True
             )
         else:
-            print(f"the sandbox is away: {why}; webhooks wait until it is back", file=sys.stderr)
+            say(f"the sandbox is away: {why}; webhooks wait until it is back", to_stderr=True)
 
     listener = Listener(
         call.sandbox, forward_to, on_forwarded=forwarded, on_server=server, send=poster(trusted)
@@ -116,7 +114,7 @@ def _run(listener: "Listener") -> None:
     except KeyboardInterrupt:
         for number in ENDING:  # a second one must not prevent it
             signal.signal(number, signal.SIG_IGN)
-        print(f"\n{_left(listener)}", file=sys.stderr)
+        say("", _left(listener), to_stderr=True)
     except Replaced:
         fail("another listen delivers the webhooks of this project now")
 

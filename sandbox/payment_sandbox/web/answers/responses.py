@@ -90,7 +90,10 @@ def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
     cached = kept.get(order.id)
     if cached is not None and cached[0] == etag:
         return cached
-    answer = kept[order.id] = etag, line(order_record(project, order)).encode()
+    rendered = exchange().rendered
+    is_rendered = rendered is not None and rendered[0] is order and rendered[1] == etag
+    body = rendered[2] if rendered is not None and is_rendered else line(order_record(project, order))
+    answer = kept[order.id] = etag, body.encode()
     if len(kept) > ANSWERS_KEPT_MAX:
         with suppress(KeyError):  # another thread may have emptied it
             kept.popitem(last=False)

@@ -35,6 +35,7 @@ from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ScanForm, TimelineQuery
+from payment_sandbox.web.once import begin_once
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
@@ -288,6 +289,8 @@ def post_act(order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
     data = read(ACT, json_body())
     catch_up_first(project())
+    if (first := begin_once(project())) is not None:
+        return first
     hold_webhooks()
     reason = project().masking.text(data.pop("reason", "")) or None
     action = Action(amount_cents=data.pop("amount", None), reason=reason, **data)
@@ -309,6 +312,8 @@ def post_scan(qr_id: str) -> Response:
     """Scan a QR code as a payer."""
     data = read(SCAN, json_body(empty_is={}))
     catch_up_first(project())
+    if (first := begin_once(project())) is not None:
+        return first
     hold_webhooks()
     order = scan(project(), qr_id, data.get("amount"), data.get("issuer_id"))
     return order_answer(project(), order, 201)

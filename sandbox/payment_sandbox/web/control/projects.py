@@ -2,7 +2,7 @@
 
 import json
 from hmac import compare_digest
-from typing import Any
+from typing import Any, Final
 
 from flask import Blueprint, Response, request
 
@@ -34,6 +34,10 @@ from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 from payment_sandbox.web.statistics import Statistics, metrics
 
+NO_METRICS: Final = (
+    "metrics need the package prometheus-client, which is not installed where this server runs: "
+    "pip install 'payment-orders-sandbox[metrics]'"
+)
 health = Blueprint("health", __name__)
 projects = Blueprint("projects", __name__, url_prefix="/control")
 
@@ -45,7 +49,7 @@ def get_health() -> Response:
     return json_answer({"status": status, "version": __version__}, 200 if status == OK else 503)
 
 
-@route(health, "GET", "/metrics", media_type="text/plain", errors=(), slow=True)
+@route(health, "GET", "/metrics", media_type="text/plain", errors=(501,), slow=True)
 def get_metrics() -> Response:
     """Get what the server has done since it began, in the text format of Prometheus."""
     around = application().around
@@ -53,9 +57,7 @@ def get_metrics() -> Response:
     try:
         text = metrics(around.statistics or Statistics(), registry(), commits)
     except ModuleNotFoundError:
-        raise RequestRefused(
-            501, "install the extra: pip install 'payment-orders-sandbox[metrics]'"
-        ) from None
+        raise RequestRefused(501, NO_METRICS) from None
     return Response(text, mimetype="text/plain")
 
 
@@ -108,7 +110,7 @@ def refuse_known_keys(settings: Any) -> None:
     answers=records.NewProject,
     status=201,
     needs_body=False,
-    errors=(400, 401, 413, 415),
+    errors=(400, 401, 413, 415, 429),
     example={"mode": "live", "seed": 7},
     slow=True,
 )

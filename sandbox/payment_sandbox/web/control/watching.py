@@ -76,6 +76,7 @@ def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeo
 )
 def get_events() -> Response:
     """Stream all events of the project, as server-sent events (CTL-27)."""
+    project().storage.watch(project())
     stream = request.environ[STREAM] = EventStream(project().events, after_of(request))
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 

@@ -104,8 +104,10 @@ def _not_undone(undone: Undone) -> str:
 )
 def get_dashboard_events(project_id: str) -> Response:
     """Stream the project's events to an open page."""
+    project = enter(project_id, catches_up=False)
+    project.storage.watch(project)
     stream = request.environ[STREAM] = EventStream(
-        enter(project_id, catches_up=False).events, after_of(request), APART_SECONDS_PER_WATCHER
+        project.events, after_of(request), APART_SECONDS_PER_WATCHER
     )
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 

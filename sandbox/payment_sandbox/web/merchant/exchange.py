@@ -41,6 +41,7 @@ from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.carried import CUT_OFF, SENT_HEADERS, SILENCE, Exchange, exchange
 from payment_sandbox.web.errors import RequestRefused, masking, refused_answer, tell_refused
 from payment_sandbox.web.merchant.reading import name_ignored, note_query
+from payment_sandbox.web.once import begin_once
 from payment_sandbox.web.placing import begin_waiting, catch_up_first, may_wait
 from payment_sandbox.web.routes import current_facts
 
@@ -267,6 +268,9 @@ def begin() -> Response | None:
     state.journal = project.epoch.journal
     state.record_id = state.journal.next_id("request")
     set_cause(state.record_id)
+    first = begin_once(project, is_journaled=not state.is_by_test)
+    if first is not None:
+        return first
     if not state.is_by_test and project.epoch.rehearsal is not NO_REHEARSAL and may_wait():
         begin_waiting()  # before the step is counted
         state.rehearsed = project.epoch.rehearsal.call(state.request.method, state.request.path)
@@ -352,6 +356,7 @@ def _keep(project: Project, response: Response, state: Exchange) -> None:
     )
     journal.add([entry])
     project.events.publish_lazily("request", entry.summary)
+    project.storage.flush(project)
 
 
 def _headers(environ: Mapping[str, Any]) -> Iterable[tuple[bytes, bytes]]:

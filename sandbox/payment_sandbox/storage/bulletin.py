@@ -1,0 +1,206 @@
+"""What servers tell each other through their database: journals, events, claims, and who is there."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from psycopg import Connection
+
+from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.storage.batches import Batches
+from payment_sandbox.storage.connections import STATEMENT_SECONDS, Connections
+from payment_sandbox.storage.history import KEPT_MAX
+from payment_sandbox.storage.places import CLAIM_SECONDS
+
+REQUESTS_KEPT: Final = "1 hour"
+UNDER_WAY: Final = "10 seconds"  # longer than a statement may take
+LATER: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
+PUT_HISTORY: Final = """
+    INSERT INTO sandbox_history (project, kind, number, server, body)
+    SELECT new.project, new.kind, new.number, %(me)s, new.body
+    FROM unnest(%(projects)s::text[], %(kinds)s::text[], %(numbers)s::bigint[], %(bodies)s::text[])
+        AS new (project, kind, number, body)
+    WHERE EXISTS (SELECT FROM sandbox_project p WHERE p.id = new.project)
+    ON CONFLICT (project, number) DO NOTHING
+"""
+
+
+class PeerServer(NamedTuple):
+    """A server of the same sandbox."""
+
+    server_id: str
+    url: str
+    version: str
+    is_draining: bool
+    projects: int
+
+
+class Bulletin(Connections):
+    """The part of a shared database that is about no project's state."""
+
+    server_id: str
+
+    def __init__(
+        self,
+        address: str,
+        monotonic_seconds: Callable[[], float],
+        prepare: "Callable[[Connection[Any]], None]",
+    ) -> None:
+        super().__init__(address, monotonic_seconds, prepare)
+        self._histories: Batches[tuple[str, Sequence[HistoryRow]], None] = Batches(self._put_histories)
+
+    # Journals
+
+    def write_history(self, project_id: str, rows: Sequence[HistoryRow]) -> None:
+        """Write records of a journal; calls that come together are one statement."""
+        if rows:
+            self._histories.call((project_id, rows))
+
+    def _put_histories(self, items: Sequence[tuple[str, Sequence[HistoryRow]]]) -> Sequence[None]:
+        rows = [(project_id, *row) for project_id, of_project in items for row in of_project]
+        values = {"me": self.server_id, **columns(rows, "projects", "kinds", "numbers", "bodies")}
+        with self.asking() as run:
+            run.execute(PUT_HISTORY, values)
+        return [None] * len(items)
+
+    def forget_history(self, project_id: str) -> None:
+        """Delete the oldest records of a journal."""
+        query = f"""
+            DELETE FROM sandbox_history WHERE project = %(id)s AND number <= (
+                SELECT number FROM sandbox_history WHERE project = %(id)s
+                ORDER BY number DESC OFFSET {KEPT_MAX} LIMIT 1)
+        """
+        with self.asking() as run:
+            run.execute(query, {"id": project_id})
+
+    def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
+        """What other servers have written to a journal since a time; and the time of the next call.
+
+        Without a time, it is the whole journal. What was under way at that time is read again.
+        """
+        query = f"""
+            SELECT now(), kind, number, body FROM sandbox_history
+            WHERE project = %(id)s AND (%(since)s::timestamptz IS NULL
+                OR server <> %(me)s AND made_at > %(since)s::timestamptz - interval '{UNDER_WAY}')
+            UNION ALL SELECT now(), '', 0, '' ORDER BY 3
+        """
+        with self.asking(4 * STATEMENT_SECONDS) as run:
+            values = {"id": project_id, "me": self.server_id, "since": since}
+            (now, *_), *rows = run.execute(query, values).fetchall()
+        return [HistoryRow(*row[1:]) for row in rows], now
+
+    def put_events(self, project_id: str, events: Sequence[tuple[str, str]]) -> None:
+        """Let other servers know of a project's events: kind and data."""
+        query = """
+            INSERT INTO sandbox_event (project, server, kind, data)
+            SELECT %(id)s, %(me)s, new.kind, new.data
+            FROM unnest(%(kinds)s::text[], %(datas)s::text[]) WITH ORDINALITY AS new (kind, data, place)
+            ORDER BY new.place
+        """
+        with self.asking() as run:
+            run.execute(query, {"id": project_id, "me": self.server_id, **columns(events, "kinds", "datas")})
+
+    def watch(self, project_ids: Sequence[str]) -> None:
+        """Let other servers put events of these projects, for some seconds."""
+        query = f"""
+            UPDATE sandbox_project SET watched_until = {LATER}
+            WHERE id IN (SELECT id FROM sandbox_project WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED)
+        """
+        with self.asking() as run:
+            run.execute(query, (list(project_ids),))
+
+    def newer_events(self, project_ids: Sequence[str]) -> list[tuple[int, str, str, str]]:
+        """The events of other servers in the last seconds: number, project, kind, data."""
+        query = f"""
+            SELECT position, project, kind, data FROM sandbox_event
+            WHERE project = ANY(%s) AND server <> %s AND made_at > now() - interval '{UNDER_WAY}'
+            ORDER BY position
+        """
+        with self.asking() as run:
+            return run.execute(query, (list(project_ids), self.server_id)).fetchall()
+
+    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+        """The records of a journal up to a number, oldest first."""
+        query = """
+            SELECT kind, number, body FROM sandbox_history WHERE project = %s AND number <= %s ORDER BY number
+        """
+        with self.asking(4 * STATEMENT_SECONDS) as run:
+            return [HistoryRow(*row) for row in run.execute(query, (project_id, number_max))]
+
+    # Claims and servers
+
+    def attend(self, most: int) -> list[str]:
+        """Projects that somebody has to look after: something is due, or a claim has run out."""
+        query = f"""
+            UPDATE sandbox_project SET attend_at = {LATER} WHERE id IN (
+                SELECT id FROM sandbox_project WHERE attend_at <= now()
+                ORDER BY attend_at LIMIT %s FOR UPDATE SKIP LOCKED)
+            RETURNING id
+        """
+        with self.asking() as run:
+            return [project_id for (project_id,) in run.execute(query, (most,))]
+
+    def renew(self, project_ids: Sequence[str]) -> None:
+        """Renew this server's claims of these projects."""
+        query = f"""
+            UPDATE sandbox_project SET attend_at = {LATER},
+                courier_until = CASE WHEN courier = %(me)s THEN {LATER} ELSE courier_until END,
+                clock_until = CASE WHEN split_part(clock_holder, ':', 1) = %(me)s THEN {LATER}
+                    ELSE clock_until END
+            WHERE id IN (SELECT id FROM sandbox_project WHERE id = ANY(%(ids)s)
+                AND (courier = %(me)s OR split_part(clock_holder, ':', 1) = %(me)s)
+                ORDER BY id FOR UPDATE SKIP LOCKED)
+        """
+        with self.asking() as run:
+            run.execute(query, {"me": self.server_id, "ids": list(project_ids)})
+
+    def note_used(self, project_ids: Sequence[str]) -> None:
+        """Note that these projects were used just now."""
+        query = """
+            UPDATE sandbox_project SET used_at = now()
+            WHERE id IN (SELECT id FROM sandbox_project WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED)
+        """
+        with self.asking() as run:
+            run.execute(query, (list(project_ids),))
+
+    def forget_requests(self) -> None:
+        """Delete the answers to requests that nobody asks again."""
+        with self.asking() as run:
+            run.execute(f"DELETE FROM sandbox_request WHERE made_at < now() - interval '{REQUESTS_KEPT}'")
+            run.execute("DELETE FROM sandbox_event WHERE made_at < now() - interval '1 minute'")
+            run.execute(f"DELETE FROM sandbox_note WHERE made_at < now() - interval '{REQUESTS_KEPT}'")
+
+    def report(self, server: PeerServer) -> None:
+        """Say that this server is alive, for a list that people read."""
+        query = """
+            INSERT INTO sandbox_server (id, url, version, is_draining, projects) VALUES (%s, %s, %s, %s, %s)
+            ON CONFLICT (id) DO UPDATE SET seen_at = now(), url = excluded.url,
+                is_draining = excluded.is_draining, projects = excluded.projects
+        """
+        with self.asking() as run:
+            run.execute(query, server)
+            run.execute("DELETE FROM sandbox_server WHERE seen_at < now() - interval '1 hour'")
+
+    def leave(self) -> None:
+        """Remove this server from the list, and give up its claims."""
+        query = """
+            UPDATE sandbox_project SET courier = NULL, courier_until = NULL, attend_at = now()
+            WHERE courier = %s
+        """
+        with self.asking() as run:
+            run.execute(query, (self.server_id,))
+            run.execute("DELETE FROM sandbox_server WHERE id = %s", (self.server_id,))
+
+    def servers(self) -> list[PeerServer]:
+        """All servers that have said a moment ago that they are alive, oldest first."""
+        query = f"""
+            SELECT id, url, version, is_draining, projects FROM sandbox_server
+            WHERE seen_at > now() - interval '{CLAIM_SECONDS} seconds' ORDER BY started_at, id
+        """
+        with self.asking() as run:
+            return [PeerServer(*row) for row in run.execute(query)]
+
+
+def columns(rows: Sequence[Sequence[Any]], *names: str) -> dict[str, list[Any]]:
+    """The parameters of a statement that takes rows as columns."""
+    return {name: [row[number] for row in rows] for number, name in enumerate(names)}

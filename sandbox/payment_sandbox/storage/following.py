@@ -1,0 +1,165 @@
+"""Brings a project's memory up to what other servers have written to the database."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from payment_sandbox.kernel.timeline import Due, Timeline
+from payment_sandbox.orders.cards import Credential
+from payment_sandbox.orders.commands import Command
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.qr import QrRequest
+from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.clock import RUNNING, Clock
+from payment_sandbox.projects.outbox import Changed, QueuedDelivery
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.store import ChangeSet, Counters
+from payment_sandbox.storage.codec import FORMAT, decode
+from payment_sandbox.storage.places import JOB, Anchor, Head, Place
+from payment_sandbox.storage.rows import (
+    CREDENTIAL,
+    DELIVERY,
+    DUE,
+    ORDER,
+    QR_REQUEST,
+    DurableStore,
+    StoredProject,
+)
+from payment_sandbox.storage.snapshot import chosen_state, resume
+
+Rows = Sequence[tuple[str, str, str | None]]
+
+
+def _job(number: int, body: str) -> QueuedDelivery:
+    data: dict[str, Any] = json.loads(body)
+    changed = data.pop("changed")
+    queued = QueuedDelivery(**data, job=number)
+    return queued if changed is None else queued._replace(changed=Changed(**changed))
+
+
+def bring_up(project: Project, place: Place, head: Head, changes: Any) -> None:
+    """Bring a project's memory up to its row; ``changes`` reads what was written since a version."""
+    place.note(head)
+    if head.version == place.version:
+        place.last = head.last
+        return
+    counters: dict[str, Any] = json.loads(head.counters or "{}")
+    is_other_epoch = counters.get("epoch") != project.epoch.number
+    if is_other_epoch or place.version <= 0 or not head.complete_from <= place.version < head.version:
+        read = changes(0)
+        _reload(project, place, read.head, read.rows)
+        return
+    read = changes(place.version)
+    _take_in(project, place, read.rows)
+    _take_counters(project, place, head, counters)
+    place.version, place.last = head.version, head.last
+
+
+def _reload(project: Project, place: Place, head: Head, rows: Sequence[tuple[str, str, str | None]]) -> None:
+    """Load a whole epoch."""
+    place.jobs.clear()
+    place.queued.clear()
+    for kind, item_id, body in rows:
+        if kind == JOB:
+            _take_job(place, int(item_id), body)
+    counters: dict[str, Any] = json.loads(head.counters or "{}")
+    at, real_at = _taken_anchor(counters)
+    records = [(kind, body) for kind, _, body in rows if kind != JOB and body is not None]
+    stored = StoredProject.read("{}", head.chosen or "{}", json.dumps(counters), records)
+    is_first = not place.version
+    resume(project, {"format": FORMAT, **stored.state}, None)
+    epoch = project.epoch
+    clock = _clock(project, epoch.state.clock, at, real_at)
+    epoch.state = epoch.state._replace(clock=clock)
+    place.anchor = Anchor(clock, at, real_at)
+    place.chosen, place.version, place.last = head.chosen, head.version, head.last
+    if not is_first:
+        project.events.publish("restored")
+
+
+def _taken_anchor(counters: dict[str, Any]) -> tuple[datetime, datetime]:
+    at: datetime = decode(datetime, counters.pop("anchor"), "anchor")
+    real_at: datetime = decode(datetime, counters.pop("real_at"), "real_at")
+    return at, real_at
+
+
+def _clock(project: Project, clock: Clock, at: datetime, real_at: datetime) -> Clock:
+    """A clock that shows what the clocks of all servers show."""
+    passed_seconds = (project.services.real.wall_now() - real_at).total_seconds()
+    return clock.set(at).ahead_by(max(passed_seconds, 0.0))
+
+
+KINDS: Final[Mapping[str, Any]] = {
+    ORDER: Order,
+    CREDENTIAL: Credential,
+    QR_REQUEST: QrRequest,
+    DELIVERY: Delivery,
+}
+
+
+def _take_in(project: Project, place: Place, rows: Sequence[tuple[str, str, str | None]]) -> None:
+    """Take the records in that other servers have written."""
+    records: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    surplus: list[str] = []
+    epoch, store = project.epoch, project.epoch.store
+    for kind, item_id, body in rows:
+        if kind == JOB:
+            _take_job(place, int(item_id), body)
+        elif kind == DUE:
+            _take_due(epoch.timeline, int(item_id), body)
+        elif body is not None:
+            records[kind].append(decode(KINDS[kind], json.loads(body), f"{kind}.{item_id}"))
+        elif store.delivery(item_id) is not None:
+            surplus.append(item_id)
+    change = ChangeSet(
+        {order.id: order for order in records[ORDER]},
+        tuple(records[CREDENTIAL]),
+        tuple(records[QR_REQUEST]),
+        tuple(records[DELIVERY]),
+    )
+    assert isinstance(store, DurableStore), "it is shared"
+    store.take_in(change, surplus)
+    epoch.orders_created = len(store.order_ids())
+
+
+def _take_job(place: Place, number: int, body: str | None) -> None:
+    if body is None:
+        place.jobs.pop(number, None)
+    else:
+        place.jobs[number] = _job(number, body)
+
+
+def _take_due(timeline: Timeline[Command], sequence: int, body: str | None) -> None:
+    if body is None:
+        timeline.remove([sequence])
+    else:
+        at, _, command = json.loads(body)
+        timeline.add(Due(decode(datetime, at, DUE), sequence, decode(Command, command, DUE)))
+
+
+def _take_counters(project: Project, place: Place, head: Head, data: dict[str, Any]) -> None:
+    """Take in clock and counters, and the settings if somebody has chosen others."""
+    epoch = project.epoch
+    at, real_at = _taken_anchor(data)
+    counters: Counters = decode(Counters, data, "counters")
+    clock, anchor = epoch.state.clock, place.anchor
+    is_same = anchor is not None and (anchor.at, anchor.real_at) == (at, real_at)
+    if not is_same or (clock.mode, clock.rate) != (counters.clock_mode, counters.clock_rate):
+        running = counters.clock_mode == RUNNING
+        clock = _clock(project, clock.set(at, running=running, rate=counters.clock_rate), at, real_at)
+        place.anchor = Anchor(clock, at, real_at)
+    state = epoch.state._replace(clock=clock)
+    if head.chosen != place.chosen:
+        state = chosen_state(json.loads(head.chosen or "{}"), clock)
+        place.chosen = head.chosen
+    epoch.state = state._replace(
+        scenario_faults=state.scenario_faults.used(counters.scenario_faults),
+        faults=state.faults.used(counters.fault_uses),
+        rule_uses=dict(counters.rule_uses),
+        swapped=counters.swapped,
+    )
+    epoch.ids = type(epoch.ids)(counters.seed, counters.id_counts, counters.id_series)
+    epoch.store.deliveries_dropped = counters.deliveries_dropped
+    epoch.timeline.sequence = max(epoch.timeline.sequence, counters.sequence)
+    epoch.timeline.move_to(counters.now)

@@ -1,0 +1,185 @@
+"""What a project needs of a database that several servers share, and what one server knows of its row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, NamedTuple, Protocol
+
+from payment_sandbox.projects.asking import Part
+from payment_sandbox.projects.clock import Clock, RealTime
+from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.storage.rows import Row
+
+JOB: Final = "jobs"
+CLAIM_SECONDS: Final = 10.0
+"""How long a claim holds after it was last renewed, on the database's clock."""
+
+LOST: Final = -1  # the version of what memory has and the database has not
+
+
+class Head(NamedTuple):
+    """The row of a project: its newest version, and who has claimed what of it."""
+
+    version: int
+    last: str  # the commit that made it
+    complete_from: int  # the oldest version from which all deleted records are still listed
+    courier: str | None
+    clock_holder: str | None
+    is_watched: bool
+    chosen: str | None = None  # like the next, None if memory has this version already
+    counters: str | None = None
+
+
+class Changes(NamedTuple):
+    """What was written after a version: kind, id and body of each record; a deleted one has no body."""
+
+    head: Head
+    rows: Sequence[tuple[str, str, str | None]]
+
+
+class Written(NamedTuple):
+    """A change set as it is written."""
+
+    identity: Identity
+    rows: Sequence[Row]
+    gone: Sequence[tuple[str, str]]  # kind and id
+    chosen: str | None
+    counters: str | None
+    part: Part
+    courier: str | None
+    clock_holder: str | None
+    due_in_seconds: float | None
+    unused_seconds_max: float | None
+    replaces_all: bool
+
+
+class Undecided(NotStored):
+    """A commit was sent, and the database does not say whether it happened."""
+
+    def __init__(self, place: str, reason: str, request_id: str) -> None:
+        super().__init__(place, reason, is_full=False)
+        self.args = (
+            f"whether this has happened is not known, because {place} broke off: {reason}; "
+            f"ask again with the header Idempotency-Key: {request_id}",
+        )
+
+
+class Session(Protocol):
+    """A transaction that has locked the row of a project."""
+
+    head: Head | None
+    """None: there is no such project."""
+
+    def changes(self, since: int) -> Changes:
+        """What was written after a version."""
+        ...
+
+    def commit(self, written: Written) -> int:
+        """Write, and commit; returns the new version.
+
+        Raises:
+            NotStored: nothing was written; or, if it is ``Undecided``, nobody knows.
+        """
+        ...
+
+    def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
+        """Write only who has claimed what, and commit."""
+        ...
+
+    def end(self) -> None:
+        """Undo what was not committed, and unlock the row."""
+        ...
+
+
+class SharedDatabase(Protocol):
+    """What a project needs of its database."""
+
+    server_id: str
+    real: RealTime
+    generation: int
+    """Rises whenever a connection breaks: the next one may lead to a standby without the newest commits."""
+
+    def has_commit(self, project_id: str, version: int, last: str) -> bool:
+        """Whether it has a commit that this server knows."""
+        ...
+
+    def begin(self, project_id: str, known_version: int) -> Session:
+        """Lock a project's row.
+
+        Raises:
+            NotStored: the database does not answer in time.
+        """
+        ...
+
+    def changes(self, project_id: str, since: int) -> Changes | None:
+        """What was written after a version, without a lock; None if there is no such project."""
+        ...
+
+    def add(self, written: Written) -> int:
+        """Add a project; returns its version."""
+        ...
+
+    def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
+        """What other servers have written to a journal since a time; and the time of the next call."""
+        ...
+
+    def answer(self, project_id: str, request_id: str) -> str | None:
+        """What was answered to a request that has happened; None if it has not."""
+        ...
+
+    def put_events(self, project_id: str, events: Sequence[tuple[str, str]]) -> None:
+        """Let other servers know of a project's events: kind and data."""
+        ...
+
+    def watch(self, project_ids: Sequence[str]) -> None:
+        """Let other servers put events of these projects, for some seconds."""
+        ...
+
+    def write_history(self, project_id: str, rows: Sequence[HistoryRow]) -> None:
+        """Write records of a journal; delete the oldest."""
+        ...
+
+    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+        """The records of a journal up to a number, oldest first."""
+        ...
+
+
+class Anchor(NamedTuple):
+    """A time that a clock has shown, and when that was on the host's clock."""
+
+    clock: Clock
+    at: datetime
+    real_at: datetime
+
+
+@dataclass(slots=True)
+class Place:
+    """What this server knows of a project's row, and which claims it has."""
+
+    project_id: str
+    version: int = 0  # 0: it is not in the database
+    last: str = ""  # the commit that made this version
+    chosen: str | None = None  # as it was read last
+    jobs: dict[int, QueuedDelivery] = field(default_factory=dict)  # oldest first
+    queued: set[int] = field(default_factory=set)  # that are in this server's outbox
+    courier: str | None = None
+    clock_holder: str | None = None
+    own_hold: str | None = None  # of the clock, by an advance on this server
+    lets_clock_go: bool = False
+    is_watched: bool = False
+    anchor: Anchor | None = None
+    session: Session | None = None
+    generation: int = 0  # of the database's connections, when memory was last read
+    holds: int = 0  # of the clock so far
+
+    def note(self, head: Head) -> None:
+        """Note who has claimed what."""
+        self.courier, self.clock_holder, self.is_watched = head.courier, head.clock_holder, head.is_watched
+
+
+def last_of(part: Part) -> str:
+    """The name of a commit."""
+    return f"{part.request_id}/{part.number}"

@@ -1,0 +1,388 @@
+"""A project in a database that any number of servers write: the database orders them, memory follows it.
+
+An edit begins by locking the row of its project. If that is newer than this server's memory, the records
+that were written since are read first. Each record carries the version that wrote it, deleted ones included.
+
+Who sends webhooks is a claim in the project's row: one server at a time is its courier, and sends what all
+servers have queued, in order. An advance claims the clock in the same way. Claims run out by themselves.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from secrets import token_hex
+from threading import Lock
+from typing import Any, Final
+from zlib import crc32
+
+from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.projects.asking import Part
+from payment_sandbox.projects.clock import RealTime
+from payment_sandbox.projects.events import Events
+from payment_sandbox.projects.identity import Identity
+from payment_sandbox.projects.journal import Journal, Record
+from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.project import Project, ProjectReset
+from payment_sandbox.projects.store import ChangeSet, ForOthers, HistoryRow
+from payment_sandbox.storage.codec import NotStored, encode
+from payment_sandbox.storage.following import bring_up
+from payment_sandbox.storage.history import read_records, store_history
+from payment_sandbox.storage.places import (
+    JOB,
+    LOST,
+    Anchor,
+    Changes,
+    Head,
+    Place,
+    SharedDatabase,
+    Written,
+    last_of,
+)
+from payment_sandbox.storage.rows import (
+    DELIVERY,
+    DUE,
+    DurableStore,
+    Row,
+    chosen_body,
+    rows_of,
+)
+
+GONE: Final = "the project was deleted in the meantime"
+
+
+class SharedStorage:
+    """Creates the stores of one project, one per epoch; they share its place."""
+
+    def __init__(self, database: SharedDatabase, identity: Identity, place: Place) -> None:
+        self.place = place
+        self._database = database
+        self._identity = identity
+
+    def store(self) -> "SharedStore":
+        """An empty store; its first commit deletes what an earlier epoch left."""
+        return SharedStore(self._database, self._identity, self.place)
+
+    @contextmanager
+    def transaction(self, project: Any) -> Iterator[None]:
+        """Lock the project's row, and bring memory up to it.
+
+        Raises:
+            ProjectReset: the project was deleted.
+            NotStored: the database does not answer in time.
+        """
+        place = self.place
+        if not place.version:  # it is about to be added
+            yield
+            return
+        session = self._database.begin(place.project_id, place.version)
+        try:
+            if session.head is None:
+                raise ProjectReset(GONE)
+            self._check_line()
+            bring_up(project, place, session.head, session.changes)
+            place.session = session
+            yield
+        finally:
+            place.session = None
+            session.end()
+            self._carry(project)
+
+    def follow(self, project: Project, *, takes_over: bool = False) -> None:
+        """Bring memory up to the database; perhaps as the courier, if there is none.
+
+        Raises:
+            ProjectReset: the project was deleted.
+            NotStored: the database does not answer in time.
+        """
+        if takes_over:
+            with project.alone():
+                self._attend(project)
+            return
+        with project.exclusively():
+            changes = self._database.changes(self.place.project_id, max(self.place.version, 0))
+            if changes is None:
+                raise ProjectReset(GONE)
+            self._check_line()
+            bring_up(project, self.place, changes.head, lambda since: self._changes(changes, since))
+            self._carry(project)
+
+    def is_current(self, head: Head) -> bool:
+        """Whether memory has this version; notes who has claimed what."""
+        place = self.place
+        place.note(head)
+        is_same_line = place.generation == self._database.generation
+        return is_same_line and (place.version, place.last) == (head.version, head.last)
+
+    def _check_line(self) -> None:
+        """Give up what is in memory if the database lacks the commit that made it, as a standby may."""
+        place, generation = self.place, self._database.generation
+        if place.generation == generation:
+            return
+        if place.version > 0 and not self._database.has_commit(place.project_id, place.version, place.last):
+            place.version = LOST
+        place.generation = generation
+
+    def _attend(self, project: Project) -> None:
+        """Claim what nobody has claimed, or whose claim has run out."""
+        place, session = self.place, self.place.session
+        if session is None or project.epoch.advance_log is not None:
+            return
+        if place.jobs and place.courier is None:
+            place.courier = self._database.server_id
+        session.claim(place.courier, place.clock_holder, project.real_seconds_until_due())
+
+    def answer(self, project: Any, request_id: str) -> str | None:
+        """What any server has answered to a request."""
+        return self._database.answer(self.place.project_id, request_id)
+
+    def flush(self, project: Any) -> None:
+        """Let other servers know what the journal has got, and the events if one of them watches."""
+        store_history(project)
+        events: Events = project.events
+        outbound = events.outbound
+        if not outbound:
+            return
+        taken = []
+        with suppress(IndexError):
+            while True:
+                taken.append(outbound.popleft())
+        if self.place.is_watched:
+            shown = [
+                (kind, json.dumps(events.masking.record(dict(data if build is None else build()))))
+                for kind, data, build in taken
+            ]
+            with suppress(NotStored):  # watchers see the next ones
+                self._database.put_events(self.place.project_id, shown)
+
+    def watch(self, project: Any) -> None:
+        """Let other servers put events."""
+        self._database.watch([self.place.project_id])
+        self.place.is_watched = True
+
+    def _changes(self, read: Changes, since: int) -> Changes:
+        if since > 0:
+            return read
+        return self._database.changes(self.place.project_id, 0) or read
+
+    @property
+    def awaits_courier(self) -> bool:
+        """Whether another server sends webhooks of the project just now."""
+        return bool(self.place.jobs) and self.place.courier not in (None, self._database.server_id)
+
+    def hold_clock(self, project: Any) -> bool:
+        """Claim the clock for an advance, which also sends the webhooks."""
+        place, me = self.place, self._database.server_id
+        with project.alone():
+            if place.clock_holder is not None or place.session is None:
+                return False
+            place.holds += 1
+            hold = f"{me}:{place.holds}"
+            courier = me if place.courier in (None, me) else place.courier
+            place.session.claim(courier, hold, None)
+            place.clock_holder = place.own_hold = hold
+            place.courier, place.lets_clock_go = courier, False
+        return True
+
+    def let_clock_go(self) -> None:
+        """Release the clock with the next commit."""
+        self.place.lets_clock_go = True
+
+    def _carry(self, project: Project) -> None:
+        """Put what this server is to send into its outbox."""
+        place = self.place
+        if place.courier != self._database.server_id:
+            place.queued.clear()
+            return
+        for number, queued in list(place.jobs.items()):
+            if number not in place.queued:
+                place.queued.add(number)
+                project.put(project.epoch, queued)
+
+
+BEGAN: Final = datetime(2020, 1, 1, tzinfo=UTC)
+SLOTS: Final = 1024
+
+
+class Numbers:
+    """Numbers for records that grow with time, and that no other server draws."""
+
+    def __init__(self, real: RealTime, server_id: str) -> None:
+        self._real = real
+        self._slot = crc32(server_id.encode()) % SLOTS
+        self._newest = 0
+        self._lock = Lock()
+
+    def __iter__(self) -> "Numbers":
+        return self
+
+    def __next__(self) -> int:
+        now = (self._real.wall_now() - BEGAN) // timedelta(microseconds=1)
+        with self._lock:
+            self._newest = max(self._newest + 1, now)
+            return self._newest * SLOTS + self._slot
+
+
+class SharedStore(DurableStore):
+    """Writes to the database; a commit belongs to the transaction that its project has begun."""
+
+    is_shared = True
+
+    def __init__(self, database: SharedDatabase, identity: Identity, place: Place) -> None:
+        super().__init__()
+        self.place = place
+        self._database = database
+        self._identity = identity
+        self._read_at: datetime | None = None  # the journal
+
+    @property
+    def is_clock_held(self) -> bool:  # type: ignore[override]
+        """Whether another server advances the clock."""
+        return self.place.clock_holder is not None and self.place.clock_holder != self.place.own_hold
+
+    def holds_clock(self) -> bool:
+        """Whether the advance on this server still has the clock."""
+        return self.place.own_hold is not None and self.place.clock_holder == self.place.own_hold
+
+    def carries(self, queued: QueuedDelivery) -> bool:
+        """Whether this server is its courier, and it was not sent yet.
+
+        An advance on another server sends what is left; that begins here, between two attempts.
+        """
+        place, me = self.place, self._database.server_id
+        if not queued.job:
+            return True
+        if place.courier == me and self.is_clock_held and place.session is not None:
+            place.courier = _server_of(place.clock_holder)
+            place.session.claim(place.courier, place.clock_holder, None)
+        return place.courier == me and queued.job in place.jobs
+
+    def is_pending(self, queued: QueuedDelivery) -> bool:
+        """Whether no server has sent it, and recorded the answer."""
+        return not queued.job or queued.job in self.place.jobs
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether this server has claimed something of the project."""
+        return self.place.own_hold is not None or self.place.courier == self._database.server_id
+
+    def share(self, journal: Journal) -> None:
+        """Let a journal draw numbers of its own, and read what other servers write to it."""
+        journal.share(Numbers(self._database.real, self._database.server_id), self._newer_records)
+
+    def _newer_records(self) -> Iterator[Record]:
+        project_id = self._identity.project_id
+        if not self.place.version:  # it is about to be added
+            return iter(())
+        rows, self._read_at = self._database.newer_history(project_id, self._read_at)
+        return read_records(project_id, rows)
+
+    def has_jobs(self) -> bool:
+        """Whether any server has something to send."""
+        return bool(self.place.jobs)
+
+    def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+        """Commit it in the project's transaction."""
+        place = self.place
+        written = self._written(change, surplus)
+        if place.session is None:
+            place.version = self._database.add(written)
+        else:
+            place.version = place.session.commit(written)
+        self._note(change, written)
+
+    def _note(self, change: ChangeSet, written: Written) -> None:
+        place = self.place
+        if written.replaces_all:
+            place.jobs.clear()
+            place.queued.clear()
+        others = change.others
+        assert others is not None, "the store is shared"
+        place.jobs |= {queued.job: queued for queued in others.jobs}
+        for number in others.finished_jobs:
+            place.jobs.pop(number, None)
+        place.last = last_of(written.part)
+        place.courier, place.clock_holder = written.courier, written.clock_holder
+        if place.lets_clock_go or written.replaces_all:
+            place.own_hold, place.lets_clock_go = None, False
+        if written.chosen is not None:
+            place.chosen = written.chosen
+
+    def _written(self, change: ChangeSet, surplus: Sequence[str]) -> Written:
+        place, others = self.place, change.others
+        assert others is not None, "the store is shared"
+        gone = [(DUE, str(sequence)) for sequence in change.finished]
+        gone += [(DELIVERY, item_id) for item_id in surplus]
+        gone += [(JOB, str(number)) for number in others.finished_jobs]
+        lets_go = place.lets_clock_go and place.clock_holder == place.own_hold
+        return Written(
+            identity=self._identity,
+            rows=list(_rows(change, others)),
+            gone=gone,
+            chosen=chosen_body(change),
+            counters=self._counters(change),
+            part=others.part or Part(token_hex(8), 1),
+            courier=self._courier(others, lets_go=lets_go),
+            clock_holder=None if lets_go or self.is_new else place.clock_holder,
+            due_in_seconds=others.due_in_seconds,
+            unused_seconds_max=others.unused_seconds_max,
+            replaces_all=self.is_new,
+        )
+
+    def _courier(self, others: ForOthers, *, lets_go: bool) -> str | None:
+        """Who sends webhooks from now on: whoever does already, or this server if there are any."""
+        place, me, finished = self.place, self._database.server_id, set(others.finished_jobs)
+        if place.courier not in (None, me) and not self.is_new:
+            return place.courier
+        if self.is_clock_held and not self.is_new:  # an advance on another server sends everything
+            return self._courier_of_advance(others)
+        known = set() if self.is_new else set(place.jobs)
+        holds_clock = self.holds_clock() and not lets_go
+        return me if holds_clock or known.union(job.job for job in others.jobs) - finished else None
+
+    def _courier_of_advance(self, others: ForOthers) -> str | None:
+        """The server that advances the clock, unless an attempt is under way on this one."""
+        place, me = self.place, self._database.server_id
+        return me if place.courier == me and not others.finished_jobs else _server_of(place.clock_holder)
+
+    def _counters(self, change: ChangeSet) -> str | None:
+        """Clock and counters, with the time from which a running clock goes on."""
+        if change.counters is None or change.others is None:
+            return None
+        clock, real = change.others.clock, self._database.real
+        anchor = self.place.anchor
+        if anchor is None or anchor.clock is not clock:
+            passed = timedelta(seconds=real.monotonic_seconds() - clock.anchor_seconds)
+            anchor = self.place.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)
+        own = {"anchor": timestamp(anchor.at), "real_at": timestamp(anchor.real_at)}
+        return json.dumps({**encode(change.counters), **own})
+
+    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Write records of the journal."""
+        self._database.write_history(self._identity.project_id, rows)
+
+    def history(self, number_max: int) -> Sequence[HistoryRow]:
+        """The records of the journal up to a number."""
+        return self._database.read_history(self._identity.project_id, number_max)
+
+
+def _server_of(hold: str | None) -> str | None:
+    return hold.partition(":")[0] if hold is not None else None
+
+
+def _rows(change: ChangeSet, others: ForOthers) -> Iterator[Row]:
+    """The records of a change, without agenda entries that it finishes itself."""
+    finished = {str(sequence) for sequence in change.finished}
+    yield from (row for row in rows_of(change) if row.kind != DUE or row.id not in finished)
+    for queued in others.jobs:
+        yield Row(JOB, str(queued.job), json.dumps(_plain_job(queued)))
+
+
+def _plain_job(queued: QueuedDelivery) -> dict[str, Any]:
+    changed = queued.changed._asdict() if queued.is_changed else None
+    return {
+        "delivery_id": queued.delivery_id,
+        "order_id": queued.order_id,
+        "forced": queued.forced,
+        "changed": changed,
+    }

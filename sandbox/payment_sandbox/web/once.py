@@ -1,0 +1,103 @@
+"""A request that is asked for again gets the answer that it got the first time, and does nothing (A57).
+
+What is answered is part of the commit that the request makes: whoever has the one has the other. The id of
+a request is its ``Idempotency-Key``; one without gets an id, which is named if nobody knows what happened.
+"""
+
+import json
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, Final
+
+from flask import Response, request
+
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import KeyReused
+from payment_sandbox.projects.asking import Asked, set_asked
+from payment_sandbox.projects.edit import Edit
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.answers.order import ORDER, order_record
+from payment_sandbox.web.answers.qr import QR, qr_record
+from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, line
+from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.routes import Facts, current_facts
+
+KEY: Final = "Idempotency-Key"
+REPLAYED: Final = "Idempotency-Replayed"
+LENGTH_MAX: Final = 255
+READING: Final = ("GET", "HEAD")
+
+
+def begin_once(project: Project, *, is_journaled: bool = False) -> Response | None:
+    """Note which request this thread works on; its first answer, if it has happened already.
+
+    Raises:
+        KeyReused: another request had this key.
+        RequestRefused: 400, the key is too long.
+    """
+    key = request.headers.get(KEY)
+    if request.method in READING or (key is None and not project.epoch.store.is_shared):
+        return None
+    if key is not None and not 0 < len(key) <= LENGTH_MAX:
+        raise RequestRefused(400, f"{KEY} must have 1 to {LENGTH_MAX} characters")
+    if key is not None:
+        known = project.storage.answer(project, key)
+        if known is not None:
+            return _again(json.loads(known))
+    facts = current_facts()
+    answering = (lambda edit: _answer(project, edit, facts)) if facts is not None else None
+    set_asked(Asked(key or token_hex(16), answering, is_named=key is not None, is_journaled=is_journaled))
+    return None
+
+
+def _again(known: dict[str, Any]) -> Response:
+    if known["of"] != _fingerprint():
+        raise KeyReused(f"another request had this {KEY}: {known['of']}")
+    exchange().order_id = known["order_id"]
+    headers = {REPLAYED: "true"}
+    if known["etag"] is not None:
+        headers["ETag"] = f'"{known["etag"]}"'
+    return Response(known["body"], status=known["status"], mimetype="application/json", headers=headers)
+
+
+def _fingerprint() -> str:
+    """What a request asks for, in short."""
+    is_read = (request.content_length or 0) <= BODY_BYTES_MAX
+    body = sha256(request.get_data()).hexdigest()[:16] if is_read else ""
+    return f"{request.method} {request.path} {body}".strip()
+
+
+def _answer(project: Project, edit: Edit, facts: Facts) -> str | None:
+    """What this request is answered once an edit is committed; None if the edit is not what it asks for."""
+    shown = _shown(project, edit, facts)
+    if shown is None:
+        return None
+    body, order = shown
+    etag = project.epoch.etag(order) if order is not None and facts.answers is ORDER.shape else None
+    if order is not None and etag is not None:
+        exchange().rendered = (order, etag, body)
+    return json.dumps(
+        {
+            "of": _fingerprint(),
+            "status": facts.status,
+            "etag": etag,
+            "order_id": order.id if order is not None else None,
+            "body": body,
+        }
+    )
+
+
+def _shown(project: Project, edit: Edit, facts: Facts) -> tuple[str, Order | None] | None:
+    values = request.view_args or {}
+    order = edit.newest_created or edit.orders.get(values.get("order_id", ""))
+    if facts.answers is QR.shape and edit.newest_qr_request is not None:
+        return line(qr_record(project, edit.newest_qr_request)), None
+    if order is not None and facts.answers is ORDER.shape:
+        return line(order_record(project, order)), order
+    if order is not None and facts.answers is TRANSACTION.shape:
+        transaction = order.transaction(values["transaction_id"])
+        assert transaction is not None, "the edit has refused others"
+        return line(transaction_record(project, order, transaction)), order
+    return None

@@ -1,0 +1,66 @@
+"""Ctrl-C ends a command at any moment, also while it loads, without a traceback."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+INTERRUPTED_AT_AN_IMPORT = """
+import os
+import signal
+import sys
+from runpy import run_module
+
+def on_event(event, arguments):
+    if event == "import" and (arguments[0] == "payment_sandbox.cli.main" or passed):
+        passed.append(arguments[0])
+        if len(passed) == moment:
+            os.kill(os.getpid(), signal.SIGINT)
+
+moment, passed = int(sys.argv.pop(1)), []
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+sys.addaudithook(on_event)
+run_module("payment_sandbox", run_name="__main__", alter_sys=True)
+"""
+MOMENTS = (1, 2, 5, 20, 60, 150, 250, 350, 500, 700, 900)
+DURING_ITS_START = -signal.SIGINT
+INTERRUPTED = 130
+
+
+@contextmanager
+def interrupted(moment: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that gets SIGINT when it begins the so-manieth import."""
+    program = [sys.executable, "-c", INTERRUPTED_AT_AN_IMPORT, str(moment), *arguments]
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_serve_can_be_interrupted_while_it_loads(moment: int) -> None:
+    """It ends at once; or cleanly, when it is about to serve."""
+    with interrupted(moment, "serve", "--port", "0") as process:
+        assert process.stdout is not None
+        if process.stdout.readline():
+            process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+        assert errors == ""
+        assert process.returncode in (0, DURING_ITS_START)
+        assert moment > 100 or process.returncode == DURING_ITS_START
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_other_commands_can_be_interrupted_while_they_load(moment: int) -> None:
+    """With the code that shells know, if they could clean up."""
+    with interrupted(moment, "schema") as process:
+        _, errors = process.communicate(timeout=20)
+        assert errors.strip() == "", "click ends the line that shows ^C"
+        assert process.returncode in (0, DURING_ITS_START, INTERRUPTED)
+        assert moment > 100 or process.returncode != 0
