@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -44,7 +44,7 @@ from tests.attack.grammar import (
 from tests.attack.records import records, secure_records, within_tls
 from tests.attack.sequences import SEQUENCES, authorizing_trailers, half_closes
 from tests.attack.served import served
-from tests.attack.talking import Case, Client, Ending, Talk
+from tests.attack.talking import Case, Client, Ending, Sent, Talk
 
 KEYED = Target("127.0.0.1:1", SHORT, "a-key")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -293,6 +293,23 @@ def test_a_connection_is_read_to_its_end() -> None:
     assert talked(lambda opened: opened.recv(1000), ending=Ending.HALF_CLOSES) == [
         "0 answers to 1 requests, and the end without a word"
     ]
+
+
+def test_answers_are_read_although_the_connection_was_broken_then() -> None:
+    """Before the client has closed its side, and even before it looked."""
+    is_over = Event()
+
+    def answer(opened: socket.socket) -> None:
+        opened.recv(1)
+        opened.sendall(OK)
+        opened.close()  # with unread bytes: the connection is reset
+        is_over.set()
+
+    def sent() -> Sent:
+        yield b"GET / HTTP/1.1\r\n\r\n"
+        is_over.wait(5)
+
+    assert not talked(answer, sent=sent, ending=Ending.HALF_CLOSES)
 
 
 def test_a_connection_that_stays_open_is_noticed() -> None:
