@@ -195,9 +195,8 @@ class Client:
             return
         try:
             self._socket.shutdown(socket.SHUT_WR)
-        except OSError:
-            self._is_ended = self._is_reset = True
-            return
+        except OSError:  # the server has broken the connection: what it said before is still to be read
+            self._is_reset = True
         seconds = self._closed_seconds
         if not self._reader.is_complete:
             seconds = max(seconds, self._case.answer_seconds)

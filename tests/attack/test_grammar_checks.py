@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -44,7 +44,7 @@ from tests.attack.grammar import (
 from tests.attack.records import records, secure_records, within_tls
 from tests.attack.sequences import SEQUENCES, authorizing_trailers, half_closes
 from tests.attack.served import served
-from tests.attack.talking import Case, Client, Ending, Talk
+from tests.attack.talking import Case, Client, Ending, Sent, Talk
 
 KEYED = Target("127.0.0.1:1", SHORT, "a-key")
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -165,6 +165,8 @@ def test_orders_that_nobody_knows_of_are_noticed() -> None:
     assert list(order_problems(case, 0, 1)) == ["1 orders were made, and the client knows of 0"]
     assert list(order_problems(case, 1, 1)) == []
     assert list(order_problems(case, 1, 0)) == ["0 orders were made, and the client knows of 1"]
+    assert list(order_problems(case, 0, 2, late=1)) == ["2 orders were made, and the client knows of 0"]
+    assert list(order_problems(case, 1, 2, late=1)) == []
     broken_off = case._replace(ending=Ending.RESETS)
     assert list(order_problems(broken_off, 0, 1)) == []
     assert list(order_problems(broken_off, 0, 2)) == ["2 orders were made, of at most 1"]
@@ -234,7 +236,7 @@ def test_a_bystander_who_waits_is_noticed() -> None:
     """Once for long, with the case; often for a while; or because it is refused."""
     waited(calls(during_ms=3.0)).end()
     longest = failed(waited(calls(during_ms=2.0, longest_ms=300.0)))
-    assert "trailers: a long case: another project waits at most 250 ms: 300" in longest
+    assert "trailers: a long case: another project waits at most 250 ms: 300, and 1 times too long" in longest
     assert "a short case" not in longest
     both = failed(waited(calls(during_ms=12.0)))
     assert "read: 99th percentile" in both
@@ -291,6 +293,23 @@ def test_a_connection_is_read_to_its_end() -> None:
     assert talked(lambda opened: opened.recv(1000), ending=Ending.HALF_CLOSES) == [
         "0 answers to 1 requests, and the end without a word"
     ]
+
+
+def test_answers_are_read_although_the_connection_was_broken_then() -> None:
+    """Before the client has closed its side, and even before it looked."""
+    is_over = Event()
+
+    def answer(opened: socket.socket) -> None:
+        opened.recv(1)
+        opened.sendall(OK)
+        opened.close()  # with unread bytes: the connection is reset
+        is_over.set()
+
+    def sent() -> Sent:
+        yield b"GET / HTTP/1.1\r\n\r\n"
+        is_over.wait(5)
+
+    assert not talked(answer, sent=sent, ending=Ending.HALF_CLOSES)
 
 
 def test_a_connection_that_stays_open_is_noticed() -> None:
