@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.projects.clock import RealTime
@@ -234,6 +234,7 @@ class SimulatedDatabase:
         self.server_id = server_id
         self.real: RealTime = shared.world.real
         self.generation = 0
+        self.unflushed: dict[str, Any] = {}
         self.is_dead = False
 
     def expect_alive(self) -> None:
@@ -397,14 +398,14 @@ class SimulatedDatabase:
         """Nothing."""
         return [], self.real.wall_now()
 
-    def write_history(self, project_id: str, rows: Sequence[HistoryRow]) -> None:
+    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
         """Do nothing."""
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """Nothing."""
         return []
 
-    def put_events(self, project_id: str, events: Sequence[tuple[str, str]]) -> None:
+    def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
         """Do nothing."""
 
     def watch(self, project_ids: Sequence[str]) -> None:

@@ -125,6 +125,9 @@ def stop_advance(project: Project) -> bool:
     epoch = project.epoch
     if not epoch.is_advancing:
         return False
+    if epoch.store.is_clock_held:
+        project.storage.stop_advance(project)
+        return True
     epoch.is_stopping = True
     epoch.outbox.wake()
     return True

@@ -89,6 +89,7 @@ def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> P
         is_listened_to = request.url == edit.settings.forward_to and effect.reply is None
         label = _label(project, epoch, delivery, queued) if is_listened_to else None
         if label is not None and project.relay.leave(epoch, queued):
+            epoch.store.leave()
             _tell_waiting(edit, delivery)
             return None
         return PreparedAttempt(

@@ -146,6 +146,11 @@ class Relay:
 
     # For the project
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a listener waits for webhooks."""
+        return self._waiting_calls > 0
+
     def take_left(self) -> list[Left]:
         """The webhooks that waited; they are the caller's now."""
         with self._changed:

@@ -117,6 +117,10 @@ class Store(Protocol):
         """Let a new journal know what other servers write to it."""
         ...
 
+    def leave(self) -> None:
+        """Send no more just now: another server may have a listener for webhooks, or get one."""
+        ...
+
     def has_jobs(self) -> bool:
         """Whether any server still has something to send."""
         ...
@@ -237,6 +241,14 @@ class Storage(Protocol):
 
     def hold_clock(self, project: Any) -> bool:
         """Claim the project's clock for an advance; False if another server has it."""
+        ...
+
+    def take_over(self, project: Any) -> None:
+        """Send what no other server sends."""
+        ...
+
+    def stop_advance(self, project: Any) -> None:
+        """Ask the server that advances the clock to stop."""
         ...
 
     def let_clock_go(self) -> None:

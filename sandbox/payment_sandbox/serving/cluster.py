@@ -31,10 +31,11 @@ from payment_sandbox.storage.bulletin import PeerServer
 from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
 from payment_sandbox.storage.postgresql import Database
 from payment_sandbox.storage.rows import StoredProject, read_identity, resumed_project
-from payment_sandbox.storage.sharing import SharedStorage, SharedStore
+from payment_sandbox.storage.sharing import SharedStorage, SharedStore, flush_all
 from payment_sandbox.version import __version__
 
 FOLLOW_SECONDS: Final = 0.1
+FLUSH_SECONDS: Final = 0.01
 RENEW_SECONDS: Final = 2.0
 TIDY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 60.0
@@ -112,8 +113,9 @@ class ClusterRegistry(Registry):
 
     def follow(self, project: Project, *, takes_over: bool = False) -> bool:
         """Bring a project's memory up to the database; False if it was deleted."""
+        storage = storage_of(project)
         try:
-            storage_of(project).follow(project, takes_over=takes_over)
+            storage.take_over(project) if takes_over else storage.follow(project)
         except ProjectReset:
             self._forget(project)
             return False
@@ -213,6 +215,7 @@ class Cluster:
             Thread(target=self._keep, args=(work, every_seconds), name=name, daemon=True)
             for name, work, every_seconds in (
                 ("follower", self._follow, FOLLOW_SECONDS),
+                ("recorder", self._flush, FLUSH_SECONDS),
                 ("caretaker", self.attend, FOLLOW_SECONDS),
                 ("renewer", self._renew, RENEW_SECONDS),
                 ("tidier", self._tidy, TIDY_SECONDS),
@@ -254,6 +257,7 @@ class Cluster:
             if thread.is_alive():
                 thread.join(ENDED_SECONDS)
         with suppress(NotStored):
+            self._flush()
             self.registry.note_used()
             self._database.leave()
 
@@ -281,9 +285,13 @@ class Cluster:
         heads = self._database.heads(list(followed))
         for project_id, project in followed.items():
             head = heads.get(project_id)
-            if head is None or not storage_of(project).is_current(head):
+            storage = storage_of(project)
+            if head is None or not storage.is_current(head):
                 self.registry.follow(project)
                 project.events.nudge()
+            storage.note_stop(project)
+            if project.relay.is_awaited and storage.wants_courier:
+                self.registry.follow(project, takes_over=True)
         watched = {each.project_id: each for each in followed.values() if each.events.watchers}
         if watched:
             self._pass_events(watched)
@@ -296,6 +304,9 @@ class Cluster:
                 watched[project_id].events.take_in(kind, json.loads(data))
         while len(self._seen) > SEEN_MAX:
             del self._seen[next(iter(self._seen))]
+
+    def _flush(self) -> None:
+        flush_all(self._database)
 
     def attend(self) -> None:
         """Look after projects that nobody looks after."""
@@ -331,7 +342,8 @@ class Cluster:
 
 def _is_followed(project: Project) -> bool:
     epoch = project.epoch
-    return project.events.is_followed or epoch.advance_log is not None or not epoch.is_idle
+    is_awaited = project.events.is_followed or project.relay.is_awaited
+    return is_awaited or epoch.advance_log is not None or not epoch.is_idle
 
 
 def _is_claimed(project: Project) -> bool:

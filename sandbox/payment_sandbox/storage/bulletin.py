@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection
 
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.batches import Batches
 from payment_sandbox.storage.connections import STATEMENT_SECONDS, Connections
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox.storage.places import CLAIM_SECONDS
@@ -47,21 +46,18 @@ class Bulletin(Connections):
         prepare: "Callable[[Connection[Any]], None]",
     ) -> None:
         super().__init__(address, monotonic_seconds, prepare)
-        self._histories: Batches[tuple[str, Sequence[HistoryRow]], None] = Batches(self._put_histories)
+        self.unflushed: dict[str, Any] = {}
 
     # Journals
 
-    def write_history(self, project_id: str, rows: Sequence[HistoryRow]) -> None:
-        """Write records of a journal; calls that come together are one statement."""
-        if rows:
-            self._histories.call((project_id, rows))
-
-    def _put_histories(self, items: Sequence[tuple[str, Sequence[HistoryRow]]]) -> Sequence[None]:
-        rows = [(project_id, *row) for project_id, of_project in items for row in of_project]
-        values = {"me": self.server_id, **columns(rows, "projects", "kinds", "numbers", "bodies")}
+    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
+        """Write records of the journals of several projects."""
+        if not rows:
+            return
+        flat = [(project_id, *row) for project_id, row in rows]
+        values = {"me": self.server_id, **columns(flat, "projects", "kinds", "numbers", "bodies")}
         with self.asking() as run:
             run.execute(PUT_HISTORY, values)
-        return [None] * len(items)
 
     def forget_history(self, project_id: str) -> None:
         """Delete the oldest records of a journal."""
@@ -89,16 +85,18 @@ class Bulletin(Connections):
             (now, *_), *rows = run.execute(query, values).fetchall()
         return [HistoryRow(*row[1:]) for row in rows], now
 
-    def put_events(self, project_id: str, events: Sequence[tuple[str, str]]) -> None:
-        """Let other servers know of a project's events: kind and data."""
+    def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
+        """Let other servers know of events: project, kind and data."""
         query = """
             INSERT INTO sandbox_event (project, server, kind, data)
-            SELECT %(id)s, %(me)s, new.kind, new.data
-            FROM unnest(%(kinds)s::text[], %(datas)s::text[]) WITH ORDINALITY AS new (kind, data, place)
+            SELECT new.project, %(me)s, new.kind, new.data
+            FROM unnest(%(projects)s::text[], %(kinds)s::text[], %(datas)s::text[]) WITH ORDINALITY
+                AS new (project, kind, data, place)
             ORDER BY new.place
         """
+        values = {"me": self.server_id, **columns(events, "projects", "kinds", "datas")}
         with self.asking() as run:
-            run.execute(query, {"id": project_id, "me": self.server_id, **columns(events, "kinds", "datas")})
+            run.execute(query, values)
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Let other servers put events of these projects, for some seconds."""

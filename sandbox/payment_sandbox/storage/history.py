@@ -24,11 +24,9 @@ def store_history(project: Project) -> None:
     records = list(epoch.journal.take_unstored())
     if records:
         try:
-            epoch.store.keep_history([_row(record) for record in records])
+            epoch.store.keep_history([history_row(record) for record in records])
         except NotStored as failed:
             log.warning("%d records of project %s: %s", len(records), project.project_id, failed)
-            if epoch.store.is_shared:
-                epoch.journal.put_back(records)
 
 
 def load_history(project: Project, newest_number: int) -> None:
@@ -51,7 +49,8 @@ def read_records(project_id: str, rows: Iterable[HistoryRow]) -> Iterator[Record
             log.warning("project %s: %s-%d was left out: %s", project_id, row.kind, row.number, problem)
 
 
-def _row(record: Record) -> HistoryRow:
+def history_row(record: Record) -> HistoryRow:
+    """A record as it is stored."""
     kind = KIND_OF[type(record)]
     fields = record._asdict()
     if isinstance(record, JournalEntry):

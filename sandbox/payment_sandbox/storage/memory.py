@@ -54,6 +54,12 @@ class OneProcess:
         """True: there is no other server that could have it."""
         return True
 
+    def take_over(self, project: Any) -> None:
+        """Do nothing: no other server sends anything."""
+
+    def stop_advance(self, project: Any) -> None:
+        """Do nothing: no other server advances the clock."""
+
     def let_clock_go(self) -> None:
         """Do nothing."""
 
@@ -155,6 +161,9 @@ class MemoryStore:
 
     def share(self, journal: Journal) -> None:
         """Do nothing: no other server writes to it."""
+
+    def leave(self) -> None:
+        """Do nothing: no other server sends."""
 
     def has_jobs(self) -> bool:
         """Whether another server has something to send."""

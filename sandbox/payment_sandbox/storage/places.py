@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.projects.asking import Part
 from payment_sandbox.projects.clock import Clock, RealTime
@@ -99,6 +99,8 @@ class SharedDatabase(Protocol):
 
     server_id: str
     real: RealTime
+    unflushed: dict[str, Any]
+    """The projects whose journals or events have something new, by their ids."""
     generation: int
     """Rises whenever a connection breaks: the next one may lead to a standby without the newest commits."""
 
@@ -130,16 +132,16 @@ class SharedDatabase(Protocol):
         """What was answered to a request that has happened; None if it has not."""
         ...
 
-    def put_events(self, project_id: str, events: Sequence[tuple[str, str]]) -> None:
-        """Let other servers know of a project's events: kind and data."""
+    def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
+        """Let other servers know of events: project, kind and data."""
+        ...
+
+    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
+        """Write records of the journals of several projects."""
         ...
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Let other servers put events of these projects, for some seconds."""
-        ...
-
-    def write_history(self, project_id: str, rows: Sequence[HistoryRow]) -> None:
-        """Write records of a journal; delete the oldest."""
         ...
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
@@ -169,6 +171,7 @@ class Place:
     clock_holder: str | None = None
     own_hold: str | None = None  # of the clock, by an advance on this server
     lets_clock_go: bool = False
+    leaves: bool = False  # the queue to whichever server gets a listener
     is_watched: bool = False
     anchor: Anchor | None = None
     session: Session | None = None

@@ -8,18 +8,18 @@ servers have queued, in order. An advance claims the clock in the same way. Clai
 """
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, Final
 from zlib import crc32
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.projects.asking import Part
 from payment_sandbox.projects.clock import RealTime
-from payment_sandbox.projects.events import Events
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
@@ -27,7 +27,7 @@ from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.store import ChangeSet, ForOthers, HistoryRow
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.following import bring_up
-from payment_sandbox.storage.history import read_records, store_history
+from payment_sandbox.storage.history import history_row, read_records
 from payment_sandbox.storage.places import (
     JOB,
     LOST,
@@ -48,7 +48,12 @@ from payment_sandbox.storage.rows import (
     rows_of,
 )
 
+STOPS: Final = ":stops"  # after the name of a hold of the clock
+WRITTEN_SECONDS: Final = 0.05
 GONE: Final = "the project was deleted in the meantime"
+
+
+log = logging.getLogger(__name__)
 
 
 class SharedStorage:
@@ -81,24 +86,34 @@ class SharedStorage:
                 raise ProjectReset(GONE)
             self._check_line()
             bring_up(project, place, session.head, session.changes)
+            self.note_stop(project)
             place.session = session
             yield
         finally:
-            place.session = None
+            if place.leaves and place.courier == self._database.server_id:
+                place.courier = None
+                session.claim(None, place.clock_holder, project.real_seconds_until_due())
+            place.session, place.leaves = None, False
             session.end()
             self._carry(project)
 
-    def follow(self, project: Project, *, takes_over: bool = False) -> None:
-        """Bring memory up to the database; perhaps as the courier, if there is none.
+    def take_over(self, project: Any) -> None:
+        """Bring memory up to the database, and become the courier if there is none.
 
         Raises:
             ProjectReset: the project was deleted.
             NotStored: the database does not answer in time.
         """
-        if takes_over:
-            with project.alone():
-                self._attend(project)
-            return
+        with project.alone():
+            self._attend(project)
+
+    def follow(self, project: Project) -> None:
+        """Bring memory up to the database.
+
+        Raises:
+            ProjectReset: the project was deleted.
+            NotStored: the database does not answer in time.
+        """
         with project.exclusively():
             changes = self._database.changes(self.place.project_id, max(self.place.version, 0))
             if changes is None:
@@ -107,12 +122,24 @@ class SharedStorage:
             bring_up(project, self.place, changes.head, lambda since: self._changes(changes, since))
             self._carry(project)
 
+    @property
+    def wants_courier(self) -> bool:
+        """Whether there is something to send, and nobody sends it."""
+        return bool(self.place.jobs) and self.place.courier is None
+
     def is_current(self, head: Head) -> bool:
         """Whether memory has this version; notes who has claimed what."""
         place = self.place
         place.note(head)
         is_same_line = place.generation == self._database.generation
         return is_same_line and (place.version, place.last) == (head.version, head.last)
+
+    def note_stop(self, project: Any) -> None:
+        """Stop the advance on this server if somebody has asked for that at another one."""
+        place = self.place
+        if place.own_hold is not None and place.clock_holder == f"{place.own_hold}{STOPS}":
+            place.clock_holder, project.epoch.is_stopping = place.own_hold, True
+            project.epoch.outbox.wake()
 
     def _check_line(self) -> None:
         """Give up what is in memory if the database lacks the commit that made it, as a standby may."""
@@ -137,23 +164,8 @@ class SharedStorage:
         return self._database.answer(self.place.project_id, request_id)
 
     def flush(self, project: Any) -> None:
-        """Let other servers know what the journal has got, and the events if one of them watches."""
-        store_history(project)
-        events: Events = project.events
-        outbound = events.outbound
-        if not outbound:
-            return
-        taken = []
-        with suppress(IndexError):
-            while True:
-                taken.append(outbound.popleft())
-        if self.place.is_watched:
-            shown = [
-                (kind, json.dumps(events.masking.record(dict(data if build is None else build()))))
-                for kind, data, build in taken
-            ]
-            with suppress(NotStored):  # watchers see the next ones
-                self._database.put_events(self.place.project_id, shown)
+        """Let other servers know soon what the journal has got, and the events if one of them watches."""
+        self._database.unflushed[self.place.project_id] = project
 
     def watch(self, project: Any) -> None:
         """Let other servers put events."""
@@ -183,6 +195,13 @@ class SharedStorage:
             place.clock_holder = place.own_hold = hold
             place.courier, place.lets_clock_go = courier, False
         return True
+
+    def stop_advance(self, project: Any) -> None:
+        """Mark the claim of the clock, which the server that has it will see."""
+        place = self.place
+        with project.alone():
+            if place.session is not None and place.clock_holder is not None:
+                place.session.claim(place.courier, f"{place.clock_holder}{STOPS}", None)
 
     def let_clock_go(self) -> None:
         """Release the clock with the next commit."""
@@ -221,6 +240,47 @@ class Numbers:
         with self._lock:
             self._newest = max(self._newest + 1, now)
             return self._newest * SLOTS + self._slot
+
+
+def flush_all(database: SharedDatabase) -> None:
+    """Write what the journals of all projects have got since the last call, and their events."""
+    waiting = database.unflushed
+    histories, shown = [], []
+    while waiting:
+        try:
+            project_id, project = waiting.popitem()
+        except KeyError:  # another thread was faster
+            break
+        records = list(project.epoch.journal.take_unstored())
+        histories.append((project, records))
+        shown += [(project_id, *event) for event in _outbound(project)]
+    rows = [(project.project_id, row) for project, records in histories for row in map(history_row, records)]
+    try:
+        database.write_histories(rows)
+    except NotStored as failed:
+        log.warning("%d records of journals: %s", len(rows), failed)
+        for project, records in histories:
+            project.epoch.journal.put_back(records)
+            waiting[project.project_id] = project
+    if shown:
+        with suppress(NotStored):  # watchers see the next ones
+            database.put_events(shown)
+
+
+def _outbound(project: Project) -> list[tuple[str, str]]:
+    """The events that other servers want to see: kind and data."""
+    events = project.events
+    taken = []
+    with suppress(IndexError):
+        while events.outbound:
+            taken.append(events.outbound.popleft())
+    storage = project.storage
+    if not isinstance(storage, SharedStorage) or not storage.place.is_watched:
+        return []
+    return [
+        (kind, json.dumps(events.masking.record(dict(data if build is None else build()))))
+        for kind, data, build in taken
+    ]
 
 
 class SharedStore(DurableStore):
@@ -274,8 +334,13 @@ class SharedStore(DurableStore):
         project_id = self._identity.project_id
         if not self.place.version:  # it is about to be added
             return iter(())
+        Event().wait(WRITTEN_SECONDS)  # other servers write a moment after their answers
         rows, self._read_at = self._database.newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
+
+    def leave(self) -> None:
+        """Be the courier no longer when this transaction ends."""
+        self.place.leaves = True
 
     def has_jobs(self) -> bool:
         """Whether any server has something to send."""
@@ -359,7 +424,7 @@ class SharedStore(DurableStore):
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Write records of the journal."""
-        self._database.write_history(self._identity.project_id, rows)
+        self._database.write_histories([(self._identity.project_id, row) for row in rows])
 
     def history(self, number_max: int) -> Sequence[HistoryRow]:
         """The records of the journal up to a number."""

@@ -79,21 +79,19 @@ def order_answer(project: Project, order: Order, status: int = 200) -> Response:
     state.order_id = order.id
     if status == CREATED and order.transactions:
         state.transaction_id = order.transactions[-1].id
-    etag, body = order_bytes(project, order)
+    rendered = state.rendered if state.rendered is not None and state.rendered[0] is order else None
+    etag, body = order_bytes(project, order, rendered[2] if rendered is not None else None)
     return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
 
 
-def order_bytes(project: Project, order: Order) -> tuple[str, bytes]:
+def order_bytes(project: Project, order: Order, body: str | None = None) -> tuple[str, bytes]:
     """The ETag and the body of an order's current version; those built last are kept."""
     etag = project.epoch.etag(order)
     kept = project.epoch.answers
     cached = kept.get(order.id)
     if cached is not None and cached[0] == etag:
         return cached
-    rendered = exchange().rendered
-    is_rendered = rendered is not None and rendered[0] is order and rendered[1] == etag
-    body = rendered[2] if rendered is not None and is_rendered else line(order_record(project, order))
-    answer = kept[order.id] = etag, body.encode()
+    answer = kept[order.id] = etag, (body or line(order_record(project, order))).encode()
     if len(kept) > ANSWERS_KEPT_MAX:
         with suppress(KeyError):  # another thread may have emptied it
             kept.popitem(last=False)

@@ -157,6 +157,7 @@ def _offers(offers: Project, asked: Mapping[str, Any]) -> list[Offer] | None:
     if forward_to is not None and forward_to != offers.settings.forward_to:
         offers.change_settings({"forward_to": forward_to}, unless=lambda: offers.relay.has_replaced(listener))
     offers.put_back(unanswered)
+    offers.storage.take_over(offers)
     return offers.relay.take(timeout_seconds, lambda: offers.events.is_ended)
 
 
