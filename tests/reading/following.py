@@ -1,0 +1,124 @@
+"""Counts the calls of the package's functions in one creation, and in one payment with its webhooks.
+
+Run as a program in a fresh process; prints JSON. With ``--list`` it prints the calls of the creation, in order.
+"""
+
+import json
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+COUNTED_THREADS = ("server", "request", "courier")
+SETTLE_SECONDS = 10
+
+
+class Followed:
+    """The calls since ``begin``, by thread, in order."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self.calls: list[tuple[str, str, str]] = []  # thread, module, function
+
+    def note(self, frame: FrameType, event: str, argument: object) -> None:
+        """Note a call of the package; a resumed coroutine or generator counts as a call."""
+        if not self.is_on or event != "call":
+            return
+        path = frame.f_code.co_filename
+        at = path.rfind("/payment_sandbox/")
+        thread = threading.current_thread().name
+        if at >= 0 and thread in COUNTED_THREADS:
+            self.calls.append((thread, path[at + 17 :], frame.f_code.co_qualname))
+
+    def during(self, work: Callable[[], object]) -> dict[str, int]:
+        """What some work takes."""
+        self.calls.clear()
+        self.is_on = True
+        try:
+            work()
+        finally:
+            self.is_on = False
+        return {
+            "calls": len(self.calls),
+            "modules": len({module for _, module, _ in self.calls}),
+            "changes of folder": sum(self._changes(thread) for thread in COUNTED_THREADS),
+        }
+
+    def _changes(self, thread: str) -> int:
+        folders = [str(Path(module).parent) for each, module, _ in self.calls if each == thread]
+        return sum(before != after for before, after in pairwise(folders))
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Takes every webhook."""
+
+    def do_POST(self) -> None:
+        """Answer 200."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *arguments: Any) -> None:
+        """Say nothing."""
+
+
+def main() -> None:
+    """Count, and print."""
+    followed = Followed()
+    threading.setprofile(followed.note)
+    import requests
+
+    from payment_sandbox.projects.registry import FIRST_API_KEY
+    from payment_sandbox.serving.server import Server
+
+    receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    with Server(clock="frozen") as server, requests.Session() as http:
+        http.auth = (FIRST_API_KEY, "")
+        order = {
+            "currency": "EUR",
+            "amount": 1295,
+            "transactions": [{"payment_method": "credit-card"}],
+            "webhook_url": f"http://127.0.0.1:{receiver.server_port}/",
+        }
+
+        def call(method: str, path: str, body: object = None) -> Any:
+            answer = http.request(method, f"{server.url}{path}", json=body, timeout=SETTLE_SECONDS)
+            assert answer.ok, answer.text
+            return answer.json()
+
+        def create() -> Any:
+            return call("POST", "/v1/orders/", order)
+
+        def settle() -> None:
+            followed.is_on = False
+            call("GET", "/control/wait/?idle=1")
+
+        def pay() -> None:
+            made = create()
+            call("POST", f"/control/orders/{made['id']}/act/", {"actor": "customer", "action": "pay"})
+            server.registry.loaded()[0].settle()
+
+        for _ in range(3):  # what is built at the first use does not count
+            create()
+            pay()
+            settle()
+        creation = followed.during(create)
+        listed = list(followed.calls)
+        settle()
+        payment = followed.during(pay)
+        deliveries = call("GET", "/control/webhooks/")["items"]
+        counted = Counter(delivery["state"] for delivery in deliveries)
+    receiver.shutdown()
+    if "--list" in sys.argv:
+        print("\n".join(" ".join(each) for each in listed))
+    print(json.dumps({"creation": creation, "payment": payment, "webhooks": counted}))
+
+
+if __name__ == "__main__":
+    main()

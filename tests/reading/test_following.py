@@ -1,0 +1,34 @@
+"""How far a reader has to follow one request; raising a limit is a commit of its own that says why."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.documentation import ROOT
+
+LIMITS = {
+    "creation": {"calls": 545, "modules": 62, "changes of folder": 134},
+    "payment": {"calls": 1690, "modules": 77, "changes of folder": 395},  # two calls and two webhooks
+}
+
+
+@pytest.fixture(scope="module")
+def counted() -> dict[str, dict[str, int]]:
+    """What one creation and one payment take, in a fresh process."""
+    command = [sys.executable, "-m", "tests.reading.following"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    found: dict[str, dict[str, int]] = json.loads(ran.stdout)
+    return found
+
+
+@pytest.mark.parametrize("journey", LIMITS)
+def test_a_request_takes_few_calls(counted: dict[str, dict[str, int]], journey: str) -> None:
+    """``python -m tests.reading.following --list`` prints them."""
+    over = {what: count for what, count in counted[journey].items() if count > LIMITS[journey][what]}
+    assert over == {}
+    assert all(counted[journey][what] > limit / 2 for what, limit in LIMITS[journey].items()), (
+        "lower the limit"
+    )
+    assert counted["webhooks"]["delivered"] >= 2
