@@ -14,7 +14,7 @@ from tests.attack.answers import Answer, Asked, Reader
 
 SENT_AT_ONCE: Final = 1 << 18
 READ_AT_ONCE: Final = 1 << 16
-ANSWER_SECONDS: Final = 30.0  # for everything that is said on one connection
+ANSWER_SECONDS: Final = 60.0  # for everything that is said on one connection
 CLOSED_SECONDS: Final = 5.0  # until a connection ends whose client has nothing more to say
 DOUBTFUL_SECONDS: Final = 0.25  # for an answer that need not come
 
