@@ -7,13 +7,14 @@ server may close, and what a client loses that sends nothing more.
 """
 
 import logging
-from asyncio import AbstractEventLoop, BaseTransport, Future, timeout
+from asyncio import AbstractEventLoop, BaseTransport, BufferedProtocol, Future, timeout
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from enum import Enum, auto
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, Protocol, cast
+from urllib.parse import urlsplit
 
 from aiohttp import HttpVersion10, HttpVersion11, StreamReader, web
 from aiohttp.hdrs import EXPECT, HOST, METH_CONNECT, TRANSFER_ENCODING
@@ -26,6 +27,9 @@ from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, Peers, Request
 HEAD_BYTES_MAX: Final = 16 << 10  # of a request line with its headers
 LINE_BYTES_MAX: Final = HEAD_BYTES_MAX  # of a request line, and of each header
 BUFFER_BYTES: Final = 1 << 16  # of a body, before the client has to wait until they are read
+READ_BYTES: Final = 1 << 14  # at a time
+PARSE_SECONDS: Final = 0.001
+OTHERS_SHARE: Final = 4  # times as long as it took, others have the event loop
 IDLE_SECONDS: Final = 60.0
 REFUSAL_SECONDS: Final = 1.0  # closing with unread data would destroy the response
 HALF_CLOSED_SECONDS: Final = 0.05  # after the last response to a client that sends nothing more
@@ -106,6 +110,7 @@ class Server(web.Server):
     def __init__(self, host: Host, loop: AbstractEventLoop) -> None:
         super().__init__(_answered, request_factory=_made, loop=loop)
         self._host, self._event_loop = host, loop
+        self.read_buffer = memoryview(bytearray(READ_BYTES))  # for all: what is read is parsed at once
 
     def __call__(self) -> "Connection":
         """A protocol for a new connection."""
@@ -128,8 +133,12 @@ class _OfOtherVersion(web.BaseRequest):
     """A request of a version that is refused."""
 
 
-class Connection(web.RequestHandler):
-    """A connection that closes when nothing has come for a while, whatever it is in the middle of."""
+class Connection(web.RequestHandler, BufferedProtocol):
+    """A connection that closes when nothing has come for a while, whatever it is in the middle of.
+
+    It reads little at a time, and waits after what took long to parse, so that it leaves the event loop to
+    others; what frames a body may be no longer than a head.
+    """
 
     peers: Peers
 
@@ -149,6 +158,9 @@ class Connection(web.RequestHandler):
         self.loop = loop
         self.on_lost: Callable[[], None] | None = None  # what a stream does when its client goes
         self._host = host
+        self._read_buffer = server.read_buffer
+        self._content: StreamReader | None = None  # of the request whose body is being read
+        self._content_bytes = self._framing_bytes = 0  # of it, and of what came since it grew
         self._phase = Phase.IDLE
         self._begun_seconds = self.quiet_since_seconds = loop.time()  # the head; the last byte or response
         self._unsent_bytes = 0  # when it was last looked at
@@ -173,14 +185,41 @@ class Connection(web.RequestHandler):
             self.on_lost()
         self._host.lost()
 
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the transport puts what it reads next."""
+        return self._read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Parse what was read."""
+        self.data_received(bytes(self._read_buffer[:nbytes]))
+
     def data_received(self, data: bytes) -> None:
         """Parse what has come; after a refusal, drop it."""
         if self._is_deaf:
             return
-        self.quiet_since_seconds = self.loop.time()
+        self.quiet_since_seconds = began_seconds = self.loop.time()
         if self._phase is Phase.IDLE:
-            self._phase, self._begun_seconds = Phase.HEAD, self.quiet_since_seconds
+            self._phase, self._begun_seconds = Phase.HEAD, began_seconds
         super().data_received(data)
+        if self._content is not None:
+            self._limit_framing(self._content, len(data))
+        took_seconds = self.loop.time() - began_seconds
+        if took_seconds > PARSE_SECONDS and self.transport is not None and self.transport.is_reading():
+            self.transport.pause_reading()
+            self.loop.call_later(took_seconds * OTHERS_SHARE, self._read_on)
+
+    def _read_on(self) -> None:
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def _limit_framing(self, content: StreamReader, length: int) -> None:
+        """Refuse chunks, extensions and trailers that bring no content for too long."""
+        if content.total_bytes != self._content_bytes:
+            self._content_bytes, self._framing_bytes = content.total_bytes, 0
+            return
+        self._framing_bytes += length
+        if self._framing_bytes > HEAD_BYTES_MAX and not content.is_eof():
+            content.set_exception(Refused(431, f"a chunk's size or a trailer is over {HEAD_BYTES_MAX} bytes"))
 
     def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio has it
         """Answer what a client has asked before it closed its sending side; a stream ends with it."""
@@ -246,10 +285,14 @@ class Connection(web.RequestHandler):
             and not self._asks_for(http, body, length)
         ):
             return
-        while not http.content.at_eof():
-            body.add(await self._piece(http.content))
-            if body.length > REQUEST_BYTES_MAX:
-                raise BODY_TOO_LARGE
+        self._content, self._content_bytes, self._framing_bytes = http.content, 0, 0
+        try:
+            while not http.content.at_eof():
+                body.add(await self._piece(http.content))
+                if body.length > REQUEST_BYTES_MAX:
+                    raise BODY_TOO_LARGE
+        finally:
+            self._content = None
 
     def _asks_for(self, http: web.BaseRequest, body: Body, length: int) -> bool:
         """Ask a client that expects to be asked for its body; False if it need not be sent."""
@@ -362,15 +405,24 @@ def _request(http: web.BaseRequest) -> Request:
     if sum([len(name) + len(value) for name, value in headers]) > HEAD_BYTES_MAX:
         raise HEAD_TOO_LARGE
     target, version = http.raw_path, "1.1"
-    if target[0] != "/":  # a whole address, as a proxy sends it
-        if http.method == METH_CONNECT:
-            raise Refused(400, "this server is no proxy")
-        target = http.rel_url.raw_path_qs
+    if target[0] != "/":
+        target, headers = _of_whole_address(http, headers)
     if http.version is HttpVersion10:
         version = "1.0"
     elif HOST not in http.headers:
         raise Refused(400, "the header Host is missing")
     return Request(http.method, target.encode(errors="surrogateescape"), version, headers, b"", 0)
+
+
+def _of_whole_address(
+    http: web.BaseRequest, headers: list[tuple[bytes, bytes]]
+) -> tuple[str, list[tuple[bytes, bytes]]]:
+    """The path and the headers of a request to a whole address, whose host counts (RFC 9112, 3.2.2)."""
+    if http.method == METH_CONNECT:
+        raise Refused(400, "this server is no proxy")
+    authority = urlsplit(http.raw_path).netloc.rpartition("@")[2].encode(errors="surrogateescape")
+    others = [header for header in headers if header[0] != b"host"]
+    return http.rel_url.raw_path_qs, [*others, (b"host", authority)] if authority else headers
 
 
 HEAD_TOO_LARGE: Final = Refused(431, f"the request line and headers are over {HEAD_BYTES_MAX} bytes")
