@@ -29,6 +29,7 @@ from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import start
 from payment_sandbox.storage.bulletin import PeerServer
 from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
+from payment_sandbox.storage.places import Head
 from payment_sandbox.storage.postgresql import Database
 from payment_sandbox.storage.rows import StoredProject, read_identity, resumed_project
 from payment_sandbox.storage.sharing import SharedStorage, SharedStore, flush_all
@@ -284,17 +285,19 @@ class Cluster:
             return
         heads = self._database.heads(list(followed))
         for project_id, project in followed.items():
-            head = heads.get(project_id)
-            storage = storage_of(project)
-            if head is None or not storage.is_current(head):
-                self.registry.follow(project)
-                project.events.nudge()
-            storage.note_stop(project)
-            if project.relay.is_awaited and storage.wants_courier:
-                self.registry.follow(project, takes_over=True)
+            self._follow_one(project, heads.get(project_id))
         watched = {each.project_id: each for each in followed.values() if each.events.watchers}
         if watched:
             self._pass_events(watched)
+
+    def _follow_one(self, project: Project, head: Head | None) -> None:
+        storage = storage_of(project)
+        if head is None or not storage.is_current(head):
+            self.registry.follow(project)
+            project.events.nudge()
+        storage.note_stop(project)
+        if project.relay.is_awaited and storage.wants_courier:
+            self.registry.follow(project, takes_over=True)
 
     def _pass_events(self, watched: Mapping[str, Project]) -> None:
         """Show watchers here what has happened on other servers."""
