@@ -21,6 +21,7 @@ import requests
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.storage.places import CLAIM_SECONDS
 from tests.attack import Report
+from tests.support.cut_wire import Wire
 from tests.support.driver import card
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres, running
@@ -35,13 +36,20 @@ ANSWERED_SECONDS_MAX: Final = 20
 OFTEN_WRITTEN: Final = ("checkpoint_timeout=30s", "max_wal_size=64MB")  # so that a crash is soon over
 READ_SECONDS: Final = 3.0  # after which a load balancer asks another server
 CENTS: Final = 100
+UNAVAILABLE: Final = 503
+NOTHING: Final = "nothing has changed"
+UNKNOWN: Final = "is not known"
+BUSY: Final = '"status": 4'  # a refusal of what was asked for
+ASKED_MAX: Final = 5
 RETRIED: Final = "PT20M"  # after which the last try of a webhook that the busy shop missed was made
 
 
 class Member:
     """A server process, which is started again after each kill."""
 
-    def __init__(self, state: str, *options: str) -> None:
+    def __init__(self, state: str, port: int, *options: str) -> None:
+        self.wire = Wire(port)
+        state = state.replace(str(port), str(self.wire.port))
         self._command = [sys.executable, "-m", "tests.attack.one_server", state, str(free_port()), *options]
         self.begin()
 
@@ -85,6 +93,8 @@ class History:
 
     tried: Counter[tuple[str, str]] = field(default_factory=Counter)  # by order and kind
     done: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unknown: Counter[tuple[str, str]] = field(default_factory=Counter)  # orders, by project
+    strange: list[str] = field(default_factory=list)  # refusals that do not say what has happened
     keys: dict[str, str] = field(default_factory=dict)  # of each order's project
     longest_seconds: float = 0.0  # since the trouble that made somebody wait
     longest: Sequence[str] = ()  # what was answered meanwhile, and what was done to whoever had the project
@@ -135,6 +145,7 @@ class Client:
         self._project_id, self._key = project
         self._history = history
         self.told = ""  # by the newest call
+        self.is_certain = True  # that a call which was not acknowledged has not happened
         self.http = requests.Session()
         self.http.trust_env, self.http.auth = False, (self._key, "")
 
@@ -145,10 +156,12 @@ class Client:
             body = {"currency": "EUR", "amount": 10 * CENTS, "transactions": [card(capture_mode="manual")]}
             made = self._try("POST", "/v1/orders/", body)
             if made is None:
+                if not self.is_certain:
+                    history.note(history.unknown, self._key, "order")
                 continue
+            history.note(history.done, self._key, "orders")
             order_id = made["id"]
             history.keys[order_id] = self._key
-            history.note(history.done, order_id, "order")
             act = f"/control/orders/{order_id}/act/"
             if self._try("POST", act, {"actor": "customer", "action": "pay"}) is None:
                 continue
@@ -160,22 +173,38 @@ class Client:
 
     def _count(self, order_id: str, kind: str, path: str) -> None:
         history = self._history
-        history.note(history.tried, order_id, kind)
-        if self._try("POST", path, {"amount": CENTS}) is not None:
+        done = self._try("POST", path, {"amount": CENTS})
+        if done is not None or not self.is_certain:
+            history.note(history.tried, order_id, kind)
+        if done is not None:
             history.note(history.done, order_id, kind)
 
     def _try(self, method: str, path: str, body: Any, timeout_seconds: float = 60.0) -> Any:
-        """What was acknowledged; None if it was not."""
+        """What was acknowledged; None if it was not. A call that may have happened is asked for again."""
+        key = f"{self._ids.token('key')}"
+        self.is_certain = True
+        for _ in range(ASKED_MAX if method == "POST" else 1):
+            answer = self._sent(method, path, body, timeout_seconds, key)
+            if answer is not None and answer.status_code in (200, 201):
+                return answer.json()
+            is_told = answer is not None and (answer.status_code != UNAVAILABLE or NOTHING in answer.text)
+            if answer is not None and not any(words in answer.text for words in (NOTHING, UNKNOWN, BUSY)):
+                self._history.strange.append(self.told)
+            self.is_certain = self.is_certain and is_told
+            if is_told:
+                return None
+        return None
+
+    def _sent(self, method: str, path: str, body: Any, seconds: float, key: str) -> Any:
         number = self._ids.number("server", len(self._members))
+        url, headers = f"{self._members[number].url}{path}", {"Idempotency-Key": key}
         try:
-            answer = self.http.request(
-                method, f"{self._members[number].url}{path}", json=body, timeout=timeout_seconds
-            )
+            answer = self.http.request(method, url, json=body, timeout=seconds, headers=headers)
         except requests.RequestException as error:
             self.told = f"{number}: {type(error).__name__}"
             return None
         self.told = f"{number}: {answer.status_code} {answer.text[:200]}"
-        return answer.json() if answer.status_code in (200, 201) else None
+        return answer
 
     def _read(self, order_id: str) -> None:
         begun = perf_counter()
@@ -231,7 +260,7 @@ def _company(report: Report, *options: str) -> Iterator[Company]:
         ends.callback(shop.close)
         members = []
         for _ in range(SERVERS):
-            members.append(Member(state, *options))
+            members.append(Member(state, database.port, *options))
             ends.callback(members[-1].end)
         settings = {"clock": "running", "webhook_url": shop.url}
         url = f"{members[0].url}/control/projects/"
@@ -256,7 +285,9 @@ def _trouble(report: Report, company: Company, history: History) -> None:
             stopped.send(signal.SIGSTOP)
             pause.wait(STOPPED_SECONDS)
             stopped.send(signal.SIGCONT)
+        members[ids.number("server", len(members))].wire.cuts_answers_to = b"sandbox_request"
         if number * crashes // kills != (number + 1) * crashes // kills:
+            _read_only(company, history, pause)
             begun = perf_counter()
             history.outages.append((begun, inf))
             database.stop("immediate")
@@ -269,6 +300,17 @@ def _trouble(report: Report, company: Company, history: History) -> None:
     report.note("kills; servers that stood still; crashes of the database", f"{kills}, {stops}, {crashes}")
 
 
+def _read_only(company: Company, history: History, pause: Event) -> None:
+    """For a moment, the database takes no writes, as a standby does; sessions that there are end."""
+    name, begun = company.state.rpartition("/")[2], perf_counter()
+    ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
+    for change in ("SET default_transaction_read_only = on", "RESET default_transaction_read_only"):
+        company.database.execute(f"ALTER DATABASE {name} {change}")
+        company.database.execute(ended)
+        pause.wait(BETWEEN_SECONDS)
+    history.outages.append((begun, perf_counter()))
+
+
 def _compare(report: Report, company: Company, history: History) -> None:
     """All that was acknowledged is there, and nothing more than was tried."""
     url, shop = company.members[0].url, company.shop
@@ -276,6 +318,7 @@ def _compare(report: Report, company: Company, history: History) -> None:
     report.note("orders, captures and refunds that were acknowledged", sum(history.done.values()))
     report.note("that were tried without an answer", sum((history.tried - history.done).values()))
     report.expect("all that was acknowledged is there", not wrong, wrong[:5])
+    report.expect("each refusal says what has happened", not history.strange, history.strange[:5])
     report.expect("enough was acknowledged", sum(history.done.values()) > 100, history.done.total())
     most = ANSWERED_SECONDS_MAX if report.size.strict else 3 * ANSWERED_SECONDS_MAX  # beside a test run
     report.limit(
@@ -301,6 +344,10 @@ def _differences(url: str, history: History) -> Iterator[str]:
     orders: dict[str, Any] = {}
     for key in set(history.keys.values()):
         state = requests.get(f"{url}/control/state/", auth=(key, ""), timeout=60).json()
+        made = [order for order in state.get("orders", ()) if order["refund_of_order_id"] is None]
+        least = history.done[key, "orders"]
+        if not least <= len(made) <= least + history.unknown[key, "order"]:
+            yield f"{len(made)} orders; {least} were acknowledged, and {history.unknown[key, 'order']} tried"
         if "orders" not in state:
             yield f"the project's state cannot be read: {state}"
             continue

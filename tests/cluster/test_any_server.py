@@ -2,17 +2,21 @@
 
 import socket
 from base64 import b64encode
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from threading import Event, Thread
 
 import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from tests.cluster.conftest import Company
-from tests.support.driver import Sandbox, card
+from tests.support.driver import Sandbox, by, card
 from tests.support.postgres import needs_postgres
+from tests.support.shop import Shop
 
 pytestmark = needs_postgres
 
@@ -159,3 +163,62 @@ def test_what_a_server_did(first: Sandbox, second: Sandbox) -> None:
     assert "sandbox_commits_total 0.0" not in texts[0]
     assert "sandbox_commits_total 0.0" in texts[1]
     assert "sandbox_call_seconds_count" in texts[0]
+
+
+def test_a_call_that_is_asked_for_again_at_another_server(first: Sandbox, second: Sandbox) -> None:
+    """It has happened once, and both are answered alike."""
+    body, key = {"currency": "EUR", "amount": 1295}, {"Idempotency-Key": "order 17"}
+    made = [each.post("/v1/orders/", body, headers=key) for each in (first, second, first)]
+    assert [answer.status_code for answer in made] == [201] * 3
+    assert len({answer.content for answer in made}) == 1
+    assert len(second.get("/control/orders/").json()["items"]) == 1
+    assert second.post("/v1/orders/", {**body, "amount": 5}, headers=key).status_code == 409
+
+
+def test_calls_at_the_same_time_with_the_same_key(first: Sandbox, second: Sandbox) -> None:
+    """One of them happens; the other is told so, or to ask again."""
+    body, key = {"currency": "EUR", "amount": 1295}, {"Idempotency-Key": "order 18"}
+    with ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(each.post, "/v1/orders/", body, headers=key) for each in (first, second) * 4]
+        answers = [call.result() for call in calls]
+    assert {answer.status_code for answer in answers} <= {201, 503}
+    assert len({answer.content for answer in answers if answer.status_code == 201}) == 1
+    assert len(second.get("/control/orders/").json()["items"]) == 1
+
+
+def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbox, second: Sandbox) -> None:
+    """It ends where it is, and says so."""
+    with closing(Shop()) as shop, ThreadPoolExecutor(1) as pool:
+        first.patch("/control/project/", {"webhook_url": shop.url})
+        seen, go_on = Event(), Event()
+
+        def answer(received: object) -> int:
+            seen.set()
+            go_on.wait(10)
+            return 200
+
+        first.place(card())
+        shop.answer = answer
+        moving = pool.submit(first.post, "/control/clock/advance/", {"by": "P60D"})
+        assert seen.wait(10)
+        project = company.registry(1).find_by_id(first.project["project_id"])
+        assert project is not None
+        assert stop_advance(project)
+        go_on.set()
+        assert moving.result(20).json()["stopped"]
+        later = company.registry(1).find_by_id(project.project_id)
+        assert later is project
+        assert not stop_advance(later)
+
+
+def test_a_listener_gets_webhooks_of_another_server(first: Sandbox, second: Sandbox) -> None:
+    """The server that it calls takes them over, and records what the shop has answered."""
+    asked = {"timeout": 10, "listener": "me", "forward_to": "http://localhost:3000/webhook"}
+    assert second.post("/control/listener/next/", {**asked, "timeout": 0}).json()["items"] == []
+    order = first.place(by("bank-transfer"))
+    (offer,) = second.post("/control/listener/next/", asked).json()["items"]
+    assert offer["order_id"] == order["id"]
+    answered = second.post("/control/listener/answers/", {"id": offer["id"], "status": 200})
+    assert answered.json() == {"recorded": True}
+    (webhook,) = first.get("/control/webhooks/").json()["items"]
+    assert webhook["state"] == "delivered"

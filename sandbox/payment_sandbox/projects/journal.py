@@ -1,6 +1,7 @@
 """The journal of a project: the requests of the merchant API, and what else happened."""
 
 import json
+import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
@@ -248,7 +249,9 @@ CHOICES_MAX: Final = 1000
 OF_THE_ORIGINAL: Final = ("name", "webhook_url", "forward_to")
 """The settings that are no choices: a replay has its own, and sends no webhook."""
 DIGITS_BELOW: Final = 10**11
-LETTERS: Final = 26
+TO_LETTERS: Final = str.maketrans("0123456789abcdef", "ghijklmnopqrstuv")
+TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
+LONG: Final = re.compile("[g-v]+")
 UNSTORED_MAX: Final = 50_000  # if a store does not take them
 
 Record = JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | Decided | Choice
@@ -274,21 +277,14 @@ def number_in(record_id: str) -> int:
     text = record_id.partition("-")[2].partition("/")[0]
     if text.isdecimal():
         return int(text)
-    number = 0
-    for letter in text if text.isascii() and text.islower() and text.isalpha() else "":
-        number = number * LETTERS + ord(letter) - ord("a")
-    return number
+    return int(text.translate(TO_DIGITS), 16) if LONG.fullmatch(text) else 0
 
 
 def _spelled(number: int) -> str:
     """A number in an id: a long one in letters, or it could be taken for that of a card, and be masked."""
     if number < DIGITS_BELOW:
         return str(number)
-    letters = ""
-    while number:
-        number, letter = divmod(number, LETTERS)
-        letters = f"{chr(ord('a') + letter)}{letters}"
-    return letters
+    return f"{number:x}".translate(TO_LETTERS)
 
 
 Wanted = Callable[[JournalEntry], bool]

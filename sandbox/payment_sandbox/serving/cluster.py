@@ -285,12 +285,12 @@ class Cluster:
             return
         heads = self._database.heads(list(followed))
         for project_id, project in followed.items():
-            self._bring_up(project, heads.get(project_id))
+            self._follow_one(project, heads.get(project_id))
         watched = {each.project_id: each for each in followed.values() if each.events.watchers}
         if watched:
             self._pass_events(watched)
 
-    def _bring_up(self, project: Project, head: Head | None) -> None:
+    def _follow_one(self, project: Project, head: Head | None) -> None:
         storage = storage_of(project)
         if head is None or not storage.is_current(head):
             self.registry.follow(project)

@@ -8,6 +8,7 @@ as one, which takes a single round trip.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from threading import Event
 from typing import Any, Final
 
 import psycopg
@@ -30,6 +31,7 @@ from payment_sandbox.storage.sharing import SharedStorage
 
 TRIES: Final = 3  # where a connection was broken
 DECIDED_SECONDS: Final = 4.0
+AGAIN_SECONDS: Final = 0.1
 ROWS_OF_A_CALL: Final = 1000
 BROKEN: Final = (errors.OperationalError, errors.InternalError)
 LISTED: Final = 500  # versions whose deleted records are listed
@@ -314,6 +316,7 @@ class Database(Bulletin):
             except PoolTimeout:
                 break
             except psycopg.Error:
+                Event().wait(AGAIN_SECONDS)
                 continue
             if found[-1]:
                 self.commits += 1

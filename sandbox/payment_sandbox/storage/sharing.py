@@ -368,7 +368,7 @@ class SharedStore(DurableStore):
             place.jobs.pop(number, None)
         place.last = last_of(written.part)
         place.courier, place.clock_holder = written.courier, written.clock_holder
-        if place.lets_clock_go or written.replaces_all:
+        if written.clock_holder != place.own_hold:  # not the flag: it may be set while this is written
             place.own_hold, place.lets_clock_go = None, False
         if written.chosen is not None:
             place.chosen = written.chosen

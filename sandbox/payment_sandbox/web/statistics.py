@@ -17,7 +17,6 @@ class Statistics:
         self.calls: Counter[int] = Counter()  # by status; 0: the connection was cut
         self.call_seconds = 0.0
         self.webhooks: Counter[str] = Counter()  # by outcome
-        self.takeovers = 0
 
     def answered(self, status: int, seconds: float) -> None:
         """Count a call."""
@@ -30,11 +29,6 @@ class Statistics:
         outcome = "unanswered" if status is None else "delivered" if 200 <= status < 300 else "refused"
         with self._lock:
             self.webhooks[outcome] += 1
-
-    def took_over(self) -> None:
-        """Count a project that was taken over."""
-        with self._lock:
-            self.takeovers += 1
 
 
 def metrics(statistics: Statistics, registry: Registry, commits: int) -> bytes:
@@ -75,7 +69,6 @@ class _Figures:
         total, seconds = counted.calls.total(), counted.call_seconds
         yield SummaryMetricFamily("sandbox_call_seconds", "How long calls took.", total, seconds)
         yield CounterMetricFamily("sandbox_commits", "Commits to the database.", self._commits)
-        yield CounterMetricFamily("sandbox_takeovers", "Projects that were taken over.", counted.takeovers)
         yield GaugeMetricFamily("sandbox_projects", "Projects in this server's memory.", len(loaded))
         pending = sum(len(project.epoch.outbox.pending()) for project in loaded)
         yield GaugeMetricFamily("sandbox_webhooks_queued", "Webhooks that wait to be sent.", pending)

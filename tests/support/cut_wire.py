@@ -1,0 +1,82 @@
+"""A wire to a database, which can be cut."""
+
+import socket
+from contextlib import suppress
+from threading import Event, Thread
+
+from tests.support.ports import free_port
+
+
+class Wire:
+    """A proxy to the database that can be cut in the middle of a commit."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._listening = socket.create_server(("127.0.0.1", free_port()))
+        self.port = self._listening.getsockname()[1]
+        self.cuts_answers_to: bytes | None = None  # what is asked is passed on, what is answered is not
+        self.loses: bytes | None = None  # what is asked is not passed on, and the connection ends
+        self._refuses = False
+        self.then_refuses = False  # every connection after the next cut
+        self.swallows = False
+        self._open: list[socket.socket] = []
+        Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self._to))
+            except OSError:  # there is no database just now
+                client.close()
+                continue
+            if self._refuses and self.then_refuses:
+                client.close()
+                server.close()
+                continue
+            self._open += [client, server]
+            is_cut = Event()
+            Thread(target=self._pass, args=(client, server, is_cut, True), daemon=True).start()
+            Thread(target=self._pass, args=(server, client, is_cut, False), daemon=True).start()
+
+    def _pass(self, one: socket.socket, other: socket.socket, is_cut: Event, asks: bool) -> None:
+        try:
+            while piece := one.recv(65536):
+                if self.swallows:
+                    continue
+                if asks and self._is_lost(piece):
+                    break
+                if asks and self.cuts_answers_to is not None and self.cuts_answers_to in piece:
+                    is_cut.set()
+                    self._cut_others(one, other)
+                if not asks and is_cut.is_set():
+                    break
+                other.sendall(piece)
+        except OSError:
+            pass
+        finally:
+            for each in (one, other):
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    def _is_lost(self, piece: bytes) -> bool:
+        is_lost = self.loses is not None and self.loses in piece
+        if is_lost:
+            self.loses = None
+        return is_lost
+
+    def _cut_others(self, *spared: socket.socket) -> None:
+        self.cuts_answers_to, self._refuses = None, self.then_refuses
+        for each in self._open if self._refuses else ():
+            if each not in spared:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Cut everything."""
+        self._listening.close()
+        for each in self._open:
+            each.close()
