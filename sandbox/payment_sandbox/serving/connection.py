@@ -190,8 +190,10 @@ class Connection(web.RequestHandler, BufferedProtocol):
         return self._read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Parse what was read."""
-        self.data_received(bytes(self._read_buffer[:nbytes]))
+        """Parse what was read; nothing of it stays in the buffer that all connections share."""
+        data = bytes(self._read_buffer[:nbytes])
+        self._read_buffer[:nbytes] = bytes(nbytes)
+        self.data_received(data)
 
     def data_received(self, data: bytes) -> None:
         """Parse what has come; after a refusal, drop it."""
