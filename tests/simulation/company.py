@@ -25,7 +25,7 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset, Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.cluster import ClusterRegistry, storage_of
+from payment_sandbox.serving.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import Interrupted, NotStored
 from payment_sandbox.storage.places import CLAIM_SECONDS, Undecided
@@ -121,10 +121,16 @@ class Server:
     def tend(self) -> None:
         """Do what a server does in the background."""
         try:
+            for project in self.registry.loaded():
+                if is_claimed(project):
+                    self.project(project.project_id)
+                    if storage_of(project).is_hold_over:
+                        self.registry.follow(project, takes_over=True)
+                    self.database.renew(project.project_id)
             for project_id in self.database.attend():
-                project = self.registry.find_by_id(project_id)
-                if project is not None and self.registry.follow(project, takes_over=True):
-                    run_due(project)
+                attended = self.registry.find_by_id(project_id)
+                if attended is not None and self.registry.follow(attended, takes_over=True):
+                    run_due(attended)
             self.services.deliver_left(lambda: False)
         except (NotStored, ProjectReset, RuntimeError):
             pass
@@ -274,6 +280,8 @@ class Company:
             assert json.dumps(snapshot_of(project), sort_keys=True) == stored, "a server's memory is wrong"
         assert not storage_of(fresh).place.jobs, "a webhook is not sent"
         assert not any(project.epoch.set_aside for project in projects), "an event was set aside"
+        for project in projects:
+            advance_clock(project, {"by": "PT0S"})  # nobody holds the clock any more
         self._compare_orders(fresh)
         self._compare_webhooks(fresh)
         hours = (fresh.now() - fresh.identity.start.at).total_seconds() / 3600  # type: ignore[operator]

@@ -344,7 +344,7 @@ class Database(Bulletin):
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """The storage of a project that is new, or about to be read."""
-        return SharedStorage(self, identity, Place(identity.project_id))
+        return SharedStorage(self, identity, Place(identity.project_id, self.server_id))
 
     # What a registry stores
 
