@@ -25,7 +25,7 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset, Unattended
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.cluster import ClusterRegistry, storage_of
+from payment_sandbox.serving.cluster import ClusterRegistry, is_claimed, storage_of
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.storage.codec import Interrupted, NotStored
 from payment_sandbox.storage.places import CLAIM_SECONDS, Undecided
@@ -36,7 +36,7 @@ from tests.simulation.world import World
 SERVERS: Final = 3
 CATALOGUE: Final = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
 CENTS: Final = 100
-TRIES: Final = 4  # of a client that is told to ask again
+TRIES: Final = 4  # of a client that may ask again
 HEALED_SECONDS: Final = 5 * CLAIM_SECONDS
 BUSY_SECONDS: Final = 1000.0
 
@@ -121,18 +121,24 @@ class Server:
     def tend(self) -> None:
         """Do what a server does in the background."""
         try:
+            for project in self.registry.loaded():
+                if is_claimed(project):
+                    self.project(project.project_id)
+                    if storage_of(project).is_hold_over:
+                        self.registry.follow(project, takes_over=True)
+                    self.database.renew(project.project_id)
             for project_id in self.database.attend():
-                project = self.registry.find_by_id(project_id)
-                if project is not None and self.registry.follow(project, takes_over=True):
-                    run_due(project)
+                attended = self.registry.find_by_id(project_id)
+                if attended is not None and self.registry.follow(attended, takes_over=True):
+                    run_due(attended)
             self.services.deliver_left(lambda: False)
         except (NotStored, ProjectReset, RuntimeError):
             pass
 
 
 @dataclass
-class Told:
-    """What clients were told, by what they asked for."""
+class Acknowledged:
+    """What was acknowledged, by what they asked for."""
 
     done: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)  # may have happened
@@ -147,7 +153,7 @@ class Company:
         self.world = World(seed)
         self.shared = Shared(self.world, {}, mistake)
         self.gives_up_webhooks = mistake is Mistake.GIVES_UP
-        self.told = Told()
+        self.acknowledged = Acknowledged()
         self.received: list[str] = []  # ids of orders
         self._names = 0
         self._requests = 0
@@ -193,7 +199,7 @@ class Company:
                     if project.storage.answer(project, request_id) is None:
                         set_asked(Asked(request_id, lambda edit: _answer(edit, name), is_named=True))
                         work(project)
-                self.told.done[name] += 1
+                self.acknowledged.done[name] += 1
                 return
             except Undecided:
                 is_unknown = True
@@ -206,17 +212,17 @@ class Company:
                 break
             finally:
                 set_asked(None)
-        self.told.unknown[name] += is_unknown
+        self.acknowledged.unknown[name] += is_unknown
 
     def advance(self, number: int, hours: int) -> None:
-        """Move the clock; a client that is told that this ended early reads the clock."""
+        """Move the clock; a client reads it if the move ended early."""
         server = self.servers[number]
         try:
             with server.busy():
                 advance_clock(server.project(self.project_id), {"by": f"PT{hours}H"})
-            self.told.advanced += hours
+            self.acknowledged.advanced += hours
         except (Interrupted, Undecided, Killed) as ended:
-            self.told.perhaps_advanced += hours
+            self.acknowledged.perhaps_advanced += hours
             if isinstance(ended, Killed):
                 self.replace(server)
         except (NotStored, ClockBusy, RuntimeError):
@@ -255,7 +261,7 @@ class Company:
     # A run
 
     def run(self) -> None:
-        """Work with faults, then heal, and compare what is there with what was told."""
+        """Work with faults, then heal, and compare what is there with what was acknowledged."""
         self.world.run([lambda number=number: self.work(number) for number in range(SERVERS)])  # type: ignore[misc]
         self.shared.faults = {}
         self.shared.heal()
@@ -274,10 +280,15 @@ class Company:
             assert json.dumps(snapshot_of(project), sort_keys=True) == stored, "a server's memory is wrong"
         assert not storage_of(fresh).place.jobs, "a webhook is not sent"
         assert not any(project.epoch.set_aside for project in projects), "an event was set aside"
+        for project in projects:
+            advance_clock(project, {"by": "PT0S"})  # nobody holds the clock any more
         self._compare_orders(fresh)
         self._compare_webhooks(fresh)
         hours = (fresh.now() - fresh.identity.start.at).total_seconds() / 3600  # type: ignore[operator]
-        least, most = self.told.advanced, self.told.advanced + self.told.perhaps_advanced
+        least, most = (
+            self.acknowledged.advanced,
+            self.acknowledged.advanced + self.acknowledged.perhaps_advanced,
+        )
         assert least <= hours <= most, f"the clock moved {hours} hours, of {least} to {most}"
 
     def _compare_orders(self, project: Project) -> None:
@@ -288,7 +299,9 @@ class Company:
             there[name] += 1
             authorization = order.transactions[0].authorization
             there[f"{name} capture"] += len(authorization.entries) if authorization is not None else 0
-        done, unknown = (self._counted(counter) for counter in (self.told.done, self.told.unknown))
+        done, unknown = (
+            self._counted(counter) for counter in (self.acknowledged.done, self.acknowledged.unknown)
+        )
         for name in {*there, *done, *unknown}:
             least, most = done[name], done[name] + unknown[name]
             assert least <= there[name] <= most, f"{name}: {there[name]}, of {least} to {most}"

@@ -370,6 +370,16 @@ class SimulatedDatabase:
                     attended.append(project_id)
             return attended
 
+    def renew(self, project_id: str) -> None:
+        """Renew what this server has claimed."""
+        with self._asking():
+            row, now = self.shared.rows[project_id], self.shared.world.seconds
+            if row.courier == self.server_id:
+                row.courier_until = now + CLAIM_SECONDS
+            if row.clock_holder is not None and row.clock_holder.partition(":")[0] == self.server_id:
+                row.clock_until = now + CLAIM_SECONDS
+            row.attend_at = now + CLAIM_SECONDS
+
     def identity(self, name: str) -> Identity | None:
         """The project with this id."""
         row = self.shared.rows.get(name)
@@ -377,7 +387,7 @@ class SimulatedDatabase:
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """The storage of a project."""
-        return SharedStorage(self, identity, Place(identity.project_id))
+        return SharedStorage(self, identity, Place(identity.project_id, self.server_id))
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:

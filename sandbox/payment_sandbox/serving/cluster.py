@@ -321,9 +321,12 @@ class Cluster:
                 run_due(project)
 
     def _renew(self) -> None:
-        claimed = [each.project_id for each in self.registry.loaded() if _is_claimed(each)]
+        claimed = [each for each in self.registry.loaded() if is_claimed(each)]
+        for project in claimed:
+            if storage_of(project).is_hold_over:
+                self.registry.follow(project, takes_over=True)
         if claimed:
-            self._database.renew(claimed)
+            self._database.renew([project.project_id for project in claimed])
         watched = [each.project_id for each in self.registry.loaded() if each.events.watchers]
         if watched:
             self._database.watch(watched)
@@ -346,10 +349,11 @@ class Cluster:
 def _is_followed(project: Project) -> bool:
     epoch = project.epoch
     is_awaited = project.events.is_followed or project.relay.is_awaited
-    return is_awaited or epoch.advance_log is not None or not epoch.is_idle
+    return is_awaited or is_claimed(project) or not epoch.is_idle  # what is claimed has to be known
 
 
-def _is_claimed(project: Project) -> bool:
+def is_claimed(project: Project) -> bool:
+    """Whether this server has claimed something of a project."""
     store = project.epoch.store
     assert isinstance(store, SharedStore), "all projects here are stored there"
     return store.is_claimed

@@ -17,6 +17,7 @@ JOB: Final = "jobs"
 CLAIM_SECONDS: Final = 10.0
 """How long a claim holds after it was last renewed, on the database's clock."""
 
+STOPS: Final = ":stops"  # after the name of a hold of the clock that is to end
 LOST: Final = -1  # the version of what memory has and the database has not
 
 
@@ -162,6 +163,7 @@ class Place:
     """What this server knows of a project's row, and which claims it has."""
 
     project_id: str
+    server_id: str
     version: int = 0  # 0: it is not in the database
     last: str = ""  # the commit that made this version
     chosen: str | None = None  # as it was read last
@@ -181,6 +183,14 @@ class Place:
     def note(self, head: Head) -> None:
         """Note who has claimed what."""
         self.courier, self.clock_holder, self.is_watched = head.courier, head.clock_holder, head.is_watched
+
+    def note_own(self, head: Head) -> None:
+        """Note which claims this server has, while the row is locked: an older head would mislead."""
+        holder = (head.clock_holder or "").removesuffix(STOPS)
+        if self.own_hold is not None and holder != self.own_hold:
+            self.own_hold, self.lets_clock_go = None, False  # the claim has run out, or was released
+        if self.own_hold is None and holder.partition(":")[0] == self.server_id:
+            self.own_hold, self.lets_clock_go = holder, True  # claimed by a commit whose answer was lost
 
 
 def last_of(part: Part) -> str:

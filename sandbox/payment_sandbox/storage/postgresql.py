@@ -121,13 +121,13 @@ class Asker:
         """
         with self._database.limited(self._connection, seconds), ClientCursor(self._connection) as cursor:
             cursor.execute(statements, values)
-            found: list[list[tuple[Any, ...]]] = []
+            results: list[list[tuple[Any, ...]]] = []
             is_more: bool | None = True
             while is_more:
                 if cursor.description is not None:
-                    found.append(cursor.fetchall())
+                    results.append(cursor.fetchall())
                 is_more = cursor.nextset()
-            return found
+            return results
 
     def close(self) -> None:
         """Give the connection back; what is not committed is undone."""
@@ -176,16 +176,16 @@ class PostgresSession:
         elif self.head.version % LISTED == 0:
             statements.insert(0, FORGET)
         try:
-            found = self._asker.ask("; ".join(statements), values, seconds_for(written))
+            results = self._asker.ask("; ".join(statements), values, seconds_for(written))
         except psycopg.Error as error:
             if not self._database.breaks(error):
                 raise self._database.refused(error) from error
             self._asker.close()
             return self._database.happened(written, error)
-        if not found[-1]:
+        if not results[-1]:
             raise NotStored(self._database.place, "the row was changed without its lock", is_full=False)
         self._database.commits += 1
-        return int(found[-1][0][0])
+        return int(results[-1][0][0])
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
         """Write only who has claimed what, and commit."""
@@ -286,15 +286,15 @@ class Database(Bulletin):
         own = {"key_digest": identity.key_digest, "identity": identity_body(identity)}
         values = {**written_values(written), **own, "me": self.server_id, "version": 0}
         try:
-            found = self._asked(f"BEGIN; {ADD}; {WRITE}; COMMIT", values)
+            results = self._asked(f"BEGIN; {ADD}; {WRITE}; COMMIT", values)
         except psycopg.Error as error:
             if not self.breaks(error):
                 raise self.refused(error) from error
             return self.happened(written, error)
-        if not found[-1]:
+        if not results[-1]:
             raise AlreadyMade("another server has just made a project with this key")
         self.commits += 1
-        return int(found[-1][0][0])
+        return int(results[-1][0][0])
 
     def happened(self, written: Written, error: psycopg.Error) -> int:
         """The version of a commit whose answer was lost; the row's lock waits until it has ended.
@@ -312,15 +312,15 @@ class Database(Bulletin):
         until_seconds = self.real.monotonic_seconds() + DECIDED_SECONDS
         while self.real.monotonic_seconds() < until_seconds:
             try:
-                found = self._asked(query, written_values(written))
+                results = self._asked(query, written_values(written))
             except PoolTimeout:
                 break
             except psycopg.Error:
                 Event().wait(AGAIN_SECONDS)
                 continue
-            if found[-1]:
+            if results[-1]:
                 self.commits += 1
-                return int(found[-1][0][0])
+                return int(results[-1][0][0])
             raise self.refused(error) from error
         raise Undecided(self.place, reason(error), written.part.request_id)
 
@@ -344,7 +344,7 @@ class Database(Bulletin):
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """The storage of a project that is new, or about to be read."""
-        return SharedStorage(self, identity, Place(identity.project_id))
+        return SharedStorage(self, identity, Place(identity.project_id, self.server_id))
 
     # What a registry stores
 

@@ -31,6 +31,7 @@ from payment_sandbox.storage.history import history_row, read_records
 from payment_sandbox.storage.places import (
     JOB,
     LOST,
+    STOPS,
     Anchor,
     Changes,
     Head,
@@ -48,7 +49,6 @@ from payment_sandbox.storage.rows import (
     rows_of,
 )
 
-STOPS: Final = ":stops"  # after the name of a hold of the clock
 WRITTEN_SECONDS: Final = 0.05
 GONE: Final = "the project was deleted in the meantime"
 
@@ -86,6 +86,7 @@ class SharedStorage:
                 raise ProjectReset(GONE)
             self._check_line()
             bring_up(project, place, session.head, session.changes)
+            place.note_own(session.head)
             self.note_stop(project)
             place.session = session
             yield
@@ -157,6 +158,8 @@ class SharedStorage:
             return
         if place.jobs and place.courier is None:
             place.courier = self._database.server_id
+        if self.is_hold_over:
+            place.clock_holder, place.own_hold, place.lets_clock_go = None, None, False
         session.claim(place.courier, place.clock_holder, project.real_seconds_until_due())
 
     def answer(self, project: Any, request_id: str) -> str | None:
@@ -182,11 +185,18 @@ class SharedStorage:
         """Whether another server sends webhooks of the project just now."""
         return bool(self.place.jobs) and self.place.courier not in (None, self._database.server_id)
 
+    @property
+    def is_hold_over(self) -> bool:
+        """Whether an advance here has ended, and could not store that."""
+        place = self.place
+        is_own = _server_of(place.clock_holder) == place.server_id
+        return is_own and (place.lets_clock_go or place.clock_holder != place.own_hold)
+
     def hold_clock(self, project: Any) -> bool:
         """Claim the clock for an advance, which also sends the webhooks."""
         place, me = self.place, self._database.server_id
         with project.alone():
-            if place.clock_holder is not None or place.session is None:
+            if place.session is None or (place.clock_holder is not None and not self.is_hold_over):
                 return False
             place.holds += 1
             hold = f"{me}:{place.holds}"
