@@ -75,6 +75,16 @@ class Refused(Exception):
         super().__init__(value)
         self.status, self.value = status, value
 
+    @classmethod
+    def for_head(cls) -> "Refused":
+        """The request line and headers are too long."""
+        return cls(431, f"the request line and headers are over {HEAD_BYTES_MAX} bytes")
+
+    @classmethod
+    def for_body(cls) -> "Refused":
+        """The body is too long for any path."""
+        return cls(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes")
+
 
 class Host(Protocol):
     """What a connection needs of its server."""
@@ -149,7 +159,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             logger=log,
             access_log=cast(Any, None),
             auto_decompress=False,
-            keepalive_timeout=2 * IDLE_SECONDS,  # ``is_stale`` comes first
+            keepalive_timeout=2 * IDLE_SECONDS,  # ``close_if_stale`` comes first
             lingering_time=REFUSAL_SECONDS,
             max_line_size=LINE_BYTES_MAX,
             max_field_size=LINE_BYTES_MAX,
@@ -280,7 +290,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             raise Refused(501, "the only Transfer-Encoding that is supported is chunked")
         length = http.content_length or 0
         if length > REQUEST_BYTES_MAX:
-            raise BODY_TOO_LARGE
+            raise Refused.for_body()
         if (
             EXPECT in http.headers
             and http.version is HttpVersion11
@@ -292,7 +302,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
             while not http.content.at_eof():
                 body.add(await self._piece(http.content))
                 if body.length > REQUEST_BYTES_MAX:
-                    raise BODY_TOO_LARGE
+                    raise Refused.for_body()
         finally:
             self._content = None
 
@@ -315,11 +325,9 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     async def linger(self) -> None:
         """Send nothing more, drop what comes, and return when the client has gone or had time to read."""
-        self._is_deaf = True
-        if (
-            self.transport is not None and self.transport.can_write_eof()
-        ):  # TLS has no half-closed connections
-            self.transport.write_eof()
+        self._is_deaf, transport = True, self.transport
+        if transport is not None and transport.can_write_eof():  # TLS has no half-closed connections
+            transport.write_eof()
         gone: Future[None] = self.loop.create_future()
         self.on_lost = lambda: None if gone.done() else gone.set_result(None)
         with suppress(TimeoutError):
@@ -337,10 +345,13 @@ class Connection(web.RequestHandler, BufferedProtocol):
         self._is_deaf = True
         if isinstance(exc, ConnectionError | TimeoutError) or status == HTTPStatus.GATEWAY_TIMEOUT:
             raise ConnectionResetError from exc  # nobody reads a response
+        problem = 500, "the sandbox failed; see its log"
         if isinstance(exc, HttpProcessingError | web.RequestPayloadError):
-            return Reply(self, request).refused(*_problem(exc))
-        log.error("a request could not be answered", exc_info=exc)
-        return Reply(self, request).refused(500, "the sandbox failed; see its log")
+            problem = _problem(exc)
+        else:
+            log.error("a request could not be answered", exc_info=exc)
+        self._host.count(problem[0], 0.0)
+        return Reply(self, request).refused(*problem)
 
     # Time limits
 
@@ -389,7 +400,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
 def _problem(error: BaseException) -> tuple[int, str]:
     """The status and the sentence for what is not HTTP."""
     if isinstance(error, LineTooLong) or "Too many headers" in str(error):
-        return 431, HEAD_TOO_LARGE.value
+        return 431, Refused.for_head().value
     if isinstance(error, BadHttpMethod) and "HTTPS" in error.message:
         say_once("a client speaks https, and this server only http; serve --tls speaks both")
     return 400, "this is not a valid HTTP request"
@@ -405,7 +416,7 @@ def _request(http: web.BaseRequest) -> Request:
         raise Refused(505, "this server speaks HTTP/1.0 and HTTP/1.1")
     headers = [(name.lower(), value) for name, value in http.raw_headers]
     if sum([len(name) + len(value) for name, value in headers]) > HEAD_BYTES_MAX:
-        raise HEAD_TOO_LARGE
+        raise Refused.for_head()
     target, version = http.raw_path, "1.1"
     if target[0] != "/":
         target, headers = _of_whole_address(http, headers)
@@ -425,7 +436,3 @@ def _of_whole_address(
     authority = urlsplit(http.raw_path).netloc.rpartition("@")[2].encode(errors="surrogateescape")
     others = [header for header in headers if header[0] != b"host"]
     return http.rel_url.raw_path_qs, [*others, (b"host", authority)] if authority else headers
-
-
-HEAD_TOO_LARGE: Final = Refused(431, f"the request line and headers are over {HEAD_BYTES_MAX} bytes")
-BODY_TOO_LARGE: Final = Refused(413, f"the body is over {REQUEST_BYTES_MAX - 1} bytes")
