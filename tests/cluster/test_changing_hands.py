@@ -7,6 +7,7 @@ from threading import Event
 import requests
 
 from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.services import Housekeeper
 from payment_sandbox.storage.postgresql import Database
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
@@ -199,3 +200,17 @@ def test_a_project_that_nobody_has_in_memory_expires(company: Company) -> None:
         pause.wait(0.05)
     url = f"{company.servers[1].local_url}/control/clock/"
     assert requests.get(url, auth=(sandbox.key, ""), timeout=9).status_code == 401
+
+
+def test_a_project_that_is_used_at_another_server_stays(company: Company) -> None:
+    """However long nobody has called it at this one."""
+    sandbox = Sandbox(company.servers[0], expires_after="PT1S")
+    other = company.at(company.servers[1], sandbox)
+    project = company.registry(0).find_by_id(sandbox.project["project_id"])
+    assert project is not None
+    project.used_at_seconds -= 3600
+    assert project.is_over()
+    Housekeeper(company.registry(0))._keep_house()
+    company.registry(1).note_used()
+    company.registry(0).prune(None)
+    assert other.get("/control/clock/").status_code == 200

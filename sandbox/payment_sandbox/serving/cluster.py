@@ -321,6 +321,7 @@ class Cluster:
                 run_due(project)
 
     def _renew(self) -> None:
+        self.registry.note_used()
         claimed = [each for each in self.registry.loaded() if is_claimed(each)]
         for project in claimed:
             if storage_of(project).is_hold_over:

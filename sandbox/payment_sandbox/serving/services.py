@@ -132,7 +132,7 @@ class Housekeeper:
     def _keep_house(self) -> None:
         for project in self._registry.loaded():
             try:
-                if project.is_over():
+                if project.is_over() and not self._registry.is_shared:  # it may be used at another server
                     self._registry.delete(project)
                 else:
                     store_history(project)

@@ -21,7 +21,7 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.batches import Batches
-from payment_sandbox.storage.bulletin import LATER, Bulletin, columns
+from payment_sandbox.storage.bulletin import LATER, Bulletin, as_json
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.connections import STATEMENT_SECONDS, Unavailable, reason
 from payment_sandbox.storage.places import Changes, Head, Place, Undecided, Written, last_of
@@ -30,6 +30,7 @@ from payment_sandbox.storage.schema import migrate
 from payment_sandbox.storage.sharing import SharedStorage
 
 TRIES: Final = 3  # where a connection was broken
+NOTED_SECONDS: Final = 5.0  # within which each server notes what is used there
 DECIDED_SECONDS: Final = 4.0
 AGAIN_SECONDS: Final = 0.1
 ROWS_OF_A_CALL: Final = 1000
@@ -78,8 +79,8 @@ WRITE: Final = f"""
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
         SELECT own.id, new.kind, new.id, own.version, new.body
-        FROM own, unnest(%(kinds)s::text[], %(ids)s::text[], %(bodies)s::text[]) WITH ORDINALITY
-            AS new (kind, id, body, place)
+        FROM own, ROWS FROM (json_to_recordset(%(rows)s::json) AS (kind text, id text, body text))
+            WITH ORDINALITY AS new (kind, id, body, place)
         ORDER BY new.place
         ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body, version = excluded.version
     ), asked AS (
@@ -404,9 +405,10 @@ class Database(Bulletin):
 
     def prune(self, unused_seconds: float | None, spared: str) -> list[str]:
         """Delete the projects that nobody has called for so long, or for as long as each may be unused."""
-        query = """
+        query = f"""
             DELETE FROM sandbox_project
-            WHERE used_at < now() - coalesce(%(seconds)s, unused_seconds_max) * interval '1 second'
+            WHERE used_at < now() - coalesce(%(seconds)s, unused_seconds_max + {NOTED_SECONDS})
+                    * interval '1 second'
                 AND (%(seconds)s::float8 IS NULL OR id <> %(spared)s)
             RETURNING id, key_digest, identity
         """
@@ -463,5 +465,5 @@ def written_values(written: Written) -> dict[str, Any]:
         "request_id": part.request_id,
         "part": part.number,
         "answer": part.answer,
-        **columns(rows, "kinds", "ids", "bodies"),
+        "rows": as_json(rows, "kind", "id", "body"),
     }
