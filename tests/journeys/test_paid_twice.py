@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, refused
+from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by, refused
 
 TRANSFER_AFTER_31_DAYS = {
     "when": {"payment_method": "bank-transfer"},
@@ -91,3 +91,15 @@ def test_an_unused_authorization_is_cancelled_by_a_late_credit(
     live.advance("PT20M")
     assert statuses(live, waiting) == ["completed", "completed", "cancelled"]
     assert refundable(live, waiting) == LINES_TOTAL
+
+
+@pytest.mark.rule("A45", "SET-49")
+@pytest.mark.parametrize("parts", [[1_500], [600, 900]])
+def test_what_a_transfer_received_beyond_its_amount_can_go_back(live: Sandbox, parts: list[int]) -> None:
+    """The order counts its amount once; the refund is of everything that arrived."""
+    order = live.place(by("bank-transfer"), amount=1_000)
+    for cents in parts:
+        live.acted(order, "bank credit", amount=cents)
+    assert statuses(live, order) == ["completed", "completed"]
+    assert amounts(live, order)["captured"] == 1_000
+    assert refundable(live, order) == 1_500

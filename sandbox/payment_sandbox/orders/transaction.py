@@ -57,13 +57,16 @@ class Transaction:
     def captured_cents(self) -> Cents:
         """The captured amount, or the whole amount of a completed sale.
 
-        A transfer that was cancelled because another attempt paid the order keeps what it received (A45).
+        A transfer keeps what it received, also what exceeds its amount, or if it was cancelled because
+        another attempt paid the order (A45).
         """
         if self.authorization is not None:
             return self.authorization.captured_cents
         if self.status == TransactionStatus.CANCELLED:
             return self.credited_cents
-        return self.amount_cents if self.status == TransactionStatus.COMPLETED else 0
+        if self.status == TransactionStatus.COMPLETED:
+            return max(self.amount_cents, self.credited_cents)
+        return 0
 
     @property
     def is_capturable(self) -> bool:

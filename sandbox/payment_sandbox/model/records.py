@@ -1,0 +1,248 @@
+"""The state of a merchant's project: orders, attempts, authorizations, refunds, codes and webhooks.
+
+Everything is immutable and hashable, so that equal states can be merged.
+"""
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+START: Final = datetime.fromisoformat("2027-01-01T00:00:00+00:00")
+LARGEST_AMOUNT: Final = 2**53 - 1  # A08
+RETRY_AFTER: Final = timedelta(minutes=2)  # HOOK-11
+DELIVERIES: Final = 10  # HOOK-12, LIM-06
+RECURRING_SETTLES_AFTER: Final = timedelta(minutes=1)  # SET-64
+SCREENING_TAKES: Final = timedelta(minutes=10)  # the trigger value needs-time
+SERIES_LASTS: Final = "P1Y"  # LIM-08
+HOSTED_PAGE_LASTS: Final = "P1D"  # SET-69
+QR_LASTS: Final = "P1Y"  # QR-15
+PERIOD: Final = re.compile(
+    r"P(?:(?P<Y>\d+)Y)?(?:(?P<M>\d+)M)?(?:(?P<W>\d+)W)?(?:(?P<D>\d+)D)?"
+    r"(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)S)?)?"
+)
+
+
+def after(moment: datetime, period: str) -> datetime:
+    """Add an ISO 8601 duration; months and years by the calendar (SET-22).
+
+    Raises:
+        ValueError: it is no duration, or one of length zero (SET-21).
+    """
+    match = PERIOD.fullmatch(period)
+    parts = {name: int(value) for name, value in match.groupdict().items() if value} if match else {}
+    if not any(parts.values()):
+        raise ValueError(period)
+    months = moment.month - 1 + parts.get("M", 0) + 12 * parts.get("Y", 0)
+    year, month = moment.year + months // 12, months % 12 + 1
+    day = min(moment.day, monthrange(year, month)[1])
+    return moment.replace(year=year, month=month, day=day) + timedelta(
+        weeks=parts.get("W", 0),
+        days=parts.get("D", 0),
+        hours=parts.get("h", 0),
+        minutes=parts.get("m", 0),
+        seconds=parts.get("s", 0),
+    )
+
+
+class Method(NamedTuple):
+    """What the specification says about a payment method."""
+
+    period: str  # TRQ-04
+    has_page: bool = True
+    authorizes: bool = False
+    needs: tuple[str, ...] = ()
+    is_testable: bool = True
+    is_transfer: bool = False  # pending until the bank credits it (SEPA-01)
+    screenings: tuple[str, ...] = ()  # what its screening may answer instead of a pass
+    has_flows: bool = False  # one-click and recurring (CARD-04)
+
+    @property
+    def is_invoice(self) -> bool:
+        """Whether passing the screening is all that it needs; refunds go by lines (STA-17, END-09)."""
+        return bool(self.screenings) and not self.has_page
+
+
+METHODS: Final = {
+    "credit-card": Method("PT30M", authorizes=True, has_flows=True),  # CARD-03, LIM-12, SET-65
+    "bank-transfer": Method("P30D", has_page=False, is_transfer=True),  # SEPA-01, SEPA-03, LIM-14
+    "bank-redirect-nl": Method("PT60M", needs=("issuer_id",)),  # IDR-01, LIM-13
+    "bank-redirect-be": Method("PT60M", is_testable=False),  # BRB-01, SET-61, SET-66
+    "bank-redirect-de": Method("PT60M"),  # BRD-01
+    "wallet-qr": Method("PT30M"),  # WQR-02
+    "wallet-web": Method("PT30M"),  # WWEB-01
+    "wallet-apple": Method("PT30M", is_testable=False),  # WAPP-01, SET-61
+    "wallet-google": Method("PT30M"),  # GPAY-05
+    "pay-later-a": Method(  # PLA-01, PLA-02, SET-68
+        "PT48H", authorizes=True, needs=("order_lines",), screenings=("declined", "needs-time", "error")
+    ),
+    "invoice-later-b": Method(  # INV-01, INV-02, SET-67
+        "P30D",
+        has_page=False,
+        authorizes=True,
+        needs=("order_lines", "customer"),
+        screenings=("declined",),
+    ),
+}
+
+
+class Line(NamedTuple):
+    """An order line: ``amount`` is per item, VAT included (A16)."""
+
+    id: str
+    amount: int
+    quantity: int
+
+
+@dataclass(frozen=True)
+class Authorization:
+    """Money that may be captured until it expires (capture and void rules 1 to 5)."""
+
+    amount: int
+    expires: datetime
+    is_delayed: bool
+    captured_lines: tuple[int, ...]  # the quantity of each line that was captured by lines
+    voided_lines: tuple[int, ...]
+    captured: int = 0
+    voided: int = 0
+    voided_by_amount: int = 0
+    style: str = ""  # "lines" or "amount" after a capture of that kind (CAP-08, CAP-09)
+    is_expired: bool = False
+
+    @property
+    def rest(self) -> int:
+        """What was neither captured nor voided; partial captures add up (SET-47)."""
+        return self.amount - self.captured - self.voided
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One transaction: one attempt with one method (GEN-02)."""
+
+    method: str
+    amount: int
+    status: str
+    period: str
+    expires: datetime
+    capture_mode: str = ""
+    flow: str = ""  # "first one-click", "one-click", "first recurring" or "recurring"
+    authorization: Authorization | None = None
+    received: int = 0  # the money of a sale or of a transfer
+    screening: str = ""  # what a screening that needs time will answer
+    due: datetime | None = None  # when the screening answers or the processor settles
+
+    @property
+    def facts(self) -> Method:
+        """What is said about its method."""
+        return METHODS[self.method]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be paid in time."""
+        return self.status in {"new", "processing", "pending"}
+
+    @property
+    def captured(self) -> int:
+        """What the merchant has got through it."""
+        return self.authorization.captured if self.authorization else self.received
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """One change of status that the merchant is told of (HOOK-02)."""
+
+    since: datetime
+    attempts: int = 0
+    state: str = "pending"
+
+    @property
+    def due(self) -> datetime | None:
+        """When the next delivery is due, two minutes after the one before (HOOK-11)."""
+        return self.since + self.attempts * RETRY_AFTER if self.state == "pending" else None
+
+
+@dataclass(frozen=True)
+class Refund:
+    """An order-like record (SET-48)."""
+
+    amount: int
+    status: str
+    lines: tuple[int, ...]  # the quantity of each line
+    fails: datetime | None = None
+    webhooks: tuple[Webhook, ...] = ()
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order, with the refunds that were made of it."""
+
+    amount: int
+    status: str
+    expires: datetime | None  # of the hosted page, if it was created without transactions
+    lines: tuple[Line, ...] = ()
+    customer: str = ""
+    offered: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    description: str = ""
+    has_acted: bool = False  # the customer
+    from_code: bool = False
+    refunds: tuple[Refund, ...] = ()
+    webhooks: tuple[Webhook, ...] = ()
+
+    @property
+    def is_hosted(self) -> bool:
+        """Whether the customer chooses the method (STA-03)."""
+        return self.expires is not None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it can still be paid."""
+        return self.status in {"new", "processing"}
+
+    @property
+    def captured(self) -> int:
+        """All money that arrived (A45)."""
+        return sum(attempt.captured for attempt in self.attempts)
+
+    @property
+    def refundable(self) -> int:
+        """What was captured or completed, less earlier refunds (SET-49); part of a transfer is neither."""
+        is_paid = any(attempt.authorization or attempt.status == "completed" for attempt in self.attempts)
+        return self.captured * is_paid - sum(
+            refund.amount for refund in self.refunds if refund.status != "error"
+        )
+
+
+class Card(NamedTuple):
+    """A stored card, by the vault token of a first payment (CARD-20)."""
+
+    order: int
+    flow: str
+    amount: int
+    valid_until: datetime
+
+
+class Code(NamedTuple):
+    """A QR request."""
+
+    amount: int
+    is_changeable: bool
+    smallest: int | None
+    largest: int | None
+    is_one_off: bool
+    expires: datetime
+    scans: int = 0
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A merchant's project at a moment."""
+
+    now: datetime = START
+    mode: str = "test"
+    authorized_status: str = "completed"
+    is_reachable: bool = True  # whether the shop answers webhooks with 200; otherwise with 503
+    orders: tuple[Order, ...] = ()
+    cards: tuple[Card, ...] = ()
+    codes: tuple[Code, ...] = ()
