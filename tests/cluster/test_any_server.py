@@ -48,7 +48,7 @@ def test_answers_are_equal_to_the_byte(first: Sandbox, second: Sandbox, method: 
     first.place(card())
     one, other = (each.http.request(method, each.url + path, auth=(each.key, "")) for each in (first, second))
     assert (one.status_code, one.content) == (other.status_code, other.content)
-    kept = [{name: value for name, value in each.headers.items() if name != "date"} for each in (one, other)]
+    kept = [{name: value for name, value in each.headers.items() if name != "Date"} for each in (one, other)]
     assert kept[0] == kept[1]
 
 
@@ -128,7 +128,7 @@ def _raw(sandbox: Sandbox, path: str) -> bytes:
         except ConnectionResetError:
             pieces.append(b"(reset)")
     lines = b"".join(pieces).split(b"\r\n")
-    return b"\r\n".join(line for line in lines if not line.startswith(b"date:"))
+    return b"\r\n".join(line for line in lines if not line.startswith(b"Date:"))
 
 
 def test_projects_are_one_list(company: Company, first: Sandbox) -> None:
