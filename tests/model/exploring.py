@@ -1,14 +1,16 @@
 """Bounded exhaustive exploration: every sequence of calls and events up to a length, equal states merged."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from payment_sandbox.model import step
-from payment_sandbox.model.calls import Advance, Answer, Call, Create
-from payment_sandbox.model.records import Order, Shop
-from tests.model.alphabet import about_order, creations, deadlines, scans, stored_cards
-from tests.model.judge import Judge, Saved
+from payment_sandbox.model.calls import Act, Advance, Answer, Call, Create
+from payment_sandbox.model.records import METHODS, Order, Shop
+from payment_sandbox.testing.servers import PaymentSandboxServer
+from tests.model.alphabet import AMOUNT, CARD, about_order, creations, deadlines, scans, stored_cards
+from tests.model.driver import SessionDoor
+from tests.model.judge import FROM_START, WEBHOOK_URL, Judge, Saved
 
 
 @dataclass
@@ -19,6 +21,13 @@ class Explored:
     transitions: int = 0
     silent: int = 0
     rules: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: "Explored") -> None:
+        """Count another exploration, too."""
+        self.states += other.states
+        self.transitions += other.transitions
+        self.silent += other.silent
+        self.rules += other.rules
 
     def __str__(self) -> str:
         return (
@@ -47,7 +56,7 @@ def next_calls(shop: Shop) -> Iterator[Call]:
         yield from stored_cards(shop)
 
 
-def explore(judge: Judge, first: list[Call], length: int, most: int) -> Explored:
+def explore(judge: Judge, first: Sequence[Call], length: int, most: int) -> Explored:
     """Try every sequence that begins with one of these calls, up to a length or a number of transitions."""
     explored, start = Explored(), judge.save()
     level: list[tuple[Saved, Callable[[Shop], Iterator[Call]]]] = [(start, lambda _: iter(first))]
@@ -78,6 +87,31 @@ def is_worthwhile(shop: Shop, call: Call) -> bool:
     return bool(step(shop, call)) and not (isinstance(call, Advance) and not shop.orders)
 
 
-def first_calls(method: str) -> list[Call]:
-    """The orders of a method from which an exploration begins."""
-    return [call for call in creations(method) if isinstance(call, Create)]
+def explored_in_a_project(
+    server: PaymentSandboxServer, method: str, mode: str, length: int, most: int
+) -> Explored:
+    """Explore the orders of a method in a project of its own."""
+    with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode=mode) as project:
+        door = SessionDoor(project.session, project.base_url)
+        return explore(Judge(door, Shop(mode=mode)), [*creations(method)], length, most)
+
+
+def explored_series(server: PaymentSandboxServer) -> Explored:
+    """Explore what follows a first recurring payment, with both sides of its year."""
+    first = Create(AMOUNT, CARD, flow="first recurring")
+    with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL) as project:
+        judge = Judge(SessionDoor(project.session, project.base_url))
+        for call in (first, Act(0, "customer", "pay")):
+            judge.do(call)
+        nearly = [Advance("P1Y"), Advance("P364DT23H59M59S")]
+        return explore(judge, nearly, length=2, most=200)
+
+
+def explore_all(server: PaymentSandboxServer, most: int = 700) -> Explored:
+    """Explore every method and the hosted page, up to so many transitions each."""
+    explored = explored_series(server)
+    for method in ("", *METHODS):
+        more = explored_in_a_project(server, method, "live", 4, most)
+        print(f"{method or 'hosted page'}: {more}")
+        explored.add(more)
+    return explored
