@@ -65,6 +65,7 @@ class Walk(RuleBasedStateMachine):
 
     begin: Begin
     begun: Begun | None = None
+    orders_max = ORDERS
     judge: Judge
 
     @initialize(mode=st.sampled_from(["test", "live"]), status=st.sampled_from(["completed", "accepted"]))
@@ -73,12 +74,12 @@ class Walk(RuleBasedStateMachine):
         self.begun = type(self).begin(asked)
         self.judge = Judge(self.begun.door, Shop(mode=mode, authorized_status=status))
 
-    @precondition(lambda self: len(self.judge.shop.orders) < ORDERS)
+    @precondition(lambda self: len(self.judge.shop.orders) < self.orders_max)
     @rule(method=st.sampled_from(METHOD_OR_PAGE), data=st.data())
     def create(self, method: str, data: st.DataObject) -> None:
         self.judge.do(data.draw(st.sampled_from(creations(method))))
 
-    @precondition(lambda self: 0 < len(self.judge.shop.orders) < ORDERS)
+    @precondition(lambda self: 0 < len(self.judge.shop.orders) < self.orders_max)
     @rule(data=st.data())
     def use_stored_card(self, data: st.DataObject) -> None:
         self.judge.do(data.draw(st.sampled_from(list(stored_cards(self.judge.shop)))))
@@ -101,12 +102,12 @@ class Walk(RuleBasedStateMachine):
     def pass_time(self, data: st.DataObject) -> None:
         self.judge.do(data.draw(st.sampled_from(deadlines(self.judge.shop))))
 
-    @precondition(lambda self: len(self.judge.shop.codes) < ORDERS)
+    @precondition(lambda self: len(self.judge.shop.codes) < self.orders_max)
     @rule(data=st.data())
     def make_code(self, data: st.DataObject) -> None:
         self.judge.do(data.draw(st.sampled_from(codes())))
 
-    @precondition(lambda self: self.judge.shop.codes and len(self.judge.shop.orders) < ORDERS)
+    @precondition(lambda self: self.judge.shop.codes and len(self.judge.shop.orders) < self.orders_max)
     @rule(data=st.data())
     def scan(self, data: st.DataObject) -> None:
         self.judge.do(data.draw(st.sampled_from(list(scans(self.judge.shop)))))
@@ -126,9 +127,10 @@ class Walk(RuleBasedStateMachine):
             self.begun.close()
 
 
-def walk(begin: Begin, examples: int, steps: int, *, shrinks: bool = True) -> None:
-    """Walk at random: so many times, so far."""
-    machine = type("WalkOfOneServer", (Walk,), {"begin": staticmethod(begin)})
+def walk(begin: Begin, examples: int, steps: int, *, shrinks: bool = True, orders_max: int = ORDERS) -> None:
+    """Walk at random: so many times, so far; with fewer orders, more happens to each."""
+    own = {"begin": staticmethod(begin), "orders_max": orders_max}
+    machine = type("WalkOfOneServer", (Walk,), own)
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
