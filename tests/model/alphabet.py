@@ -66,6 +66,7 @@ def creations(method: str) -> list[Create]:
         made += [Create(AMOUNT, method, lines=LINES, customer=name) for name in names]
         made += [Create(amount, method, **FULL) for amount in (66601, 66602, 66603)]
     if method == CARD:
+        made += [Create(70_000, CARD)]  # enough for a refund that fails
         made += [Create(AMOUNT, CARD, flow=flow) for flow in ("first one-click", "first recurring", "second")]
         made += [Create(AMOUNT, CARD, flow="first one-click", capture_mode="manual", lines=LINES)]
     if "issuer_id" in facts.needs:

@@ -3,6 +3,7 @@
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import cycle
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -26,15 +27,15 @@ class Door(Protocol):
 
 
 class SessionDoor:
-    """A way to a server by a ``requests`` session, over HTTP or in process."""
+    """A way to servers by a ``requests`` session, over HTTP or in process: to one after the other."""
 
-    def __init__(self, session: Any, base_url: str) -> None:
-        self._session, self._base_url = session, base_url
+    def __init__(self, session: Any, *urls: str) -> None:
+        self._session, self._urls = session, cycle(urls)
 
     def exchange(
         self, method: str, path: str, body: Any = None, headers: Json | None = None
     ) -> tuple[int, Any, dict[str, str]]:
-        answer = self._session.request(method, self._base_url + path, json=body, headers=headers)
+        answer = self._session.request(method, next(self._urls) + path, json=body, headers=headers)
         return answer.status_code, answer.json() if answer.content else None, answer.headers
 
 

@@ -1,14 +1,28 @@
 """Bounded exhaustive exploration: every sequence of calls and events up to a length, equal states merged."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from payment_sandbox.model import step
-from payment_sandbox.model.calls import Advance, Answer, Call, Create
+from payment_sandbox.model.calls import Act, Advance, Answer, Call, Capture, Create, MakeRefund
 from payment_sandbox.model.records import Order, Shop
-from tests.model.alphabet import about_order, creations, deadlines, scans, stored_cards
-from tests.model.judge import Judge, Saved
+from payment_sandbox.testing.servers import PaymentSandboxServer
+from tests.model.alphabet import (
+    AMOUNT,
+    CARD,
+    FULL,
+    LINES,
+    about_order,
+    codes,
+    creations,
+    deadlines,
+    scans,
+    stored_cards,
+)
+from tests.model.driver import SessionDoor
+from tests.model.judge import FROM_START, WEBHOOK_URL, Judge, Saved
 
 
 @dataclass
@@ -47,7 +61,7 @@ def next_calls(shop: Shop) -> Iterator[Call]:
         yield from stored_cards(shop)
 
 
-def explore(judge: Judge, first: list[Call], length: int, most: int) -> Explored:
+def explore(judge: Judge, first: Sequence[Call], length: int, most: int) -> Explored:
     """Try every sequence that begins with one of these calls, up to a length or a number of transitions."""
     explored, start = Explored(), judge.save()
     level: list[tuple[Saved, Callable[[Shop], Iterator[Call]]]] = [(start, lambda _: iter(first))]
@@ -78,6 +92,83 @@ def is_worthwhile(shop: Shop, call: Call) -> bool:
     return bool(step(shop, call)) and not (isinstance(call, Advance) and not shop.orders)
 
 
-def first_calls(method: str) -> list[Call]:
-    """The orders of a method from which an exploration begins."""
-    return [call for call in creations(method) if isinstance(call, Create)]
+def explored_in_a_project(
+    server: PaymentSandboxServer, method: str, mode: str, length: int, most: int
+) -> Explored:
+    """Explore the orders of a method in a project of its own."""
+    with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode=mode) as project:
+        door = SessionDoor(project.session, project.base_url)
+        return explore(Judge(door, Shop(mode=mode)), [*creations(method)], length, most)
+
+
+PLACES: Final[dict[str, tuple[Call, ...]]] = {
+    "a QR code of 5 to 15 euros": (codes()[2],),
+    "a transfer of which a half has come": (
+        Create(AMOUNT, "bank-transfer"),
+        Act(0, "bank", "credit", amount=500),
+    ),
+    "a transfer while the shop is down": (Create(AMOUNT, "bank-transfer"), Answer(is_reachable=False)),
+    "an invoice of which a part was captured": (
+        Create(AMOUNT, "invoice-later-b", **FULL),
+        Capture(0, 0, amount=300),
+    ),
+    "an authorization a second before the order would have expired": (
+        Create(AMOUNT, CARD, capture_mode="manual", lines=LINES),
+        Advance("PT29M59S"),
+        Act(0, "customer", "pay"),
+    ),
+    "a refund that will fail": (
+        Create(70_000, CARD),
+        Act(0, "customer", "pay"),
+        MakeRefund(0, amount=66605),
+        Act(0, "processor", "fail", refund=0),
+    ),
+    "a recurring series a second before its year is over": (
+        Create(AMOUNT, CARD, flow="first recurring"),
+        Act(0, "customer", "pay"),
+        Advance("P364DT23H59M59S"),
+    ),
+    "a recurring series a year later": (
+        Create(AMOUNT, CARD, flow="first recurring"),
+        Act(0, "customer", "pay"),
+        Advance("P1Y"),
+    ),
+    "a delayed authorization": (
+        Create(AMOUNT, "pay-later-a", capture_mode="delayed", **FULL),
+        Act(0, "customer", "pay"),
+    ),
+    "a second attempt on the hosted page": (
+        Create(AMOUNT, **FULL),
+        Act(0, "customer", "choose", method=CARD),
+        Act(0, "customer", "fail"),
+        Act(0, "customer", "choose", method="bank-transfer"),
+    ),
+}
+"""From where to look further: states that a walk seldom reaches."""
+
+
+def explored_from(server: PaymentSandboxServer, place: str, length: int, most: int) -> Explored:
+    """Explore every sequence that begins there, in mode ``live``."""
+    with server.project(clock=FROM_START, webhook_url=WEBHOOK_URL, mode="live") as project:
+        judge = Judge(SessionDoor(project.session, project.base_url), Shop(mode="live"))
+        for call in PLACES[place]:
+            judge.do(call)
+        return explore(judge, [*next_calls(judge.shop)], length, most)
+
+
+def exercised(method: str, length: int, most: int) -> Counter[str]:
+    """Count which rules the model applies in such an exploration, without a server."""
+    rules, transitions = Counter[str](), 0
+    level, seen = [Shop(mode="live")], set[Shop]()
+    for _ in range(length):
+        following = []
+        for shop in level:
+            for call in next_calls(shop) if shop.orders else creations(method) + codes():
+                transitions += 1
+                for outcome in step(shop, call) if transitions <= most else ():
+                    rules.update({*outcome.rules, outcome.assumption} - {""})
+                    if untimed(outcome.shop) not in seen:
+                        seen.add(untimed(outcome.shop))
+                        following.append(outcome.shop)
+        level = following
+    return rules

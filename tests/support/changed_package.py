@@ -31,7 +31,14 @@ class ChangedPackage:
         assert source.count(before) == 1, (path, before)
         file.write_text(source.replace(before, f"{text}{before}"))
 
-    def run(self, program: str) -> str:
+    def replace(self, path: str, old: str, new: str) -> None:
+        """Change the only occurrence of ``old`` in a module."""
+        file = self.root / path
+        source = file.read_text()
+        assert source.count(old) == 1, (path, old)
+        file.write_text(source.replace(old, new))
+
+    def run(self, program: str, timeout_seconds: float = 60) -> str:
         """Run a program that imports the copy; returns what it prints."""
         (self.folder / "program.py").write_text(program)
         ran = subprocess.run(
@@ -40,7 +47,7 @@ class ChangedPackage:
             env={**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=timeout_seconds,
             check=False,
         )
         assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-3000:]

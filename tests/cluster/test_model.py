@@ -1,0 +1,15 @@
+"""The model judges servers that share a database: one call at this one, the next at that one."""
+
+import pytest
+
+from tests.cluster.conftest import Company
+from tests.model.walking import over_http, walk
+from tests.support.postgres import needs_postgres
+
+pytestmark = needs_postgres
+
+
+@pytest.mark.parametrize("examples", [3, pytest.param(60, marks=pytest.mark.prove)])
+def test_random_calls_at_two_servers_agree(company: Company, examples: int) -> None:
+    """Whatever one has answered, the other knows."""
+    walk(over_http(*(server.local_url for server in company.servers)), examples, steps=30)

@@ -1,0 +1,142 @@
+"""Random walks of the model and a server, side by side; a disagreement shrinks to the shortest one."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import requests
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from payment_sandbox.model.calls import Answer, Outcome
+from payment_sandbox.model.records import METHODS, Shop
+from payment_sandbox.testing.servers import PaymentSandboxServer
+from tests.model.alphabet import about_order, codes, creations, deadlines, scans, stored_cards
+from tests.model.driver import Door, SessionDoor
+from tests.model.judge import FROM_START, WEBHOOK_URL, Judge
+
+METHOD_OR_PAGE = ("", *METHODS)
+ORDERS = 3
+
+
+class Begun(NamedTuple):
+    """A project: the way to it, what closes it, and what restarts its server."""
+
+    door: Door
+    close: Callable[[], object] = lambda: None
+    restart: Callable[[], object] | None = None
+
+
+Begin = Callable[[dict[str, Any]], Begun]
+"""Creates a project with settings."""
+
+
+def in_process(server: PaymentSandboxServer) -> Begin:
+    """Create projects in a server that is called without sockets."""
+
+    def begin(asked: dict[str, Any]) -> Begun:
+        project = server.project(asked)
+        return Begun(SessionDoor(project.session, project.base_url), project.close)
+
+    return begin
+
+
+def over_http(*urls: str, restart: Callable[[], object] | None = None) -> Begin:
+    """Create projects over HTTP; the calls go to one of the servers after the other."""
+
+    def begin(asked: dict[str, Any]) -> Begun:
+        session = requests.Session()
+        session.trust_env = False
+        made = session.post(f"{urls[0]}/control/projects/", json=asked).json()
+        session.auth = (made["api_key"], "")
+        return Begun(SessionDoor(session, *urls), session.close, restart)
+
+    return begin
+
+
+class Walk(RuleBasedStateMachine):
+    """One project, and the model of it."""
+
+    begin: Begin
+    begun: Begun | None = None
+    orders_max = ORDERS
+    judge: Judge
+
+    @initialize(mode=st.sampled_from(["test", "live"]), status=st.sampled_from(["completed", "accepted"]))
+    def start(self, mode: str, status: str) -> None:
+        asked = {"clock": FROM_START, "webhook_url": WEBHOOK_URL, "mode": mode, "authorized_status": status}
+        self.begun = type(self).begin(asked)
+        self.judge = Judge(self.begun.door, Shop(mode=mode, authorized_status=status))
+
+    @precondition(lambda self: len(self.judge.shop.orders) < self.orders_max)
+    @rule(method=st.sampled_from(METHOD_OR_PAGE), data=st.data())
+    def create(self, method: str, data: st.DataObject) -> None:
+        self.judge.do(data.draw(st.sampled_from(creations(method))))
+
+    @precondition(lambda self: 0 < len(self.judge.shop.orders) < self.orders_max)
+    @rule(data=st.data())
+    def use_stored_card(self, data: st.DataObject) -> None:
+        self.judge.do(data.draw(st.sampled_from(list(stored_cards(self.judge.shop)))))
+
+    @precondition(lambda self: self.judge.shop.orders)
+    @rule(data=st.data())
+    def go_on(self, data: st.DataObject) -> None:
+        self.try_something(data)
+
+    @precondition(lambda self: self.judge.shop.orders)
+    @rule(data=st.data())
+    def go_further(self, data: st.DataObject) -> None:
+        self.try_something(data)
+
+    def try_something(self, data: st.DataObject) -> None:
+        number = data.draw(st.integers(0, len(self.judge.shop.orders) - 1))
+        self.judge.do(data.draw(st.sampled_from(about_order(self.judge.shop, number))))
+
+    @rule(data=st.data())
+    def pass_time(self, data: st.DataObject) -> None:
+        self.judge.do(data.draw(st.sampled_from(deadlines(self.judge.shop))))
+
+    @precondition(lambda self: len(self.judge.shop.codes) < self.orders_max)
+    @rule(data=st.data())
+    def make_code(self, data: st.DataObject) -> None:
+        self.judge.do(data.draw(st.sampled_from(codes())))
+
+    @precondition(lambda self: self.judge.shop.codes and len(self.judge.shop.orders) < self.orders_max)
+    @rule(data=st.data())
+    def scan(self, data: st.DataObject) -> None:
+        self.judge.do(data.draw(st.sampled_from(list(scans(self.judge.shop)))))
+
+    @precondition(lambda self: self.begun is not None and self.begun.restart and self.judge.shop.orders)
+    @rule()
+    def restart(self) -> None:
+        """The server is restarted; whatever was acknowledged is still there."""
+        assert self.begun is not None
+        assert self.begun.restart is not None
+        self.begun.restart()
+        self.judge.compare([Outcome(200, self.judge.shop)])
+        self.judge.driver.send(Answer(self.judge.shop.is_reachable))
+
+    def teardown(self) -> None:
+        if self.begun is not None:
+            self.begun.close()
+
+
+def walk(begin: Begin, examples: int, steps: int, *, shrinks: bool = True, orders_max: int = ORDERS) -> None:
+    """Walk at random: so many times, so far; with fewer orders, more happens to each."""
+    own = {"begin": staticmethod(begin), "orders_max": orders_max}
+    machine = type("WalkOfOneServer", (Walk,), own)
+    chosen = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink) if shrinks else (Phase.generate,),
+    )
+    run_state_machine_as_test(machine, settings=chosen)
