@@ -25,7 +25,7 @@ def test_two_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServ
 @pytest.mark.parametrize("method", HOSTED_OR_METHOD)
 def test_four_steps_agree(method: str, payment_sandbox_server: PaymentSandboxServer) -> None:
     """A creation and three further steps."""
-    explored = explored_in_a_project(payment_sandbox_server, method, "live", length=4, most=1_000)
+    explored = explored_in_a_project(payment_sandbox_server, method, "live", length=4, most=400)
     print(f"{method or 'hosted page'}: {explored}")
 
 
@@ -39,7 +39,7 @@ def test_what_follows_agrees(place: str, payment_sandbox_server: PaymentSandboxS
 @pytest.mark.parametrize("place", PLACES)
 def test_all_that_follows_agrees(place: str, payment_sandbox_server: PaymentSandboxServer) -> None:
     """Three steps from there."""
-    print(f"{place}: {explored_from(payment_sandbox_server, place, length=3, most=800)}")
+    print(f"{place}: {explored_from(payment_sandbox_server, place, length=3, most=300)}")
 
 
 def test_many_rules_are_exercised() -> None:

@@ -42,12 +42,12 @@ def test_random_calls_and_restarts_agree(tmp_path: Path) -> None:
 
 @pytest.mark.prove
 def test_many_random_calls_and_events_agree(payment_sandbox_server: PaymentSandboxServer) -> None:
-    """Some ten thousand steps."""
-    walk(in_process(payment_sandbox_server), examples=250, steps=40)
+    """Some four thousand steps."""
+    walk(in_process(payment_sandbox_server), examples=100, steps=40)
 
 
 @pytest.mark.prove
 def test_many_random_calls_and_restarts_agree(tmp_path: Path) -> None:
     """Some thousand steps and restarts."""
     with from_a_file(tmp_path / "state.db") as begin:
-        walk(begin, examples=60, steps=30)
+        walk(begin, examples=40, steps=30)
