@@ -163,8 +163,12 @@ def _without_keys(text: str) -> str:
 def known_keys(text: str) -> list[str]:
     """The API keys in a text, of whatever project; only some words are looked up: it may take a database."""
     words = [word for word in _KEY_LIKE.findall(text) if len(word) >= WORD_LENGTH_MIN]
-    candidates = list(dict.fromkeys([*GENERATED_KEY.findall(text), *words]))
-    return list(filter(exchange().application.registry.is_known, candidates[:WORDS_MAX]))
+    generated = GENERATED_KEY.findall(text)
+    candidates = list(dict.fromkeys([*generated, *words]))
+    try:
+        return list(filter(exchange().application.registry.is_known, candidates[:WORDS_MAX]))
+    except NotStored:  # nobody can be asked; what looks like a key may be one
+        return generated
 
 
 def _on_http(error: HTTPException) -> Response:
