@@ -60,7 +60,9 @@ def test_a_patch_that_does_not_fit_is_refused(before: str, after: str) -> None:
 def test_a_test_that_sees_nothing_lets_a_mutant_live(tmp_path: Path) -> None:
     """The right tests kill it; others pass, and it is told."""
     workshop = Workshop(tmp_path, 1)
-    piece = Piece(Path("orders/amounts.py"), "AMOUNT_CENTS_MAX: Final", "AMOUNT_CENTS_MAX = 10_000_000\nOTHER: Final")
+    piece = Piece(
+        Path("orders/amounts.py"), "AMOUNT_CENTS_MAX: Final", "AMOUNT_CENTS_MAX = 10_000_000\nOTHER: Final"
+    )
     mutant = Mutant("ORD-05", (piece,))
     assert workshop.judge(mutant, ["tests/fidelity/test_rules.py"]).outcome == SURVIVED
     verdict = workshop.judge(mutant, ["tests/journeys/test_creating_orders.py"])

@@ -55,12 +55,15 @@ def visits(shop: Shop, call: Act) -> Outcomes:
 
 
 def pays(shop: Shop, call: Act) -> Outcomes:
-    """The customer pays, which implies a visit, with a webhook for each (A32, STA-08, STA-09)."""
+    """The customer pays, which implies a visit, with a webhook for each (A32, STA-08, STA-09).
+
+    A test card counts where the attempt is one with a card.
+    """
     index = payable(shop.orders[call.order])
     if index is None:
         return refuse(shop, IMPOSSIBLE)
     seen = changes.visit(shop, call.order)
-    if call.card == "declined":
+    if call.card == "declined" and seen.orders[call.order].attempts[index].method == "credit-card":
         return (allow(200, changes.end_attempt(seen, call.order, index, "error"), "SET-28", by="A11"),)
     done = changes.pay(seen, call.order, index)
     return (allow(200, done, "SET-38", "SET-39", "GEN-05", "STA-08", "STA-09", by="A32"),)
