@@ -63,7 +63,8 @@ def pays(shop: Shop, call: Act) -> Outcomes:
     if index is None:
         return refuse(shop, IMPOSSIBLE)
     seen = changes.visit(shop, call.order)
-    if call.card == "declined" and seen.orders[call.order].attempts[index].method == "credit-card":
+    method = METHODS[seen.orders[call.order].attempts[index].method]
+    if call.card == "declined" and method.has_flows:  # only the card has them
         return (allow(200, changes.end_attempt(seen, call.order, index, "error"), "SET-28", by="A11"),)
     done = changes.pay(seen, call.order, index)
     return (allow(200, done, "SET-38", "SET-39", "GEN-05", "STA-08", "STA-09", by="A32"),)
