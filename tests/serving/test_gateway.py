@@ -26,10 +26,6 @@ class App:
         self.let_go = threading.Event()
         self.waiting = threading.Semaphore(0)
 
-    def subject(self, environ: dict[str, Any]) -> str | None:
-        """It has no projects."""
-        return None
-
     def place(self, environ: dict[str, Any], length: int) -> Placement:
         """By path, and by project."""
         takes_long = environ["PATH_INFO"] in ("/thread", "/wait", "/stream") or length > AT_ONCE_BYTES_MAX

@@ -77,10 +77,6 @@ class Gateway:
             return reply.whole(error(503, SNAPSHOTS_BUSY, retry=True))
         return await self.respond(await self.call(request, environment(request, reply.peers)), reply)
 
-    def subject(self, environ: dict[str, Any]) -> str | None:
-        """The id or the key digest of the project that a request is about; None: of none."""
-        return self._site.subject(environ)
-
     async def call(self, request: Request, environ: dict[str, Any]) -> Called:
         """Call the application in the turn of the request's project."""
         placement = self._place(environ, request.length)

@@ -44,14 +44,13 @@ class Link(Protocol):
 class Reply:
     """The answer to a request: exactly one of ``whole``, ``begin``, ``refused`` and ``reset`` begins it."""
 
-    __slots__ = ("_connection", "_http", "_stream", "shown_cut", "status")
+    __slots__ = ("_connection", "_http", "_stream", "status")
 
     def __init__(self, connection: Link, http: web.BaseRequest) -> None:
         self._connection = connection
         self._http = http
         self._stream: web.StreamResponse | None = None
         self.status = CUT_STATUS  # until it is sent
-        self.shown_cut: Callable[[Answer], Answer] | None = None  # how a cut is shown to another server
 
     @property
     def peers(self) -> Peers:
@@ -74,8 +73,6 @@ class Reply:
         Raises:
             ValueError: it has no head.
         """
-        if answer.is_cut and self.shown_cut is not None:
-            answer = self.shown_cut(answer)
         if answer.is_cut and not answer.body:
             return self.reset()
         if answer.head is None:

@@ -58,10 +58,6 @@ class Site(Protocol):
         """Where a request runs; ``length`` is that of its body."""
         ...
 
-    def subject(self, environ: dict[str, Any]) -> str | None:
-        """The id or the key digest of the project that a request is about; None: of none."""
-        ...
-
 
 class CutOff(Exception):
     """The application cuts the connection, to simulate a broken network."""

@@ -18,7 +18,7 @@ from payment_sandbox.web.dashboard import dashboard
 from payment_sandbox.web.docs import docs, show_nothing
 from payment_sandbox.web.merchant import api, keep_unrouted
 from payment_sandbox.web.pages import pages
-from payment_sandbox.web.placing import Placement, begin_waiting, place, routed, subject_of
+from payment_sandbox.web.placing import Placement, begin_waiting, place, routed
 from payment_sandbox.web.routes import current_facts, require_facts, route
 
 
@@ -81,10 +81,6 @@ class SandboxFlask(Flask):
     def place(self, environ: dict[str, Any], length: int) -> Placement:
         """Where a request runs; ``length`` is that of its body."""
         return place(self, environ, length)
-
-    def subject(self, environ: dict[str, Any]) -> str | None:
-        """The id or the key digest of the project that a request is about; None: of none."""
-        return subject_of(self, environ)
 
     def ensure_sync(self, func: Any) -> Any:
         """Nothing here is a coroutine."""
