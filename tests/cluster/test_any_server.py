@@ -12,6 +12,7 @@ import requests
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.projects.registry import FIRST_API_KEY, FIRST_PROJECT_ID
+from payment_sandbox.serving.cluster import storage_of
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from tests.cluster.conftest import Company
 from tests.support.driver import Sandbox, by, card
@@ -209,6 +210,24 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
         later = company.registry(1).find_by_id(project.project_id)
         assert later is project
         assert not stop_advance(later)
+
+
+def test_an_edit_is_not_misled_by_what_was_read_before(company: Company, first: Sandbox) -> None:
+    """The row that it has locked says who advances the clock, and not an answer that comes late."""
+    here, there = (company.registry(number).find_by_id(first.project["project_id"]) for number in range(2))
+    assert here is not None
+    assert there is not None
+    storage = storage_of(here)
+    before = company.registry(0).database.head(here.project_id)
+    assert before is not None
+    assert there.hold_clock()
+    with ThreadPoolExecutor(1) as pool, here.alone():
+        holder = storage.place.clock_holder
+        assert holder is not None
+        pool.submit(storage.is_current, here, before).result()
+        assert storage.place.clock_holder == holder
+    storage.is_current(here, before)
+    assert storage.place.clock_holder is None
 
 
 def test_a_listener_gets_webhooks_of_another_server(first: Sandbox, second: Sandbox) -> None:

@@ -156,10 +156,16 @@ def test_brackets_that_never_close_take_little_time() -> None:
 )
 def test_long_texts_take_time_in_proportion(text: str) -> None:
     """Twice as long takes about twice as long; nothing takes seconds."""
-    begun = process_time()
-    mask(text[: len(text) // 2], "sandbox-key")
-    half = process_time() - begun
-    mask(text, "sandbox-key")
-    whole = process_time() - begun - half
-    assert whole < 4
-    assert whole < 3 * half + 0.2
+    half_seconds, seconds = _seconds(text[: len(text) // 2]), _seconds(text)
+    assert seconds < 4
+    assert seconds < 3 * half_seconds + 0.2
+
+
+def _seconds(text: str) -> float:
+    """The processor time that masking takes, without what happens beside it once."""
+    taken = []
+    for _ in range(3):
+        begun = process_time()
+        mask(text, "sandbox-key")
+        taken.append(process_time() - begun)
+    return min(taken)

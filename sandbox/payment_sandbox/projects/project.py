@@ -369,6 +369,16 @@ class Project:
         with self._state_lock:
             yield self._current(epoch)
 
+    @contextmanager
+    def unless_edited(self) -> Iterator[bool]:
+        """Block edits for a moment if there is none just now; whether there is none."""
+        is_free = self._state_lock.acquire(blocking=False)
+        try:
+            yield is_free
+        finally:
+            if is_free:
+                self._state_lock.release()
+
     # Scenario, faults and settings
 
     def activate(self, scenario: Scenario, *, is_due: bool = False) -> None:

@@ -131,7 +131,7 @@ class ClusterRegistry(Registry):
             self._forget(project)
             return None
         project.epoch.journal.expire()
-        if storage_of(project).is_current(head):
+        if storage_of(project).is_current(project, head):
             return project
         return project if self.follow(project) else None
 
@@ -292,7 +292,7 @@ class Cluster:
 
     def _follow_one(self, project: Project, head: Head | None) -> None:
         storage = storage_of(project)
-        if head is None or not storage.is_current(head):
+        if head is None or not storage.is_current(project, head):
             self.registry.follow(project)
             project.events.nudge()
         storage.note_stop(project)

@@ -128,10 +128,15 @@ class SharedStorage:
         """Whether there is something to send, and nobody sends it."""
         return bool(self.place.jobs) and self.place.courier is None
 
-    def is_current(self, head: Head) -> bool:
-        """Whether memory has this version; notes who has claimed what."""
+    def is_current(self, project: Project, head: Head) -> bool:
+        """Whether memory has this version; notes who has claimed what.
+
+        It does not note that during an edit, which has locked the row and knows better.
+        """
         place = self.place
-        place.note(head)
+        with project.unless_edited() as is_free:
+            if is_free:
+                place.note(head)
         is_same_line = place.generation == self._database.generation
         return is_same_line and (place.version, place.last) == (head.version, head.last)
 
