@@ -4,19 +4,23 @@ import json
 import random  # noqa: TID251 (seeded: every run does the same)
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from werkzeug.test import Client
 
 from payment_sandbox.methods import NAMES
 from payment_sandbox.orders.webhooks import ReceiverAnswer, WebhookRequest
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import StateRefused
-from payment_sandbox.web.carried import CUT_OFF
+from payment_sandbox.web.app import SandboxFlask
+from payment_sandbox.web.call import Line
 from payment_sandbox.web.dashboard.frame import VIEWS
 from tests.attack import Report
 from tests.attack.changes import differences, mutated
@@ -34,7 +38,7 @@ class Caller:
         project = server.registry.find(key)
         if project is not None:
             server.services.courier.deliver_to(project, _Answering())
-        self._client = server.app.test_client()
+        self._client = Client(partial(_answered, server.app))
         self._key = key
         self.failed: list[str] = []
 
@@ -47,7 +51,6 @@ class Caller:
             content_type="application/json" if body is not None else None,
             auth=(self._key, ""),
             headers=headers,
-            environ_overrides={CUT_OFF: _cut_off},
         )
         text = answer.get_data(as_text=True)
         answer.close()  # releases the webhooks
@@ -57,8 +60,15 @@ class Caller:
         return json.loads(text) if answer.mimetype == "application/json" else text
 
 
-def _cut_off() -> None:
-    """A fault has no connection to cut here."""
+class _Whole(Line):
+    """A line that no fault can cut."""
+
+    def cut_off(self) -> None:
+        """Go on."""
+
+
+def _answered(app: SandboxFlask, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    return app.answer(app.place(environ, int(environ.get("CONTENT_LENGTH") or 0), _Whole()), start_response)
 
 
 class _Answering:

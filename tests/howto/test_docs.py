@@ -15,7 +15,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.loader import load_text
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.server import Server, description
 from payment_sandbox.serving.starting import read_all
 from payment_sandbox.web.docs.contents import MADE, PLACE, page
 from payment_sandbox.web.docs.library import NAMES, written
@@ -99,7 +99,7 @@ def test_the_webhook_is_as_shown(fresh: Server) -> None:
     """This is the one response that no command prints."""
     shown = next(block for block in blocks(written("webhooks")) if block.language == "json")
     assert set(json.loads(shown.text)) == {"event", "order_id", "project_id"}
-    assert page("webhooks", "http://pay.test").text.count("http://127.0.0.1:8080") == 0
+    assert page("webhooks", description, "http://pay.test").text.count("http://127.0.0.1:8080") == 0
 
 
 def test_every_setting_can_be_changed_as_shown(sandbox: Sandbox) -> None:
@@ -107,7 +107,7 @@ def test_every_setting_can_be_changed_as_shown(sandbox: Sandbox) -> None:
     schema = json_schema(SettingsForm, {})
     for name, item in schema["properties"].items():
         value = changed_setting(name, item)
-        assert f"`{json.dumps({name: value})}`" in page("settings").text
+        assert f"`{json.dumps({name: value})}`" in page("settings", description).text
         before = sandbox.get("/control/project/").json()["settings"][name]
         after = sandbox.patch("/control/project/", {name: value}).json()["settings"][name]
         assert (after, before != after) == (value, True), name

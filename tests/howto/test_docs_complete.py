@@ -15,7 +15,7 @@ from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import SettingsForm
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.server import Server, description
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.control.forms import ClockForm, ScanForm
 from payment_sandbox.web.docs.contents import page
@@ -33,10 +33,9 @@ FACTS = [facts for name in APP.view_functions if (facts := facts_of(APP, name)) 
 
 
 @pytest.fixture(scope="module")
-def whole(server: Server) -> str:
+def whole() -> str:
     """Every page, including what is generated from the code."""
-    with server.app.app_context():
-        return "\n".join(page(name).text for name in NAMES)
+    return "\n".join(page(name, description).text for name in NAMES)
 
 
 @pytest.fixture(scope="module")

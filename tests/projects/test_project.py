@@ -1,7 +1,6 @@
 """A project's edits are whole or nothing, and its outbox is in order."""
 
 from datetime import UTC, datetime
-from threading import Thread
 
 import pytest
 
@@ -12,7 +11,7 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.orders.statuses import Trigger
 from payment_sandbox.projects.events import Events
-from payment_sandbox.projects.outbox import Outbox, QueuedDelivery
+from payment_sandbox.projects.outbox import Held, Outbox, QueuedDelivery
 from payment_sandbox.projects.project import Project
 from tests.support.projects import made_project, made_registry
 
@@ -57,18 +56,16 @@ def test_an_edit_swaps_in_a_new_version(project: Project) -> None:
 
 
 def test_a_held_outbox_waits_for_its_release() -> None:
-    """Another thread's webhooks are sent meanwhile."""
+    """Other webhooks are sent meanwhile."""
     outbox = Outbox(Events())
-    key = outbox.hold()
-    outbox.put(QueuedDelivery("held", "an order"))
-    other = Thread(target=lambda: outbox.put(QueuedDelivery("free", "an order")))
-    other.start()
-    other.join()
+    held = Held(outbox)
+    outbox.put(QueuedDelivery("held", "an order"), held)
+    outbox.put(QueuedDelivery("free", "an order"))
     assert outbox.next() == QueuedDelivery("free", "an order")
     assert outbox.next() is None
     assert not outbox.is_idle
-    outbox.release(key)
-    outbox.release(key)
+    outbox.release(held)
+    outbox.release(held)
     assert outbox.next() == QueuedDelivery("held", "an order")
     assert not outbox.is_idle, "it is under way"
     assert outbox.next() is None

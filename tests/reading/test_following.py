@@ -9,8 +9,8 @@ import pytest
 from tests.support.documentation import ROOT
 
 LIMITS = {
-    "creation": {"calls": 545, "modules": 62, "changes of folder": 134},
-    "payment": {"calls": 1690, "modules": 77, "changes of folder": 395},  # two calls and two webhooks
+    "creation": {"calls": 420, "modules": 62, "changes of folder": 134},
+    "payment": {"calls": 1320, "modules": 77, "changes of folder": 385},  # two calls and two webhooks
 }
 
 

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 import requests
+from werkzeug import Request
 
 from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.connection import Limits
 from payment_sandbox.serving.http import HttpServer
 from payment_sandbox.serving.threads import Threads
-from payment_sandbox.web.placing import AT_ONCE_BYTES_MAX, BEGIN_WAITING, ON_EVENT_LOOP, Placement
+from payment_sandbox.web.call import Call, Line
+from payment_sandbox.web.placing import AT_ONCE_BYTES_MAX
 
 Start = Callable[..., Any]
 WAITING = 2
@@ -26,18 +28,22 @@ class App:
         self.let_go = threading.Event()
         self.waiting = threading.Semaphore(0)
 
-    def place(self, environ: dict[str, Any], length: int) -> Placement:
+    def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
         """By path, and by project."""
-        takes_long = environ["PATH_INFO"] in ("/thread", "/wait", "/stream") or length > AT_ONCE_BYTES_MAX
-        return Placement(takes_long, share=environ.get("HTTP_PROJECT", ""))
+        site: Any = None
+        call = Call(site, Request(environ), line)
+        takes_long = environ["PATH_INFO"] in ("/thread", "/wait", "/stream")
+        call.on_thread = takes_long or length > AT_ONCE_BYTES_MAX
+        call.share = environ.get("HTTP_PROJECT", "")
+        return call
 
-    def __call__(self, environ: dict[str, Any], start_response: Start) -> list[bytes]:
+    def answer(self, call: Call, start_response: Start) -> list[bytes]:
         """Answer by path."""
-        path = environ["PATH_INFO"]
+        path = call.request.path
         if path in ("/thread", "/wait", "/stream"):
-            assert ON_EVENT_LOOP not in environ
+            assert call.line.may_wait
             if path == "/wait":
-                if not environ[BEGIN_WAITING]():
+                if not call.line.begin_waiting():
                     start_response("503 Service Unavailable", [("Content-Length", "0")])
                     return []
                 self.waiting.release()

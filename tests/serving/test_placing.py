@@ -10,6 +10,7 @@ from werkzeug.test import EnvironBuilder
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
+from payment_sandbox.web.call import Line
 from tests.attack.served import served
 from tests.support.driver import by
 from tests.support.made_up_keys import crowding
@@ -33,7 +34,7 @@ def test_calls_with_a_fault_that_matches_none_of_them_hold_nothing_back(server: 
     for _ in range(20):
         assert requests.post(f"{server.url}/v1/orders/", json=ORDER, auth=AUTH, timeout=5).status_code == 201
     assert client.wait(idle=True)
-    assert not server.registry.all()[0].epoch.outbox._holds
+    assert server.registry.all()[0].epoch.outbox.is_idle
     client.clock.advance("PT1M")
     client.close()
 
@@ -60,7 +61,7 @@ def test_records_have_the_same_ids_as_without_a_connection(server: Server, fault
 def share(server: Server, method: str, path: str, api_key: str | None) -> str:
     """Whose share of the server a request uses."""
     auth = None if api_key is None else (api_key, "")
-    return server.app.place(EnvironBuilder(path, method=method, auth=auth).get_environ(), 0).share
+    return server.app.place(EnvironBuilder(path, method=method, auth=auth).get_environ(), 0, Line()).share
 
 
 def test_a_page_is_placed_by_its_path_and_a_call_by_its_key(server: Server) -> None:

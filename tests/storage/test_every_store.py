@@ -15,6 +15,7 @@ from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import (
     AgendaEvent,
+    Decided,
     Failure,
     JournalEntry,
     PerformedAction,
@@ -206,7 +207,7 @@ def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
     journal.add([AgendaEvent("event-4", "o", "expiry", "expiry of o", noon, noon)])
     journal.add([Failure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon)])
     assert [journal.next_id("of the records above") for _ in range(4)]
-    journal.note({"t-6": DECISION})
+    journal.add([Decided(journal.next_id("decision"), "t-6", DECISION)])
     store_history(project)
     again = reopened(kept, project)
     assert list(again.epoch.journal.entries()) == list(journal.entries())

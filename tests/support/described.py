@@ -19,9 +19,9 @@ CLOSED = ("Order", "Transaction", "OrderLine", "Event", "LineDetail", "Amounts",
 @cache
 def description() -> dict[str, Any]:
     """The API description, made strict: a response key that it does not name is an error."""
-    described: dict[str, Any] = json.loads(
-        document(make_app(made_registry(), public_url="http://sandbox.example"), make_app)
-    )
+    public_url = "http://sandbox.example"
+    app = make_app(made_registry(), public_url=public_url)
+    described: dict[str, Any] = json.loads(document(app, public_url, make_app))
     for name in CLOSED:
         described["components"]["schemas"][name]["additionalProperties"] = False
     return described

@@ -43,9 +43,10 @@ def fill_journal(project: Project, count: int) -> int:
 def fill_decisions(project: Project, count: int) -> int:
     """Of attempts."""
     decision: Any = object()
+    journal = project.epoch.journal
     for number in range(count):
-        project.epoch.journal.note({f"attempt {number}": decision})
-    return len(project.epoch.journal.of(Decided))
+        journal.add([Decided(journal.next_id("decision"), f"attempt {number}", decision)])
+    return len(journal.of(Decided))
 
 
 def fill_actions(project: Project, count: int) -> int:

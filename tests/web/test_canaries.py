@@ -19,7 +19,6 @@ from werkzeug.routing import Rule
 from payment_sandbox.cli.serve import MaskedFormatter
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.server import Server
-from payment_sandbox.web.carried import application
 from payment_sandbox.web.dashboard.copies import test_code as copied_test
 from payment_sandbox.web.examples import played
 from payment_sandbox.web.routes import Facts, described_routes
@@ -98,7 +97,7 @@ class Flood:
         self.values = canaries(sandbox.key)
         self.http = requests.Session()
         self.http.trust_env = False
-        examples = played(application(self.app).make_app).answers
+        examples = played(self.app.site.make_app).answers
         self.bodies = {endpoint: example.body for endpoint, example in examples.items()}
         self.leaks: list[Leak] = []
         self.sent = 0

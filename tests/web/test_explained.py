@@ -13,7 +13,7 @@ from payment_sandbox.forms import Form
 from payment_sandbox.forms.orders import SENT_FIELDS
 from payment_sandbox.orders.refusals import Refusal, Violation
 from payment_sandbox.web.app import make_app
-from payment_sandbox.web.merchant import exchange as explained
+from payment_sandbox.web.merchant import explanation as explained
 from payment_sandbox.web.routes import facts_of
 from tests.support.driver import LINES, LINES_TOTAL, NOBODY, Sandbox, by, card, details
 from tests.support.projects import made_registry

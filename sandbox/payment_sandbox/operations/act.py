@@ -27,6 +27,7 @@ from payment_sandbox.orders.refusals import (
 )
 from payment_sandbox.orders.statuses import OrderStatus, Trigger
 from payment_sandbox.orders.transaction import Transaction
+from payment_sandbox.projects.calling import NOBODY
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.journal import VIA_CONTROL, VIA_PAGE, VIA_SCENARIO
 from payment_sandbox.projects.project import Project
@@ -229,7 +230,7 @@ def _fits(lines: Sequence[OrderLine], remaining: Mapping[int, int], left_cents: 
 def status_after(project: Project, order_id: str, transaction_id: str, action: Action) -> str | None:
     """The status that the order would have; None if the action is not possible."""
     epoch = project.epoch
-    edit = Edit(epoch, epoch.now())  # it is never applied
+    edit = Edit(epoch, epoch.now(), NOBODY)  # it is never applied
     try:
         return perform_on_attempt(edit, order_id, transaction_id, action).status
     except Refusal:

@@ -10,7 +10,8 @@ from payment_sandbox.operations.refund import refund
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, PerformedAction, current_cause, set_cause
+from payment_sandbox.projects.calling import caused_by
+from payment_sandbox.projects.journal import MERCHANT, VIA_CONTROL, PerformedAction
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.recorder import action_event
 
@@ -42,13 +43,10 @@ def _recorded(
     project: Project, action: str, how: Mapping[str, Any], run: Callable[[], Order], via: str = VIA_CONTROL
 ) -> Order:
     """Do something with an action as its cause; it is recorded if it was possible."""
-    journal, real_at, before = project.epoch.journal, project.services.real.wall_now(), current_cause()
+    journal, real_at = project.epoch.journal, project.services.real.wall_now()
     action_id = journal.next_id("action")
-    set_cause(action_id)
-    try:
+    with caused_by(action_id):
         order = run()
-    finally:
-        set_cause(before)
     taken = PerformedAction(action_id, project.now(), real_at, MERCHANT, action, via, order.id, None, how)
     journal.add([taken])
     event = action_event(taken)

@@ -69,41 +69,54 @@ class PreparedAttempt(NamedTuple):
 
 
 def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:
-    """Prepare an attempt; None if there is nothing to send now.
+    """Prepare an attempt; None if there is nothing to send now. It only reads, unless it postpones.
 
     Raises:
         ProjectReset: the webhook belongs to an epoch that has ended.
     """
-    with project.edit(epoch, is_due=True) as edit:
+    with project.as_stored(epoch):
         if not epoch.store.carries(queued):
             return None
+        delivery = epoch.store.delivery(queued.delivery_id)
+        is_over = delivery is None or _is_over(delivery, queued)
+        effect = UNTOUCHED if delivery is None or is_over else _effect(epoch, delivery, queued)
+        if delivery is not None and not is_over and not _may_be_postponed(epoch, delivery, queued, effect):
+            return _prepared(project, epoch, queued, delivery, effect)
+    if _is_finished(project, epoch, queued, effect):
+        return None
+    return prepare_attempt(project, epoch, queued)  # another webhook was postponed meanwhile
+
+
+def _prepared(
+    project: Project, epoch: Epoch, queued: QueuedDelivery, delivery: Delivery, effect: WebhookEffect
+) -> PreparedAttempt | None:
+    """The attempt; None if it waits for a listener."""
+    settings, real_at = epoch.state.settings, project.services.real.wall_now()
+    request = _request(project, delivery, queued.changed)
+    prepared = PreparedAttempt(queued, request, epoch.now(), real_at, None, effect)
+    if request.url != settings.forward_to or effect.reply is not None:
+        return prepared
+    label = _label(project, epoch, delivery, queued)
+    if project.relay.leave(epoch, queued):
+        epoch.store.leave()
+        _tell_waiting(project, delivery)
+        return None
+    return prepared._replace(label=label)
+
+
+def _is_finished(project: Project, epoch: Epoch, queued: QueuedDelivery, effect: WebhookEffect) -> bool:
+    """Postpone a delivery, or note that there is nothing more to send; False if it has to be sent now."""
+    with project.edit(epoch, is_due=True) as edit:
         delivery = edit.delivery(queued.delivery_id)
-        if delivery is None or _is_over(delivery, queued):
+        is_over = delivery is None or _is_over(delivery, queued)
+        is_finished = delivery is None or is_over or _is_postponed(edit, delivery, effect)
+        if is_finished:
             edit.finish_job(queued)
-            return None
-        effect = _effect(edit, delivery, queued)
-        if not queued.forced and _is_postponed(edit, delivery, effect):
-            edit.finish_job(queued)
-            return None
-        request = _request(edit, project, delivery, queued.changed)
-        is_listened_to = request.url == edit.settings.forward_to and effect.reply is None
-        label = _label(project, epoch, delivery, queued) if is_listened_to else None
-        if label is not None and project.relay.leave(epoch, queued):
-            epoch.store.leave()
-            _tell_waiting(edit, delivery)
-            return None
-        return PreparedAttempt(
-            queued,
-            request,
-            edit.now,
-            project.services.real.wall_now(),
-            label,
-            effect,
-        )
+        return is_finished
 
 
-def _request(edit: Edit, project: Project, delivery: Delivery, changed: Changed) -> WebhookRequest:
-    url = changed.url or standard_url(edit.settings, delivery)
+def _request(project: Project, delivery: Delivery, changed: Changed) -> WebhookRequest:
+    url = changed.url or standard_url(project.settings, delivery)
     return WebhookRequest(url, HEADERS, (changed.body or standard_body(project, delivery)).encode())
 
 
@@ -133,14 +146,14 @@ def _label(project: Project, epoch: Epoch, delivery: Delivery, queued: QueuedDel
     return label_of(webhook, delivery.next_number, by_hand=queued.forced)
 
 
-def _tell_waiting(edit: Edit, delivery: Delivery) -> None:
+def _tell_waiting(project: Project, delivery: Delivery) -> None:
     label = "a webhook waits for the command listen"
-    edit.publish(
+    project.events.publish(
         "waiting",
-        at=timestamp(edit.now),
+        at=timestamp(project.now()),
         order_id=delivery.order_id,
         delivery_id=delivery.id,
-        url=edit.settings.forward_to,
+        url=project.settings.forward_to,
         label=label,
     )
 
@@ -218,17 +231,26 @@ def _cut(masked: Reply, stored: Reply) -> Reply:
     return masked._replace(error=error, traceback=traceback)
 
 
-def _effect(edit: Edit, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
+def _effect(epoch: Epoch, delivery: Delivery, queued: QueuedDelivery) -> WebhookEffect:
     """What happens to the next attempt, unless somebody has changed it. A rehearsal comes last."""
     if queued.is_changed:
         return UNTOUCHED
-    state = edit.state
+    state = epoch.state
     return (
         state.faults.webhook(delivery)
         or state.scenario_faults.webhook(delivery)
-        or edit.epoch.rehearsal.webhook(delivery)
+        or epoch.rehearsal.webhook(delivery)
         or UNTOUCHED
     )
+
+
+def _may_be_postponed(
+    epoch: Epoch, delivery: Delivery, queued: QueuedDelivery, effect: WebhookEffect
+) -> bool:
+    """Whether an attempt is not made now, as far as can be seen without an edit."""
+    if queued.forced or delivery.postponed:
+        return False
+    return isinstance(effect, Delay) or (isinstance(effect, Swap) and not epoch.state.swapped)
 
 
 def _is_postponed(edit: Edit, delivery: Delivery, effect: WebhookEffect) -> bool:

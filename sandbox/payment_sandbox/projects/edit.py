@@ -20,7 +20,7 @@ from payment_sandbox.orders.refusals import Stale
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
-from payment_sandbox.projects.asking import Part, asked
+from payment_sandbox.projects.calling import Caller, Part
 from payment_sandbox.projects.epoch import Epoch, State
 from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.recorder import Moved, Published, Recorder
@@ -39,12 +39,13 @@ IfMatch = Callable[[str], bool]
 class Edit:
     """Copies to edit, and what follows from them; created by ``Project.edit`` with the state lock held."""
 
-    def __init__(self, epoch: Epoch, now: datetime) -> None:
+    def __init__(self, epoch: Epoch, now: datetime, caller: Caller) -> None:
         self.epoch = epoch
+        self.caller = caller
         self.now = now
         self.state: State = epoch.state
         self.ids: Ids = epoch.ids.copied()
-        self.records = Recorder(epoch.journal)
+        self.records = Recorder(epoch.journal, caller.cause)
         self.to_send: list[QueuedDelivery] = []
         self.log: list[dict[str, Any]] = []  # for the current advance
         self.orders: dict[str, Order] = {}
@@ -229,9 +230,9 @@ class Edit:
         )
         if self._is_empty(change):
             return None
-        request = asked()
-        if request is not None and (self.epoch.store.is_shared or request.is_named):
-            self._part = request.part(self)
+        asked = self.caller.asked
+        if asked is not None and (self.epoch.store.is_shared or asked.is_named):
+            self._part = asked.part(self)
         if self.epoch.store.is_shared:
             change = self._with_others(change)
         return self._with_state(change)

@@ -197,10 +197,10 @@ class Events:
 
 
 def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _short(value) for name, value in data.items()}
-
-
-def _short(value: Any) -> Any:
-    """The value, unless it would take much room: settings and faults can be long."""
-    is_long = isinstance(value, str | list | dict) and len(str(value)) > VALUE_LENGTH_MAX
-    return TOO_LONG if is_long else value
+    """The data without values that would take much room: settings and faults can be long."""
+    long = [
+        name
+        for name, value in data.items()
+        if isinstance(value, str | list | dict) and len(str(value)) > VALUE_LENGTH_MAX
+    ]
+    return {**data, **dict.fromkeys(long, TOO_LONG)}

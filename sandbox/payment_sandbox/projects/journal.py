@@ -4,7 +4,6 @@ import json
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from datetime import datetime
 from itertools import count
 from threading import Lock
@@ -44,11 +43,12 @@ def as_plain(record: Any) -> dict[str, Any]:
 
 def kept_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
     """The headers that a journal keeps of a request: without those that hold keys."""
-    return tuple(
+    kept = [
         (name, value[: HEADER_KEPT_MAX + MARGIN])
         for name, value in headers
         if name.lower() not in SECRET_HEADERS
-    )
+    ]
+    return tuple(kept)
 
 
 def _headers(headers: Iterable[tuple[Any, Any]]) -> Iterator[tuple[str, str]]:
@@ -425,10 +425,6 @@ class Journal:
         """The commands that failed, oldest first, without secrets."""
         return [self._masking.record(failure) for failure in self.of(Failure)]
 
-    def note(self, decisions: Mapping[str, Decision]) -> None:
-        """Store the scenario's decisions on attempts, up to the same limit as entries."""
-        self.add([Decided(self.next_id("decision"), *decision) for decision in decisions.items()])
-
     def explanation(self, transaction_id: str | None) -> Mapping[str, Any] | None:
         """What the scenario decided for an attempt and why, without secrets; None if nothing is known."""
         self._read()
@@ -502,16 +498,3 @@ class Journal:
     def find(self, entry_id: str) -> JournalEntry | None:
         """A request by its id, without secrets."""
         return next(self.entries(lambda entry: entry.id == entry_id, newest_first=True), None)
-
-
-_CAUSE: Final[ContextVar[str | None]] = ContextVar("cause", default=None)
-
-
-def current_cause() -> str | None:
-    """The id of the record that causes what this thread or task does; None outside of requests."""
-    return _CAUSE.get()
-
-
-def set_cause(record_id: str | None) -> None:
-    """From now on, this record is the cause."""
-    _CAUSE.set(record_id)

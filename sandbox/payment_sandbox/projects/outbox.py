@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from threading import Condition, get_ident
+from threading import Condition
 from typing import Final, NamedTuple
 
 from payment_sandbox.projects.events import Events
@@ -161,96 +161,63 @@ class Released(NamedTuple):
     wakes: bool  # in the meantime, something became due earlier
 
 
-class _Hold:
-    """The webhooks that one request holds back."""
+class Held:
+    """The webhooks that a call holds back until its response is sent."""
 
-    __slots__ = ("queue", "thread", "wakes")
+    __slots__ = ("is_over", "numbers", "outbox", "wakes")
 
-    def __init__(self, thread: int) -> None:
-        self.thread = thread  # the one that the request runs on
-        self.queue: deque[int] = deque()  # numbers
+    def __init__(self, outbox: "Outbox") -> None:
+        self.outbox = outbox
+        self.numbers: deque[int] = deque()
         self.wakes = False
+        self.is_over = False
 
-    def taken(self) -> Iterator[int]:
-        """Take what is held back."""
-        while self.queue:
-            yield self.queue.popleft()
+    def holds(self, outbox: "Outbox") -> bool:
+        """Whether it holds back what is put into this outbox."""
+        return self.outbox is outbox and not self.is_over
 
 
 class Outbox:
     """A queue with one carrier at a time.
 
-    A thread can hold back its webhooks until its response is sent. ``put`` and ``release`` return whether a
-    carrier has to be started.
+    ``put`` and ``release`` return whether a carrier has to be started.
     """
 
     def __init__(self, events: Events) -> None:
         self._changed = Condition(ranked_lock(OUTBOX))  # type: ignore[arg-type]
         self._events = events
         self._queue = DeliveryQueue()
-        self._holds: dict[int, _Hold] = {}  # by key
-        self._holding: dict[int, _Hold] = {}  # the newest of each thread
-        self._keys = count(1)
         self._under_way: int | None = None
-        self._delivering: list[int] = []  # the threads that deliver now
+        self._delivering = 0
         self._is_carried = False
-        self._carrier = 0  # the thread that took the newest delivery
         self._was_idle = True
         self.is_closed = False
 
-    def put(self, queued: QueuedDelivery) -> bool:
-        """Queue a delivery, or hold it back if the thread does so; True if a carrier is needed."""
+    def put(self, queued: QueuedDelivery, held: Held | None = None) -> bool:
+        """Queue a delivery, or hold it back; True if a carrier is needed."""
         with self._changed:
             if self.is_closed:
                 return False
             self._was_idle = False
             number = self._queue.admit(queued)
-            held = self._holding.get(get_ident())
-            if held is not None:
-                held.queue.append(number)
+            if held is not None and held.holds(self):
+                held.numbers.append(number)
                 return False
             self._queue.append([number])
             return self._needs_carrier()
 
-    def hold(self) -> int:
-        """Hold back this thread's deliveries until ``release``; returns the key for it."""
-        held = _Hold(get_ident())
-        key = next(self._keys)
+    def release(self, held: Held) -> Released:
+        """Queue the deliveries that were held back, and hold back no more; a second call does nothing."""
         with self._changed:
-            # Holds do not nest: anything still held belongs to a response that is not yet sent to its end.
-            remaining = self._holding.get(held.thread)
-            if remaining is not None:
-                self._queue.append(remaining.taken())
-            self._holds[key] = self._holding[held.thread] = held
-        return key
-
-    def keep(self, key: int) -> None:
-        """Go on holding back what a request has caused, while its thread goes on to other requests."""
-        with self._changed:
-            held = self._holds.get(key)
-            if held is not None and self._holding.get(held.thread) is held:
-                del self._holding[held.thread]
-
-    def wakes_later(self) -> bool:
-        """Have ``release`` wake the project; False if this thread does not hold back deliveries."""
-        with self._changed:
-            held = self._holding.get(get_ident())
-            if held is not None:
-                held.wakes = True
-            return held is not None
-
-    def release(self, key: int) -> Released:
-        """Queue the deliveries that were held back; a second call does nothing."""
-        with self._changed:
-            held = self._holds.pop(key, None)
-            if held is None:
-                return Released(needs_carrier=False, wakes=False)
-            if self._holding.get(held.thread) is held:
-                del self._holding[held.thread]
-            self._queue.append(held.taken())
+            numbers, held.numbers = held.numbers, deque()
+            wakes, held.wakes = held.wakes, False
+            held.is_over = True
+            if not numbers or self.is_closed:
+                return Released(needs_carrier=False, wakes=wakes)
+            self._queue.append(numbers)
             needs_carrier = self._needs_carrier()
             self._note()
-        return Released(needs_carrier, held.wakes)
+        return Released(needs_carrier, wakes)
 
     @contextmanager
     def past_the_queue(self, queued: QueuedDelivery) -> Iterator[None]:
@@ -262,11 +229,10 @@ class Outbox:
             yield
 
     @contextmanager
-    def taking_held(self, key: int) -> Iterator[QueuedDelivery | None]:
-        """Take the next delivery held back under ``key``; the caller makes it, outside the queue."""
+    def taking_held(self, held: Held) -> Iterator[QueuedDelivery | None]:
+        """Take the next delivery that is held back; the caller makes it, outside the queue."""
         with self._changed:
-            held = self._holds.get(key)
-            number = held.queue.popleft() if held is not None and held.queue else None
+            number = held.numbers.popleft() if held.numbers and not self.is_closed else None
         if number is None:
             yield None
             return
@@ -276,12 +242,12 @@ class Outbox:
     @contextmanager
     def _delivered_here(self, number: int) -> Iterator[None]:
         with self._changed:
-            self._delivering.append(get_ident())
+            self._delivering += 1
         try:
             yield
         finally:
             with self._changed:
-                self._delivering.remove(get_ident())
+                self._delivering -= 1
                 self._queue.finish(number)
                 self._note()
 
@@ -289,16 +255,14 @@ class Outbox:
         """The next delivery for the carrier; on None the carrier stops."""
         with self._changed:
             self._end_delivery()
-            self._carrier = get_ident()
             self._under_way = number = self._queue.take()
             self._is_carried = number is not None
-            if number is not None:
-                self._delivering.append(self._carrier)
+            self._delivering += number is not None
             self._note()
             return self._queue.pending[number] if number is not None else None
 
     def hand_over(self) -> None:
-        """End this thread's delivery; another carrier goes on."""
+        """End the carrier's delivery; another carrier goes on."""
         with self._changed:
             self._end_delivery()
 
@@ -316,13 +280,8 @@ class Outbox:
     def settle(
         self, awaited: Awaited, timeout_seconds: float, enough: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Wait for the awaited deliveries; False on timeout or once ``enough`` is true.
-
-        A handler that calls from the thread that delivers its webhook does not: it would wait for itself.
-        """
+        """Wait for the awaited deliveries; False on timeout or once ``enough`` is true."""
         with self._changed:
-            if get_ident() in self._delivering:
-                return True
             self._changed.wait_for(lambda: self._is_settled(awaited) or enough(), timeout_seconds)
             return self._is_settled(awaited)
 
@@ -345,7 +304,7 @@ class Outbox:
     @property
     def is_delivering(self) -> bool:
         """Whether a delivery is under way."""
-        return bool(self._delivering)
+        return self._delivering > 0
 
     def pending(self) -> list[str]:
         """The deliveries that are queued, under way or held, oldest first."""
@@ -356,14 +315,12 @@ class Outbox:
         """Drop queued and held deliveries and accept no more; those under way finish."""
         with self._changed:
             self.is_closed = True
-            for held in self._holds.values():
-                self._queue.append(held.taken())
             self._queue.clear()
             self._note()
 
     def _end_delivery(self) -> None:
         if self._under_way is not None:
-            self._delivering.remove(self._carrier)
+            self._delivering -= 1
             self._queue.finish(self._under_way)
             self._under_way = None
 

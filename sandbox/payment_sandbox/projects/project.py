@@ -1,14 +1,14 @@
 """A project: one merchant integration under test, isolated from all others."""
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import Any, Final, Protocol
 
 from payment_sandbox.kernel.masking import SECRETS, Masking
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
-from payment_sandbox.projects.asking import asked
+from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch, State
@@ -17,7 +17,7 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import OF_THE_ORIGINAL
 from payment_sandbox.projects.locks import STATE, TELLING, ranked_lock
-from payment_sandbox.projects.outbox import QueuedDelivery
+from payment_sandbox.projects.outbox import Held, QueuedDelivery
 from payment_sandbox.projects.quotas import NO_QUOTAS, Account, Meter, Quotas
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL, Rehearsal
 from payment_sandbox.projects.relay import Left, Relay
@@ -42,6 +42,8 @@ class Services(Protocol):
     """What a project needs from its host: it delivers webhooks, wakes running clocks, and knows the time."""
 
     real: RealTime
+    public_url: str
+    """Where merchants and payers reach the server, without a trailing slash."""
     delivers: bool
     """Whether webhooks are delivered at all; if not, nothing waits for them."""
     quotas: Quotas
@@ -89,6 +91,7 @@ class Unattended:
     """For projects without a server: nothing is delivered, and clocks move only by calls."""
 
     delivers = False
+    public_url = ""
     quotas = NO_QUOTAS
     meter: Meter | None = None
 
@@ -298,7 +301,7 @@ class Project:
         """
         with self.alone():
             current = self._current(epoch)
-            edit = Edit(current, now or current.now())
+            edit = Edit(current, now or current.now(), caller())
             yield edit
             change = edit.plan()
             if change is None:
@@ -314,8 +317,8 @@ class Project:
         finally:
             self._telling.release()
         self._follow(edit, is_earlier=is_earlier, needs_carrier=needs_carrier)
-        request = asked()
-        if request is None or not request.is_journaled:
+        asked = edit.caller.asked
+        if asked is None or not asked.is_journaled:
             self.storage.flush(self)
 
     def _current(self, epoch: Epoch | None) -> Epoch:
@@ -339,16 +342,24 @@ class Project:
         outbox = edit.epoch.outbox
         if edit.epoch.store.is_shared:
             return False  # the courier's server, which may be this one, puts what is stored into its outbox
-        return any([outbox.put(queued) for queued in edit.to_send])
+        return any([outbox.put(queued, edit.caller.held) for queued in edit.to_send])
 
     def _follow(self, edit: Edit, *, is_earlier: bool, needs_carrier: bool) -> None:
         """Call the services after an edit."""
         if needs_carrier:
             self.services.carry(self, edit.epoch)
-        if is_earlier and not edit.epoch.is_advancing and not edit.epoch.outbox.wakes_later():
-            self.services.wake(self)
+        if is_earlier and not edit.epoch.is_advancing:
+            self._wake(edit)
         for _ in range(edit.created_count):
             self.services.order_created()
+
+    def _wake(self, edit: Edit) -> None:
+        """Have what is due looked at, once the response is sent that the webhooks wait for."""
+        held = edit.caller.held
+        if held is not None and held.holds(edit.epoch.outbox):
+            held.wakes = True
+        else:
+            self.services.wake(self)
 
     def hold_clock(self) -> bool:
         """Claim the clock for an advance; False if one on another server has it."""
@@ -368,6 +379,17 @@ class Project:
         """
         with self._state_lock:
             yield self._current(epoch)
+
+    @contextmanager
+    def as_stored(self, epoch: Epoch) -> Iterator[None]:
+        """Read an epoch as it is stored; of several servers, no other one changes it meanwhile.
+
+        Raises:
+            ProjectReset: the project was reset or deleted in the meantime.
+        """
+        with self.alone() if epoch.store.is_shared else nullcontext():
+            self._current(epoch)
+            yield
 
     @contextmanager
     def unless_edited(self) -> Iterator[bool]:
@@ -429,7 +451,7 @@ class Project:
 
     def put(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Queue a webhook."""
-        if epoch.outbox.put(queued):
+        if epoch.outbox.put(queued, caller().held):
             self.services.carry(self, epoch)
 
     def put_back(self, remaining: list[Left]) -> None:
@@ -438,26 +460,26 @@ class Project:
             if epoch is self.epoch:
                 self.put(epoch, queued)
 
-    def release(self, epoch: Epoch, key: int) -> None:
-        """Release the webhooks that were held back under ``key``."""
-        released = epoch.outbox.release(key)
-        if released.needs_carrier:
-            self.services.carry(self, epoch)
+    def release(self, held: Held) -> None:
+        """Release the webhooks that were held back."""
+        released = held.outbox.release(held)
+        if released.needs_carrier:  # so its epoch has not ended
+            self.services.carry(self, self.epoch)
         if released.wakes:
             self.services.wake(self)
 
-    def deliver_held(self, epoch: Epoch, key: int) -> None:
+    def deliver_held(self, held: Held) -> None:
         """Deliver the held webhooks on this thread, outside the queue, and return once they are answered.
 
         It must not wait for the carrier: the carrier's receiver may be waiting for this very request.
         """
-        is_left = True
+        epoch, is_left = self.epoch, self.epoch.outbox is held.outbox
         while is_left:
-            with epoch.outbox.taking_held(key) as queued:
+            with held.outbox.taking_held(held) as queued:
                 is_left = queued is not None
                 if queued is not None:
                     self.services.deliver(self, epoch, queued)
-        self.release(epoch, key)
+        self.release(held)
 
     def deliver_now(self, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread, outside the queue."""
@@ -490,6 +512,8 @@ class Project:
             self.storage.follow(self)
         with outbox.awaiting(orders) as awaited:
             self.services.deliver_left(lambda: is_late() or outbox.is_settled(awaited))
+            if caller().is_handling(outbox):  # it would wait for itself
+                return True
             return outbox.settle(awaited, max(until_seconds - monotonic_seconds(), 0.0), enough)
 
     # Reading

@@ -16,11 +16,11 @@ from payment_sandbox.projects.journal import (
     BODY_KEPT_BYTES,
     AgendaEvent,
     Choice,
+    Decided,
     Journal,
     PerformedAction,
     StatusReached,
     as_plain,
-    current_cause,
 )
 from payment_sandbox.scenarios.model import Decision
 from payment_sandbox.scenarios.near_misses import explain
@@ -47,14 +47,12 @@ class Moved(NamedTuple):
 class Recorder:
     """Collects what an edit does, with the record that caused it."""
 
-    def __init__(self, journal: Journal) -> None:
-        self.cause = current_cause()
+    def __init__(self, journal: Journal, cause: str | None) -> None:
+        self.cause = cause
         self.decisions: dict[str, Decision] = {}  # by transaction
         self._journal = journal
         self._published: list[Published] = []
-        self._actions: list[PerformedAction] = []
-        self._agenda_events: list[AgendaEvent] = []
-        self._choices: list[Choice] = []
+        self._records: list[PerformedAction | AgendaEvent | Choice] = []
         self._new_events: set[str] = set()  # ids of transaction events
 
     def publish(self, kind: str, data: dict[str, Any]) -> None:
@@ -64,7 +62,7 @@ class Recorder:
     @property
     def actions(self) -> list[str]:
         """What somebody did, for people."""
-        return [f"{taken.actor} {taken.action}" for taken in self._actions]
+        return [f"{each.actor} {each.action}" for each in self._records if isinstance(each, PerformedAction)]
 
     def note_event(self, event_id: str) -> None:
         """Record the status that an attempt has reached by this event."""
@@ -92,14 +90,14 @@ class Recorder:
             transaction_id,
             {**fields, **how},
         )
-        self._actions.append(taken)
+        self._records.append(taken)
         self.cause = taken.id
 
     def record_choice(self, kind: str, before: Mapping[str, Any], at: datetime) -> None:
         """Record what was in force until somebody chose otherwise."""
         is_short = len(json.dumps(before, default=str)) <= BODY_KEPT_BYTES
         choice = Choice(self._journal.next_id("choice"), at, at, kind, before if is_short else None)
-        self._choices.append(choice)
+        self._records.append(choice)
 
     def agenda_event(self, due: Due[Command], at: datetime) -> None:
         """Record something that was due and happens now; it causes the rest of the edit."""
@@ -107,7 +105,7 @@ class Recorder:
         event = AgendaEvent(
             self._journal.next_id("event"), command.order_id, command.kind, command.label, at, at
         )
-        self._agenda_events.append(event)
+        self._records.append(event)
         self.cause = event.id
 
     def tell(
@@ -119,15 +117,11 @@ class Recorder:
     ) -> Iterator[Published]:
         """Add the records to the journal; yields the events to publish."""
         journal = self._journal
-        if self.decisions:
-            journal.note(self.decisions)
-        actions = [taken._replace(real_at=real_at) for taken in self._actions]
-        journal.add(actions)
-        journal.add([event._replace(real_at=real_at) for event in self._agenda_events])
-        journal.add([choice._replace(real_at=real_at) for choice in self._choices])
+        decided = [Decided(journal.next_id("decision"), *each) for each in self.decisions.items()]
+        own = [record._replace(real_at=real_at) for record in self._records]
         statuses = list(self._statuses(orders, moves, at, real_at))
-        journal.add(statuses)
-        yield from map(action_event, actions)
+        journal.add([*decided, *own, *statuses])
+        yield from (action_event(record) for record in own if isinstance(record, PerformedAction))
         for transaction_id, decision in self.decisions.items():
             yield Published("decision", {}, partial(_explained, transaction_id, decision))
         yield from self._status_events(moves, statuses, at)

@@ -11,7 +11,7 @@ from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.asking import Part
+from payment_sandbox.projects.calling import Part
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.faults import Use
 from payment_sandbox.projects.journal import Journal

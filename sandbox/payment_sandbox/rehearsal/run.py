@@ -12,6 +12,7 @@ from payment_sandbox.operations.history import short_path
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
+from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
 from payment_sandbox.rehearsal.changes import (
     ACTION,
@@ -31,7 +32,6 @@ from payment_sandbox.rehearsal.changes import (
 from payment_sandbox.rehearsal.scenes import Scene, others
 from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
 from payment_sandbox.scenarios.model import Subject
-from payment_sandbox.web.placing import begin_waiting
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -142,7 +142,7 @@ class RehearsedRun:
         """What somebody does instead of acting so."""
         if not self._is_on or self._is_resting or self._is_acting:
             return do(action)
-        begin_waiting()  # whatever is done instead may take long
+        caller().begin_waiting()  # whatever is done instead may take long
         order = self.project.find_order(order_id)
         attempt = order.last_transaction
         about = Acts(

@@ -11,9 +11,8 @@ from payment_sandbox.operations.advance import advance
 from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
+from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
-from payment_sandbox.web.carried import current_exchange
-from payment_sandbox.web.placing import begin_waiting
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -59,7 +58,7 @@ class Scene(NamedTuple):
 
     def passes(self, until: datetime) -> None:
         """Time passes; what is due happens, and its webhooks are delivered."""
-        begin_waiting()
+        caller().begin_waiting()
         _let_webhooks_go(self.project)
         jobs = self.project.epoch.jobs
         jobs.skips_quiet_times = True
@@ -75,9 +74,9 @@ class Scene(NamedTuple):
 
 def _let_webhooks_go(project: "Project") -> None:
     """Let webhooks go before the end of this request: an advance waits for them."""
-    call = current_exchange()
-    if call is not None and call.held is not None:
-        project.release(*call.held[1:])
+    held = caller().held
+    if held is not None:
+        project.release(held)
 
 
 def returns_first(scene: Scene) -> Order:

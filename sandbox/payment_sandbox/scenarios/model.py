@@ -81,12 +81,15 @@ class When(NamedTuple):
             and (self.payment_methods is None or not self.payment_methods.isdisjoint(subject.methods))
             and (self.amount is None or self.amount.holds(subject.amount_cents))
             and self.attempt in (None, subject.attempt)
-            and all(matches_glob(subject.customer.get(key), glob) for key, glob in self.customer.items())
+            and (not self.customer or self._fits(subject.customer))
             and (
                 self.merchant_order_id is None
                 or matches_glob(subject.merchant_order_id, self.merchant_order_id)
             )
         )
+
+    def _fits(self, customer: Mapping[str, Any]) -> bool:
+        return all([matches_glob(customer.get(key), glob) for key, glob in self.customer.items()])
 
     def unmet(self, subject: Subject) -> "Iterator[Difference]":
         """Every condition that the subject does not meet."""
@@ -125,13 +128,10 @@ class Rule(NamedTuple):
     then: Mapping[str, Any]
     times: int | None = None
 
-    def matches(self, subject: Subject, used: int) -> bool:
-        """Whether it decides this attempt: all conditions hold (SCN-02 to SCN-04), and it is not spent."""
-        return (
-            self.when.holds(subject)
-            and (self.times is None or used < self.times)
-            and says(self.then, subject.outcome_keys, subject.screenings)
-        )
+    def decides(self, subject: Subject, used: int) -> bool:
+        """Whether it decides an attempt that meets its conditions: it is not spent, and says something."""
+        is_left = self.times is None or used < self.times
+        return is_left and says(self.then, subject.outcome_keys, subject.screenings)
 
 
 class WebhookRule(NamedTuple):
@@ -180,7 +180,7 @@ class Scenario(NamedTuple):
     def decide(self, subject: Subject, uses: Mapping[int, int]) -> "Decision":
         """Find the rule that decides an attempt; ``uses`` counts the uses of each rule."""
         for index, rule in enumerate(self.rules):
-            if rule.matches(subject, uses.get(index, 0)):
+            if rule.when.holds(subject) and rule.decides(subject, uses.get(index, 0)):
                 return Decision(self, subject, index)
         spent = {index for index, used in uses.items() if used == self.rules[index].times}
         return Decision(self, subject, None, frozenset(spent))

@@ -17,6 +17,7 @@ from payment_sandbox.operations.deliver_webhook import (
     record_attempt,
 )
 from payment_sandbox.orders.webhooks import ReceiverAnswer, Reply, Send, Undelivered, WebhookRequest
+from payment_sandbox.projects.calling import delivering
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
@@ -190,6 +191,10 @@ class Courier:
 
     def deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         """Deliver one webhook on this thread; drop it if its epoch has ended."""
+        with delivering(epoch.outbox):
+            self._deliver(project, epoch, queued)
+
+    def _deliver(self, project: Project, epoch: Epoch, queued: QueuedDelivery) -> None:
         stubbornly = partial(self._until_stored, epoch)
         try:
             prepared = stubbornly(lambda: prepare_attempt(project, epoch, queued))

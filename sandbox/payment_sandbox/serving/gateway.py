@@ -3,7 +3,7 @@
 import logging
 from asyncio import AbstractEventLoop, timeout
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 
@@ -13,10 +13,10 @@ from payment_sandbox.serving.replies import Reply
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.turns import Lane, Turn, Turns, Waiting
 from payment_sandbox.serving.watchers import Watchers
-from payment_sandbox.serving.wsgi import Called, CutOff, Request, Run, Site, environment, error
+from payment_sandbox.serving.wsgi import Application, Request, Run, environment, error
 from payment_sandbox.web.addresses import takes_snapshot
-from payment_sandbox.web.event_stream import STREAM, EventStream
-from payment_sandbox.web.placing import BEGIN_WAITING, ON_EVENT_LOOP, TOO_MANY_WAIT, Placement
+from payment_sandbox.web.call import TOO_MANY_WAIT, Call, CutOff, Line
+from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -32,12 +32,26 @@ SNAPSHOTS_BUSY: Final = "too many snapshots are being received; try again later"
 log = logging.getLogger(__name__)
 
 
+class TurnLine(Line):
+    """The line of a call that may have a thread."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
+        super().__init__(headers)
+        self.turn: Turn | None = None
+
+    def begin_waiting(self) -> bool:
+        """Let another call run."""
+        return self.turn is None or self.turn.begin_waiting()
+
+
 class Gateway:
-    """Has a site answer the requests of all connections."""
+    """Has an application answer the requests of all connections."""
 
     def __init__(
         self,
-        site: Site,
+        application: Application,
         loop: AbstractEventLoop,
         lost: Callable[[], None],
         limits: Limits,
@@ -51,7 +65,7 @@ class Gateway:
         self.lost = lost
         self.count = statistics.answered
         self.receive: Callable[[bytes], Body] = Bodies(limits.snapshots_bytes).receive
-        self._site = site
+        self._application = application
         self._threads = Threads("request")
         waiting = Waiting(limits.waiting)
         running_max = RUNNING_MAX if cluster is None else RUNNING_MAX_SHARED
@@ -75,72 +89,66 @@ class Gateway:
         """Answer a request."""
         if len(request.body) != request.length and takes_snapshot(request.path.decode("latin-1")):
             return reply.whole(error(503, SNAPSHOTS_BUSY, retry=True))
-        return await self.respond(await self.call(request, environment(request, reply.peers)), reply)
-
-    async def call(self, request: Request, environ: dict[str, Any]) -> Called:
-        """Call the application in the turn of the request's project."""
-        placement = self._place(environ, request.length)
-        share = placement.share
-        if not placement.on_thread:
-            environ[ON_EVENT_LOOP] = True
-            if not self._turns.take():
-                await self._turns.wait(share)
-            run = Run(self._site, environ)
-            return Called(run, run.whole() if run.is_short else None, share)
-
-        def call(turn: Turn) -> Called:
-            environ[BEGIN_WAITING] = turn.begin_waiting
-            run = Run(self._site, environ)
-            return Called(run, run.whole() if run.is_short else None, share)
-
-        lane = self._reading if request.length > LARGE_BYTES else self._working
-        return await lane.run(share, call)
-
-    def _place(self, environ: dict[str, Any], length: int) -> Placement:
+        line = TurnLine(request.headers)
         try:
-            return self._site.place(environ, length)
+            call = self._application.place(environment(request, reply.peers), request.length, line)
         except Exception:
             log.exception("a request could not be placed")
-            return Placement(on_thread=False)
+            return reply.whole(error(500, "the sandbox failed; see its log"))
+        return await self.respond(await self.run(call, line, request.length), reply)
 
-    async def respond(self, called: Called, reply: Reply) -> web.StreamResponse:
+    async def run(self, call: Call, line: TurnLine, length: int) -> Run:
+        """Have a call answered in the turn of its project; ``length`` is that of its body."""
+        if not call.on_thread:
+            line.may_wait = False
+            if not self._turns.take():
+                await self._turns.wait(call.share)
+            return Run(self._application, call)
+
+        def run(turn: Turn) -> Run:
+            line.turn = turn
+            return Run(self._application, call)
+
+        lane = self._reading if length > LARGE_BYTES else self._working
+        return await lane.run(call.share, run)
+
+    async def respond(self, run: Run, reply: Reply) -> web.StreamResponse:
         """Send what the application has said; a client that reads slowly holds no thread."""
         try:
-            response = await self._response(called, reply)
+            response = await self._response(run, reply)
         except Exception:
-            called.run.close()
+            run.close()
             raise
-        called.run.close()  # not if this was cancelled: a thread may still make the next piece
+        run.close()  # not if this was cancelled: a thread may still make the next piece
         return response
 
-    async def _response(self, called: Called, reply: Reply) -> web.StreamResponse:
-        if STREAM in called.run.environ:
-            return await self._watch(called, reply)
-        if called.answer is not None:
-            return reply.whole(called.answer)
-        return await self._send_pieces(called, reply)
+    async def _response(self, run: Run, reply: Reply) -> web.StreamResponse:
+        if run.call.stream is not None:
+            return await self._watch(run, run.call.stream, reply)
+        if run.answer is not None:
+            return reply.whole(run.answer)
+        return await self._send_pieces(run, reply)
 
-    async def _watch(self, called: Called, reply: Reply) -> web.StreamResponse:
+    async def _watch(self, run: Run, stream: EventStream, reply: Reply) -> web.StreamResponse:
         """Send a stream of events."""
-        stream: EventStream = called.run.environ[STREAM]
-        with self._watching.counted(called.share) as may_watch:
-            if not may_watch or called.run.head is None:
+        with self._watching.counted(run.call.share) as may_watch:
+            if not may_watch or run.head is None:
                 return reply.whole(error(503, TOO_MANY_WAIT, retry=True))
-            await reply.begin(called.run.head)
+            await reply.begin(run.head)
             return await self._watchers.serve(stream, reply)
 
-    async def _send_pieces(self, called: Called, reply: Reply) -> web.StreamResponse:
+    async def _send_pieces(self, run: Run, reply: Reply) -> web.StreamResponse:
         """Send a response of unknown length."""
-        assert called.run.head is not None, "a response without a head is an error, and short"
-        pieces = iter(called.run.pieces)
+        assert run.head is not None, "a response without a head is an error, and short"
+        pieces, share = iter(run.pieces), run.call.share
         try:
             async with timeout(STREAM_SECONDS_MAX):
-                piece = await self._next_piece(pieces, called.share)
-                await reply.begin(called.run.head)
+                piece = await self._next_piece(pieces, share)
+                await reply.begin(run.head)
                 while piece is not None and not reply.is_closed:
                     async with timeout(self.limits.send_seconds):
                         await reply.send(piece)
-                    piece = await self._next_piece(pieces, called.share)
+                    piece = await self._next_piece(pieces, share)
             return reply.ended()
         except CutOff:
             return reply.cut() if reply.has_begun else reply.reset()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ssl import SSLContext
 
     from payment_sandbox.serving.cluster import Cluster
-    from payment_sandbox.serving.wsgi import Site
+    from payment_sandbox.serving.wsgi import Application
 
 OPEN_FILES_WANTED: Final = 16_384
 CONNECTIONS_MIN: Final = 16
@@ -61,11 +61,11 @@ class HttpServer:
         self._acceptor: _Acceptor | None = None
         self._thread: Thread | None = None
 
-    def start(self, site: "Site") -> None:
+    def start(self, application: "Application") -> None:
         """Serve on a background thread."""
         loop = self._loop = RealTimeLoop()
         acceptor = _Acceptor(
-            self._socket, site, loop, self._limits, self._tls, self._statistics, self._cluster
+            self._socket, application, loop, self._limits, self._tls, self._statistics, self._cluster
         )
         self._gateway, self._acceptor = acceptor.gateway, acceptor
         self._thread = Thread(target=_run, args=(loop, acceptor), name="server", daemon=True)
@@ -101,7 +101,7 @@ class _Acceptor:
     def __init__(
         self,
         listening: socket.socket,
-        site: "Site",
+        application: "Application",
         loop: AbstractEventLoop,
         limits: Limits,
         tls: "SSLContext | None",
@@ -117,7 +117,7 @@ class _Acceptor:
             waiting=min(limits.waiting, most // 2),
             watching=min(limits.watching, most * 3 // 4),
         )
-        self.gateway = Gateway(site, loop, self._resume, limits, statistics, cluster)
+        self.gateway = Gateway(application, loop, self._resume, limits, statistics, cluster)
         self._connections = Server(self.gateway, loop)
         self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # while there is no room

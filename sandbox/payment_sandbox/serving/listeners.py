@@ -12,7 +12,7 @@ from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
     from payment_sandbox.serving.http import HttpServer
-    from payment_sandbox.serving.wsgi import Site
+    from payment_sandbox.serving.wsgi import Application
 
 UNREACHABLE_URL: Final = "http://payment-sandbox.test"
 
@@ -23,7 +23,7 @@ class SiteServer(Protocol):
     port: int
     url: str
 
-    def start(self, site: "Site") -> None:
+    def start(self, application: "Application") -> None:
         """Serve on a background thread."""
         ...
 
@@ -52,9 +52,9 @@ class OnFirstConnection:
         self._thread: Thread | None = None
         self._end, self._stopping = socket.socketpair()
 
-    def start(self, site: "Site") -> None:
+    def start(self, application: "Application") -> None:
         """Wait for the first connection on a background thread, then serve."""
-        self._thread = Thread(target=self._watch, args=(site,), name="listener", daemon=True)
+        self._thread = Thread(target=self._watch, args=(application,), name="listener", daemon=True)
         start(self._thread)
 
     def finish(self, within_seconds: float) -> None:
@@ -74,7 +74,7 @@ class OnFirstConnection:
         self._end.close()
         self._stopping.close()
 
-    def _watch(self, site: "Site") -> None:
+    def _watch(self, application: "Application") -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._end, selectors.EVENT_READ)
@@ -85,7 +85,7 @@ class OnFirstConnection:
             from payment_sandbox.serving.http import HttpServer  # here, because it takes a tenth of a second
 
         self._server = HttpServer(self._socket)
-        self._server.start(site)
+        self._server.start(application)
 
 
 class Nowhere:
@@ -94,7 +94,7 @@ class Nowhere:
     port = 0
     url = UNREACHABLE_URL
 
-    def start(self, site: "Site") -> None:
+    def start(self, application: "Application") -> None:
         """Nothing to serve."""
 
     def finish(self, within_seconds: float) -> None:

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 
-class _Host(NamedTuple):
+class Host(NamedTuple):
     """The host's clocks, held here so that time-freezing libraries, which patch modules, miss them."""
 
     monotonic: Callable[[], float]
@@ -16,33 +16,33 @@ class _Host(NamedTuple):
     moment: type[datetime]
 
 
-def _host() -> _Host:
+def _host() -> Host:
     """The real clocks, even if this module is imported while time is frozen."""
     freezer = sys.modules.get("freezegun.api")
-    return _Host(
+    return Host(
         getattr(freezer, "real_monotonic", time.monotonic),  # noqa: TID251
         getattr(freezer, "real_time", time.time),  # noqa: TID251
         getattr(freezer, "real_datetime", datetime),
     )
 
 
-_HOST: Final = _host()
+HOST: Final = _host()
 
 
 SET_BACK: Final = timedelta(seconds=1)
 MICROSECOND: Final = timedelta(microseconds=1)
 _LOCK: Final = Lock()
-_newest: Final = [_HOST.moment.fromtimestamp(0, UTC)]
+_newest: Final = [HOST.moment.fromtimestamp(0, UTC)]
 
 
 def monotonic_seconds() -> float:
     """Return monotonic seconds from an arbitrary start."""
-    return _HOST.monotonic()
+    return HOST.monotonic()
 
 
 def wall_second() -> int:
     """Return the host's time in whole seconds since 1970."""
-    return int(_HOST.wall())
+    return int(HOST.wall())
 
 
 def wall_now() -> datetime:
@@ -51,7 +51,7 @@ def wall_now() -> datetime:
     If the host's clock was set back, it follows.
     """
     with _LOCK:
-        now = _HOST.moment.fromtimestamp(_HOST.wall(), UTC)
+        now = HOST.moment.fromtimestamp(HOST.wall(), UTC)
         if now <= _newest[0] < now + SET_BACK:
             now = _newest[0] + MICROSECOND
         _newest[0] = now

@@ -20,8 +20,8 @@ from payment_sandbox.serving.starting import Start, is_database, make_projects
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_owed
-from payment_sandbox.web.app import make_app, move
-from payment_sandbox.web.carried import Around
+from payment_sandbox.web.app import make_app
+from payment_sandbox.web.site import Around
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -152,7 +152,7 @@ class Server:
         """Serve at another address, after one where nobody could connect."""
         self._http.stop()
         self._http, self.port, self.local_url, self.url = listener, listener.port, listener.url, listener.url
-        move(self.app, self.url)
+        self.app.site.move(self.url)
         listener.start(self.app)
 
     def stop(self, noticed_seconds: float = 0.0) -> None:
@@ -202,7 +202,8 @@ def description() -> str:
     with LOADING:
         from payment_sandbox.web.openapi import document  # here, for a faster start
 
-    return document(make_app(unattended_registry(), public_url="http://127.0.0.1:8080"), make_app)
+    public_url = "http://127.0.0.1:8080"
+    return document(make_app(unattended_registry(), public_url=public_url), public_url, make_app)
 
 
 def _joined(address: str, services: ServerServices) -> "Database":

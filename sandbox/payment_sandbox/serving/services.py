@@ -167,6 +167,7 @@ class ServerServices:
     """
 
     delivers = True
+    public_url = ""
 
     def __init__(
         self,

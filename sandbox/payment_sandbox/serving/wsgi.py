@@ -10,9 +10,8 @@ from io import BytesIO
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
-from payment_sandbox.web.carried import CUT_OFF, SENT_HEADERS
+from payment_sandbox.web.call import Call, CutOff, Line
 from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
-from payment_sandbox.web.placing import Placement
 
 REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
 
@@ -47,20 +46,16 @@ class Peers(NamedTuple):
     client_port: int
 
 
-class Site(Protocol):
-    """A WSGI application that knows where each of its requests should run."""
+class Application(Protocol):
+    """An application that knows where each of its calls should run."""
 
-    def __call__(self, environ: dict[str, Any], start_response: Any, /) -> Iterable[bytes]:
-        """Answer a request (PEP 3333)."""
+    def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
+        """Make the call of a request, and decide where it runs; ``length`` is that of its body."""
         ...
 
-    def place(self, environ: dict[str, Any], length: int) -> Placement:
-        """Where a request runs; ``length`` is that of its body."""
+    def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
+        """Answer a call, as in PEP 3333."""
         ...
-
-
-class CutOff(Exception):
-    """The application cuts the connection, to simulate a broken network."""
 
 
 class Head(NamedTuple):
@@ -72,7 +67,7 @@ class Head(NamedTuple):
     @property
     def has_length(self) -> bool:
         """Whether the response says how long its body is; if not, it is sent piece by piece."""
-        return self.status in (204, 304) or any(name.lower() == "content-length" for name, _ in self.headers)
+        return self.status in (204, 304) or "content-length" in [name.lower() for name, _ in self.headers]
 
 
 def _nothing() -> None:
@@ -89,24 +84,25 @@ class Answer(NamedTuple):
 
 
 class Run:
-    """One call of a WSGI application; an exception becomes a 500."""
+    """A call that the application has answered; an exception becomes a 500."""
 
-    def __init__(self, application: Site, environ: dict[str, Any]) -> None:
-        self.environ = environ
+    def __init__(self, application: Application, call: Call) -> None:
+        self.call = call
         self.head: Head | None = None
         self.pieces: Iterable[bytes] = ()
-        environ[CUT_OFF] = _cut_off
         try:
-            self.pieces = application(environ, self._start_response)
+            self.pieces = application.answer(call, self._start_response)
         except Exception:
             self._fail()
+        self.answer = self._whole() if self.is_short else None
+        """The complete response; None: it is sent piece by piece."""
 
     @property
     def is_short(self) -> bool:
         """Whether the response is sent at once, and not piece by piece."""
         return self.head is None or self.head.has_length
 
-    def whole(self) -> Answer:
+    def _whole(self) -> Answer:
         """The complete response, or what there was before a cut."""
         body: list[bytes] = []
         try:
@@ -155,14 +151,6 @@ def _of_connection(peers: Peers) -> dict[str, Any]:
     }
 
 
-class Called(NamedTuple):
-    """What the application has said, and whose share of the server the request uses."""
-
-    run: Run
-    answer: Answer | None  # None: it is sent piece by piece
-    share: str
-
-
 def environment(request: Request, peers: Peers) -> dict[str, Any]:
     """A request's WSGI environment; its length is that of the whole body, if only a part was kept."""
     path, _, query = request.target.partition(b"?")
@@ -174,7 +162,6 @@ def environment(request: Request, peers: Peers) -> dict[str, Any]:
         "SERVER_PROTOCOL": f"HTTP/{request.version}",
         "wsgi.input": BytesIO(request.body),
         "wsgi.errors": sys.stderr,
-        SENT_HEADERS: request.headers,
     }
     for name, value in request.headers:
         variable = _variable_of(name)
@@ -214,10 +201,6 @@ def error(status: int, value: str, *, retry: bool = False) -> Answer:
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     headers += [("Retry-After", "1")] if retry else []
     return Answer(Head(HTTPStatus(status), headers), body, is_cut=False)
-
-
-def _cut_off() -> None:
-    raise CutOff
 
 
 def _no_write(data: bytes) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
-from payment_sandbox.projects.asking import Part
+from payment_sandbox.projects.calling import Part
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.outbox import QueuedDelivery

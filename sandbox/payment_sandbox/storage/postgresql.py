@@ -16,7 +16,7 @@ from psycopg import ClientCursor, Connection, errors
 from psycopg_pool import PoolTimeout
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.projects.asking import Part
+from payment_sandbox.projects.calling import Part
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade

@@ -18,7 +18,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.projects.asking import Part
+from payment_sandbox.projects.calling import Part
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record

@@ -8,21 +8,16 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.carried import application
 
 
-def _public_url() -> str:
-    return application().public_url
-
-
-def base_path() -> str:
+def base_path(project: Project) -> str:
     """The path prefix of the public URL, for a server behind a proxy; usually empty."""
-    return urlsplit(_public_url()).path
+    return urlsplit(project.services.public_url).path
 
 
 def _shown(project: Project, path: str) -> str:
     """The full URL, or without its scheme if the project's settings say so (SET-23)."""
-    address = f"{_public_url()}{path}"
+    address = f"{project.services.public_url}{path}"
     return address if project.settings.absolute_urls else address.partition("://")[2]
 
 
@@ -42,42 +37,42 @@ def _payment_path(project: Project, order: Order, transaction: Transaction) -> s
 
 def scan_url(project: Project, order: Order, transaction: Transaction) -> str:
     """The URL in the QR code that a wallet app scans."""
-    return f"{_public_url()}{_payment_path(project, order, transaction)}scan/"
+    return f"{project.services.public_url}{_payment_path(project, order, transaction)}scan/"
 
 
 def resolved(project: Project, order: Order, transaction: Transaction) -> dict[str, object]:
     """The payment method details, with the page's full URL where a method includes it."""
-    page = f"{_public_url()}{_payment_path(project, order, transaction)}"
+    page = f"{project.services.public_url}{_payment_path(project, order, transaction)}"
     return {key: page if value == PAYMENT_PAGE else value for key, value in transaction.details.items()}
 
 
 def qr_image_url(project: Project, request: QrRequest) -> str:
     """The URL of a QR request's image; always with a scheme, because it is used in an ``img`` tag (A24)."""
-    return f"{_public_url()}/qr/{project.project_id}/{request.id}.png"
+    return f"{project.services.public_url}/qr/{project.project_id}/{request.id}.png"
 
 
 def qr_page_url(project: Project, request: QrRequest) -> str:
     """The URL in the QR code: the page that scanners open."""
-    return f"{_public_url()}/qr/{project.project_id}/{request.id}/"
+    return f"{project.services.public_url}/qr/{project.project_id}/{request.id}/"
 
 
 def qr_page_path(project: Project, request: QrRequest) -> str:
     """The path of the page of a QR request, for links on our own pages."""
-    return f"{base_path()}/qr/{project.project_id}/{request.id}/"
+    return f"{base_path(project)}/qr/{project.project_id}/{request.id}/"
 
 
 def order_page_path(project: Project, order: Order) -> str | None:
     """The path of the page on which a customer could pay an order now; None if there is none."""
     attempt = order.last_transaction
     if attempt is not None and attempt.has_page and not (order.is_hosted and not attempt.is_open):
-        return f"{base_path()}{_payment_path(project, order, attempt)}"
-    return f"{base_path()}/pay/{project.project_id}/{order.id}/" if order.is_hosted else None
+        return f"{base_path(project)}{_payment_path(project, order, attempt)}"
+    return f"{base_path(project)}/pay/{project.project_id}/{order.id}/" if order.is_hosted else None
 
 
 def dashboard_path(project: Project, order: Order | None = None) -> str:
     """The path of a project's dashboard, or of one of its orders there."""
     place = f"{order.refund_of_order_id or order.id}/" if order is not None else ""
-    return f"{base_path()}/dashboard/{project.project_id}/orders/{place}"
+    return f"{base_path(project)}/dashboard/{project.project_id}/orders/{place}"
 
 
 STATE_PATH: Final = "/control/state/"

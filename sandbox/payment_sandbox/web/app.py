@@ -1,25 +1,25 @@
 """The WSGI application: both APIs, the payment pages and the documentation."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, cast
 
-from flask import Blueprint, Flask, Request, Response
-from flask.sessions import NullSession, SessionInterface
-from werkzeug.routing import Map, MapAdapter, Rule
+from flask import Blueprint, Flask, Response
+from werkzeug.routing import Map, Rule
 
 from payment_sandbox.loading import LOADING
+from payment_sandbox.projects.calling import working_for
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.web import errors
+from payment_sandbox.web import control, dashboard, docs, merchant, pages
 from payment_sandbox.web.answers.records import OpenApi
-from payment_sandbox.web.auth import known_hosts
-from payment_sandbox.web.carried import ALONE, Application, Around, application, close_exchange, open_exchange
-from payment_sandbox.web.control import CONTROL
-from payment_sandbox.web.dashboard import dashboard
-from payment_sandbox.web.docs import docs, show_nothing
-from payment_sandbox.web.merchant import api, keep_unrouted
-from payment_sandbox.web.pages import pages
-from payment_sandbox.web.placing import Placement, begin_waiting, place, routed
-from payment_sandbox.web.routes import current_facts, require_facts, route
+from payment_sandbox.web.call import Call, Line
+from payment_sandbox.web.docs import show_nothing
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.errors import MERCHANT_API, NOT_FOUND
+from payment_sandbox.web.faces import Face
+from payment_sandbox.web.merchant import keep_unrouted
+from payment_sandbox.web.placing import place
+from payment_sandbox.web.routes import Routed, facts_of, require_facts, route
+from payment_sandbox.web.site import ALONE, Around, Site
 
 
 class LazyRoute(Rule):
@@ -42,24 +42,15 @@ class LazyRoute(Rule):
         return build
 
 
-class NoSessions(SessionInterface):
-    """The sandbox stores nothing in sessions, so all requests share an empty one."""
-
-    _empty = NullSession()
-
-    def open_session(self, app: Flask, request: Request) -> NullSession:
-        """The empty session."""
-        return self._empty
-
-
 class SandboxFlask(Flask):
-    """A Flask app without what the sandbox does not use, such as sessions, coroutines and subdomains.
+    """A Flask app that answers calls: routes and templates are Flask's, what happens around a view is not.
 
     It has no automatic OPTIONS: there is no CORS, and an undeclared method is a 405.
     """
 
     url_rule_class = LazyRoute
-    session_interface = NoSessions()
+    site: Site
+    _routes: Mapping[str, Routed]
 
     def add_url_rule(
         self,
@@ -72,19 +63,63 @@ class SandboxFlask(Flask):
         """Add a route without automatic OPTIONS; Flask before 3.1 has no app-wide setting for this."""
         super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
 
-    def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Routes by path and method, whatever host name the request was sent to."""
-        if request is None:
-            return None
-        return routed(self, request.environ)
+    def serve(self, site: Site, faces: Sequence[Face]) -> None:
+        """Answer the calls of these faces."""
+        self.site = site
+        for face in faces:
+            self.register_blueprint(face.blueprint)
+        require_facts(self)
+        answers = {face.blueprint.name: face.answer for face in faces}
+        self._routes = {rule.endpoint: self._routed(rule, answers) for rule in self.url_map.iter_rules()}
 
-    def place(self, environ: dict[str, Any], length: int) -> Placement:
-        """Where a request runs; ``length`` is that of its body."""
-        return place(self, environ, length)
+    def _routed(self, rule: Rule, answers: Mapping[str, Callable[[Call], Response]]) -> Routed:
+        facts, view = facts_of(self, rule.endpoint), self.view_functions[rule.endpoint]
+        assert facts is not None, "require_facts has checked every route"
+        return Routed(answers[rule.endpoint.partition(".")[0]], cast(Callable[..., Response], view), facts)
 
-    def ensure_sync(self, func: Any) -> Any:
-        """Nothing here is a coroutine."""
-        return func
+    def wsgi_app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        """Answer a request (PEP 3333), wherever it runs."""
+        length = environ.get("CONTENT_LENGTH") or ""
+        call = self.place(environ, int(length) if length.isdecimal() else 0, Line())
+        return self.answer(call, start_response)
+
+    def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
+        """Make the call of a request, and decide where it runs; ``length`` is that of its body."""
+        return place(self.site, self._routes, environ, length, line)
+
+    def answer(self, call: Call, start_response: Any) -> Iterable[bytes]:
+        """Answer a call."""
+        with working_for(call):
+            response = call.routed.answer(call) if call.routed is not None else unrouted(call)
+        call.request.close()  # and files that came with a form
+        return response(call.request.environ, start_response)
+
+
+def unrouted(call: Call) -> Response:
+    """Answer a call that matches no route."""
+    nothing = call.nothing
+    assert nothing is not None, "it was placed"
+    if call.request.path.startswith(MERCHANT_API):
+        return keep_unrouted(call, answer_for(call, nothing))
+    page = show_nothing(call) if nothing.code == NOT_FOUND else None
+    return page or answer_for(call, nothing)
+
+
+description = Blueprint("description", __name__)
+
+
+@route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
+def get_openapi(call: Call) -> Response:
+    """Get the OpenAPI 3.1 description of both APIs."""
+    with LOADING:
+        from payment_sandbox.web.openapi import described  # imported late: faster startup
+
+    return Response(described(call.site), mimetype="application/json")
+
+
+DESCRIPTION: Final = Face(description, (), answer_for)
+WINGS: Final = (dashboard.FACE,)
+"""What an application can do without."""
 
 
 def make_app(
@@ -94,50 +129,19 @@ def make_app(
     control_token: str | None = None,
     allow_hosts: Iterable[str] = (),
     around: Around = ALONE,
+    wings: Sequence[Face] = WINGS,
 ) -> SandboxFlask:
     """Build the application.
 
     ``public_url`` is where merchants and payers reach the server, with its scheme and without a trailing
     slash. If ``control_token`` is set, creating and listing projects requires it. ``allow_hosts`` are
-    further host names under which the control API may be called.
+    further host names under which the control API may be called. ``wings`` are the faces besides the APIs,
+    the payment pages and the documentation.
     """
     app = SandboxFlask("payment_sandbox", static_folder=None)
     # Every path works with and without its trailing slash, without a redirect (SET-01).
     app.url_map = Map(strict_slashes=False, merge_slashes=False)
-    hosts = known_hosts(public_url, allow_hosts)
-    state = Application(registry, public_url, control_token, hosts, make_app, around)
-    state.attach(app)
-    errors.install(app, keep_unrouted, show_nothing)
-    app.before_request(open_exchange)
-    app.before_request(wait_if_route_waits)
-    app.teardown_request(close_exchange)
-    for face in (api, *CONTROL, pages, docs, dashboard, description):
-        app.register_blueprint(face)
-    require_facts(app)
+    registry.services.public_url = public_url
+    site = Site(app, registry, control_token, allow_hosts, around, make_app)
+    app.serve(site, (merchant.FACE, *control.FACES, pages.FACE, docs.FACE, DESCRIPTION, *wings))
     return app
-
-
-def wait_if_route_waits() -> None:
-    """Let other requests run while this one waits."""
-    facts = current_facts()
-    if facts is not None and facts.waits:
-        begin_waiting()
-
-
-def move(app: Flask, public_url: str) -> None:
-    """Change where merchants and payers reach the server; addresses given out before stay as they are."""
-    state = application(app)
-    state.public_url = public_url
-    state.hosts |= known_hosts(public_url, ())
-
-
-description = Blueprint("description", __name__)
-
-
-@route(description, "GET", "/openapi.json", answers=OpenApi, errors=(), slow=True)
-def get_openapi() -> Response:
-    """Get the OpenAPI 3.1 description of both APIs."""
-    with LOADING:
-        from payment_sandbox.web.openapi import described  # imported late: faster startup
-
-    return Response(described(), mimetype="application/json")

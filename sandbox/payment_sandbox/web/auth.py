@@ -1,36 +1,22 @@
 """Who may call: the API key selects the project, and web pages of others are refused."""
 
 import logging
-from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from flask import Response, request
+from flask import Response
 from werkzeug.datastructures import Authorization
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.registry import Registry
-from payment_sandbox.web.addresses import base_path
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.carried import application, exchange
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.faces import GoOn
 
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="payment orders sandbox", charset="UTF-8"'}
-
-
-def registry() -> Registry:
-    """All projects of this server."""
-    return application().registry
-
-
-def project() -> Project:
-    """The project of this request, as found by ``require_project``."""
-    project_here = exchange().project
-    assert project_here is not None, "require_project has not run"
-    return project_here
 
 
 @lru_cache(maxsize=1024)
@@ -47,63 +33,57 @@ def api_key_in(header: str | None) -> str | None:
     return authorization.username
 
 
-def _sent_key() -> str | None:
-    header: str | None = exchange().request.environ.get("HTTP_AUTHORIZATION")
-    return api_key_in(header)
+def _sent_key(call: Call) -> str | None:
+    return api_key_in(call.request.environ.get("HTTP_AUTHORIZATION"))
 
 
-def known_project() -> Project | None:
-    """The project of this request's API key, or None."""
-    return registry().find(_sent_key() or "")
+def known_project(call: Call) -> Project | None:
+    """The project of the API key, or None."""
+    return call.site.registry.find(_sent_key(call) or "")
 
 
-def require_project() -> Project:
-    """Find the request's project by its API key, the user name of HTTP Basic (AUTH-01, AUTH-02).
+def require_project(call: Call) -> Project:
+    """Find the project by its API key, the user name of HTTP Basic (AUTH-01, AUTH-02).
 
     Raises:
         RequestRefused: 401 if the header is missing or malformed, or the key is unknown.
     """
-    api_key = _sent_key()
+    api_key = _sent_key(call)
     if not api_key:
         raise RequestRefused(401, "send 'Authorization: Basic' with your API key as the user name", CHALLENGE)
-    project = registry().find(api_key)
+    project = call.site.registry.find(api_key)
     if project is None:
         raise RequestRefused(401, "no project has this API key", CHALLENGE)
-    exchange().project = project
+    call.owner = project
     project.masking.api_key = api_key
     return project
 
 
-def select_project() -> None:
-    """Run ``require_project`` before each request of a blueprint."""
-    require_project()
+def only_with_key(call: Call, go_on: GoOn) -> Response:
+    """Find the project by its API key."""
+    require_project(call)
+    return go_on(call)
 
 
-def drop_secrets() -> Response | None:
+def without_secrets(call: Call, go_on: GoOn) -> Response:
     """Lead to the same page without what has a secret in its query: pages repeat their address."""
-    named = registry().find_by_id((request.view_args or {}).get("project_id", ""))
+    named = call.site.registry.find_by_id(call.values.get("project_id", ""))
     masking = named.masking.of_long_keys() if named is not None else Masking()
+    request = call.request
     sent = list(request.args.items(multi=True))
     harmless = [pair for pair in sent if masking.record(pair) == pair]
     if request.method != "GET" or harmless == sent or masking.text(request.path) != request.path:
-        return None
+        return go_on(call)
     query = f"?{urlencode(harmless)}" if harmless else ""
-    return go(f"{base_path()}{quote(request.path)}{query}")
+    return go(f"{call.site.base_path}{quote(request.path)}{query}")
 
 
 PROBLEM_LENGTH_MAX: Final = 300
-LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "::1")
 
 log = logging.getLogger(__name__)
 
 
-def known_hosts(public_url: str, allowed: Iterable[str]) -> frozenset[str]:
-    """The host names under which this server may be called: loopback, the public URL's and ``allowed``."""
-    public = urlsplit(public_url).hostname or ""
-    return frozenset(name.lower() for name in (*LOOPBACK_HOSTS, public, *allowed))
-
-
-def refuse_foreign_host() -> None:
+def refuse_foreign_host(call: Call) -> None:
     """Refuse an unknown Host, which a web page would send after DNS rebinding.
 
     Literal addresses are safe: no page can have somebody else's as its name.
@@ -111,27 +91,34 @@ def refuse_foreign_host() -> None:
     Raises:
         RequestRefused: 403.
     """
-    host = _part("hostname", f"//{request.host}")
-    if host not in application().hosts and not _is_literal(host):
+    host = _host_name(call.request.host)
+    if host not in call.site.hosts and not _is_literal(host):
         problem = (
             f"unknown host name {host!r}; to allow it, start the server with --allow-host {host or 'NAME'}"
         )
-        if application().around.on_refused is None:
+        if call.site.around.on_refused is None:
             _log_once(problem[:PROBLEM_LENGTH_MAX])
         raise RequestRefused(403, problem)
 
 
-def refuse_strangers() -> None:
+def refuse_strangers(call: Call) -> None:
     """Refuse an unknown Host, and a foreign Origin: another site's page.
 
     Raises:
         RequestRefused: 403.
     """
-    refuse_foreign_host()
+    refuse_foreign_host(call)
+    request = call.request
     origin = request.headers.get("Origin")
-    own = (request.host.lower(), _part("netloc", application().public_url).lower())
+    own = (request.host.lower(), _part("netloc", call.site.public_url).lower())
     if origin is not None and _part("netloc", origin).lower() not in own:
         raise RequestRefused(403, f"pages from {origin!r} may not call this server")
+
+
+def only_from_here(call: Call, go_on: GoOn) -> Response:
+    """Refuse calls of other sites' pages."""
+    refuse_strangers(call)
+    return go_on(call)
 
 
 @lru_cache(maxsize=128)
@@ -146,6 +133,11 @@ def _is_literal(host: str) -> bool:
         return bool(ip_address(host))
     except ValueError:
         return False
+
+
+@lru_cache(maxsize=256)
+def _host_name(host: str) -> str:
+    return _part("hostname", f"//{host}")
 
 
 def _part(name: str, address: str) -> str:

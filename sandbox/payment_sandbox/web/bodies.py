@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from math import isinf
 from typing import Any, Final
 
-from flask import request
-
 from payment_sandbox.kernel.patterns import NOT_TEXT, Pattern
 from payment_sandbox.scenarios.documents import Document, parse_yaml
-from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import RequestRefused
 
 BODY_BYTES_MAX: Final = 1 << 20  # SET-09
@@ -21,7 +19,7 @@ PLAIN: Final = "identity"
 YAML_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml")
 
 
-def json_body(*, empty_is: Any = None, is_snapshot: bool = False) -> Any:
+def json_body(call: Call, *, empty_is: Any = None, is_snapshot: bool = False) -> Any:
     """The request's body as JSON; an empty body becomes ``empty_is`` if that is given.
 
     A snapshot may be larger than other bodies, and has as many values as it needs.
@@ -29,32 +27,31 @@ def json_body(*, empty_is: Any = None, is_snapshot: bool = False) -> Any:
     Raises:
         RequestRefused: too large (413), wrong Content-Type (415), empty or malformed (400).
     """
-    state = exchange()
-    if state.has_body:
-        return state.body
-    body = raw_body(STATE_BYTES_MAX if is_snapshot else BODY_BYTES_MAX)
+    if call.body is not None:
+        return call.body
+    body = raw_body(call, STATE_BYTES_MAX if is_snapshot else BODY_BYTES_MAX)
     if not body or body.isspace():
         if empty_is is not None:
             return empty_is
         raise RequestRefused(400, "the body is empty, expected a JSON object")
-    if state.request.mimetype != "application/json":
-        sent = state.request.mimetype or "nothing"
+    if call.request.mimetype != "application/json":
+        sent = call.request.mimetype or "nothing"
         raise RequestRefused(415, f"Content-Type must be application/json; this request sends {sent}")
-    state.body, state.has_body = parse(body, None if is_snapshot else VALUES_MAX), True
-    return state.body
+    call.body = parse(body, None if is_snapshot else VALUES_MAX)
+    return call.body
 
 
-def document_body() -> Document:
+def document_body(call: Call) -> Document:
     """The body as a document, in JSON or YAML.
 
     Raises:
         RequestRefused: see ``json_body``.
         Invalid: not valid YAML; names the line and column.
     """
-    if request.mimetype not in YAML_TYPES:
-        return Document(json_body(), has_places=False)
+    if call.request.mimetype not in YAML_TYPES:
+        return Document(json_body(call), has_places=False)
     try:
-        return parse_yaml(raw_body().decode("utf-8"))
+        return parse_yaml(raw_body(call).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise RequestRefused(400, f"the body is not UTF-8: byte {error.start} is invalid") from None
 
@@ -64,19 +61,19 @@ def line(data: Any) -> str:
     return json.dumps(data) + "\n"
 
 
-def json_object() -> Mapping[str, Any]:
+def json_object(call: Call) -> Mapping[str, Any]:
     """The request's body if it is a JSON object, else an empty mapping; it does not validate."""
-    body = json_body(empty_is={})
+    body = json_body(call, empty_is={})
     return body if isinstance(body, Mapping) else {}
 
 
-def raw_body(bytes_max: int = BODY_BYTES_MAX) -> bytes:
+def raw_body(call: Call, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     """The request's body, unparsed.
 
     Raises:
         RequestRefused: 413 if it is larger than ``bytes_max``, 415 if it is compressed.
     """
-    request = exchange().request
+    request = call.request
     if (request.content_length or 0) > bytes_max:
         raise RequestRefused(413, f"the body is over {bytes_max} bytes ({bytes_max >> 20} MiB)")
     coding = request.environ.get("HTTP_CONTENT_ENCODING", PLAIN)

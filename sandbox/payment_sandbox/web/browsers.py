@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from flask import Response, request
+from flask import Response
+from werkzeug import Request
 
 HTML: Final = "text/html; charset=utf-8"
 SEE_OTHER: Final = 303
@@ -32,6 +33,6 @@ def go(address: str) -> Response:
     return Response(status=SEE_OTHER, headers={"Location": address})
 
 
-def is_browser() -> bool:
+def is_browser(request: Request) -> bool:
     """Whether the caller prefers HTML to JSON."""
     return request.accept_mimetypes.best_match(["application/json", "text/html"]) == "text/html"

@@ -5,13 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from flask import Request
+from werkzeug import Request
 
 from payment_sandbox.projects.events import Event, Events
 from payment_sandbox.projects.slots import Slot
-
-STREAM: Final = "sandbox.stream"
-"""Set in a request's WSGI environment: the stream that it answers with, which a server may run by itself."""
 
 HEARTBEAT_SECONDS: Final = 15.0
 NUMBER_DIGITS_MAX: Final = 18

@@ -3,7 +3,7 @@
 import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from flask import Flask
 
@@ -17,6 +17,7 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.web.routes import JSON, described_routes, facts_of
+from payment_sandbox.web.site import MakeApp
 
 START: Final = "frozen@2027-01-01T12:00:00Z"
 SHOWN_MOST: Final = 2  # items of a list, to keep examples short
@@ -142,14 +143,6 @@ class Played(NamedTuple):
 
     order_id: str
     transaction_id: str
-
-
-class MakeApp(Protocol):
-    """A function that builds an application for a registry."""
-
-    def __call__(self, registry: Registry, *, public_url: str) -> Flask:
-        """Build it."""
-        ...
 
 
 def played(make_app: MakeApp) -> Shop:

@@ -5,24 +5,26 @@ a request is its ``Idempotency-Key``; one without gets an id, which is named if 
 """
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any, Final
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import KeyReused
-from payment_sandbox.projects.asking import Asked, set_asked
+from payment_sandbox.projects.calling import Asked
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import ORDER, order_record
 from payment_sandbox.web.answers.qr import QR, qr_record
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import BODY_BYTES_MAX, line
-from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.errors import RequestRefused
-from payment_sandbox.web.routes import Facts, current_facts
+from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.routes import Facts
 
 KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
@@ -30,13 +32,25 @@ LENGTH_MAX: Final = 255
 READING: Final = ("GET", "HEAD")
 
 
-def begin_once(project: Project, *, is_journaled: bool = False) -> Response | None:
-    """Note which request this thread works on; its first answer, if it has happened already.
+def once(call: Call, go_on: GoOn) -> Response:
+    """Answer with the first answer if the request has happened already; if not, note which one it is.
 
     Raises:
         KeyReused: another request had this key.
         RequestRefused: 400, the key is too long.
     """
+    first = begin_once(call, is_journaled=not call.is_by_test)
+    return go_on(call) if first is None else first
+
+
+def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
+    """The first answer to a request, if it has happened already; if not, note which one it is.
+
+    Raises:
+        KeyReused: another request had this key.
+        RequestRefused: 400, the key is too long.
+    """
+    request, project = call.request, call.project
     key = request.headers.get(KEY)
     if request.method in READING or (key is None and not project.epoch.store.is_shared):
         return None
@@ -45,42 +59,46 @@ def begin_once(project: Project, *, is_journaled: bool = False) -> Response | No
     if key is not None:
         known = project.storage.answer(project, key)
         if known is not None:
-            return _again(json.loads(known))
-    facts = current_facts()
-    answering = (lambda edit: _answer(project, edit, facts)) if facts is not None else None
-    set_asked(Asked(key or token_hex(16), answering, is_named=key is not None, is_journaled=is_journaled))
+            return _again(call, json.loads(known))
+    asked_id, is_named = key or token_hex(16), key is not None
+    call.asked = Asked(
+        asked_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
+    )
     return None
 
 
-def _again(known: dict[str, Any]) -> Response:
-    if known["of"] != _fingerprint():
+def _again(call: Call, known: dict[str, Any]) -> Response:
+    if known["of"] != _fingerprint(call):
         raise KeyReused(f"another request had this {KEY}: {known['of']}")
-    exchange().order_id = known["order_id"]
+    call.noted.order_id = known["order_id"]
     headers = {REPLAYED: "true"}
     if known["etag"] is not None:
         headers["ETag"] = f'"{known["etag"]}"'
     return Response(known["body"], status=known["status"], mimetype="application/json", headers=headers)
 
 
-def _fingerprint() -> str:
+def _fingerprint(call: Call) -> str:
     """What a request asks for, in short."""
+    request = call.request
     is_read = (request.content_length or 0) <= BODY_BYTES_MAX
     body = sha256(request.get_data()).hexdigest()[:16] if is_read else ""
     return f"{request.method} {request.path} {body}".strip()
 
 
-def _answer(project: Project, edit: Edit, facts: Facts) -> str | None:
+def _answer(call: Call, edit: Edit) -> str | None:
     """What this request is answered once an edit is committed; None if the edit is not what it asks for."""
-    shown = _shown(project, edit, facts)
+    assert call.routed is not None, "a view makes the edit"
+    project, facts = call.project, call.routed.facts
+    shown = _shown(project, edit, facts, call.values)
     if shown is None:
         return None
     body, order = shown
     etag = project.epoch.etag(order) if order is not None and facts.answers is ORDER.shape else None
     if order is not None and etag is not None:
-        exchange().rendered = (order, etag, body)
+        call.rendered = (order, body)
     return json.dumps(
         {
-            "of": _fingerprint(),
+            "of": _fingerprint(call),
             "status": facts.status,
             "etag": etag,
             "order_id": order.id if order is not None else None,
@@ -89,8 +107,9 @@ def _answer(project: Project, edit: Edit, facts: Facts) -> str | None:
     )
 
 
-def _shown(project: Project, edit: Edit, facts: Facts) -> tuple[str, Order | None] | None:
-    values = request.view_args or {}
+def _shown(
+    project: Project, edit: Edit, facts: Facts, values: Mapping[str, str]
+) -> tuple[str, Order | None] | None:
     order = edit.newest_created or edit.orders.get(values.get("order_id", ""))
     if facts.answers is QR.shape and edit.newest_qr_request is not None:
         return line(qr_record(project, edit.newest_qr_request)), None

@@ -8,17 +8,18 @@ from threading import Lock
 from typing import Any, Final
 
 from apispec import APISpec
-from flask import Flask, current_app
+from flask import Flask
 from marshmallow import Schema
 from werkzeug.routing import Rule
 
 from payment_sandbox.forms.schemas import plugin, prepare
+from payment_sandbox.projects.slots import Slot
 from payment_sandbox.version import __version__
 from payment_sandbox.web.answers.plain_records import ErrorAnswer
 from payment_sandbox.web.answers.shapes import shape_of
-from payment_sandbox.web.carried import application
-from payment_sandbox.web.examples import Example, MakeApp, Shop, played
+from payment_sandbox.web.examples import Example, Shop, played
 from payment_sandbox.web.routes import JSON, Facts, described_routes
+from payment_sandbox.web.site import MakeApp, Site
 
 ERRORS: Final = {
     400: "Malformed or invalid; violations lists every problem",
@@ -59,19 +60,22 @@ FOR_PEOPLE: Final = ("dashboard",)  # not described: programs use the control AP
 STRICT: Final = ("control", "watching", "projects")  # here, unknown keys are refused
 GUARDED: Final = {"api": (403,), **dict.fromkeys(STRICT, (400, 403))}
 WITH_KEY: Final = ("api", "control", "watching")
+DESCRIPTIONS: Final[Slot[dict[str, str]]] = Slot(dict)
+"""The description, by the public URL in it."""
+
 _DESCRIBING: Final = Lock()  # two threads would make two schemas of a record, and name them differently
 
 
-def described() -> str:
+def described(site: Site) -> str:
     """The whole description as JSON text, built on first use."""
-    state = application()
+    kept = site.slots.of(DESCRIPTIONS)
     with _DESCRIBING:
-        if state.openapi is None:
-            state.openapi = document(current_app, state.make_app)
-        return state.openapi
+        if site.public_url not in kept:
+            kept[site.public_url] = document(site.app, site.public_url, site.make_app)
+        return kept[site.public_url]
 
 
-def document(app: Flask, make_app: MakeApp) -> str:
+def document(app: Flask, public_url: str, make_app: MakeApp) -> str:
     """The whole description as JSON text; the examples come from a separate application."""
     forms = plugin(_strict_forms(app))
     spec = APISpec(
@@ -80,7 +84,7 @@ def document(app: Flask, make_app: MakeApp) -> str:
         openapi_version="3.1.0",
         plugins=[forms],
         info={"description": "The merchant API (/v1/) and the control API (/control/) of the sandbox."},
-        servers=[{"url": application(app).public_url, "description": "This sandbox"}],
+        servers=[{"url": public_url, "description": "This sandbox"}],
     )
     prepare(forms)
     spec.components.security_scheme(

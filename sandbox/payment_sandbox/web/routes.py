@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from flask import Blueprint, Flask, Response, current_app, request
+from flask import Blueprint, Flask, Response
 from werkzeug.routing import Rule
 
 from payment_sandbox.forms import Form
@@ -45,6 +45,14 @@ class Facts:
     old_path: str | None = None
 
 
+class Routed(NamedTuple):
+    """What answers the calls of a route: ``answer`` goes through the middlewares of its face to the view."""
+
+    answer: Callable[[Any], Response]
+    view: Callable[..., Response]
+    facts: Facts
+
+
 class RouteWithoutFacts(Exception):
     """A route that does not declare its facts."""
 
@@ -76,11 +84,6 @@ def described_routes(app: Flask) -> Iterator[tuple[Rule, Facts]]:
         assert facts is not None, "require_facts has checked every route"
         if facts.old_path is None or not rule.rule.endswith(facts.old_path):
             yield rule, facts
-
-
-def current_facts() -> Facts | None:
-    """The facts of this request's route; None if no route matches."""
-    return facts_of(current_app, request.endpoint)
 
 
 def require_facts(app: Flask) -> None:

@@ -2,7 +2,6 @@
 
 from base64 import b64decode, b64encode
 from contextlib import nullcontext
-from functools import partial
 from http.client import responses
 from json import loads
 from threading import current_thread
@@ -12,10 +11,11 @@ from urllib.parse import urlsplit
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Head, Pairs, environment, opened
 from payment_sandbox.testing.shops.receiving import Receiver
-from payment_sandbox.testing.shops.watching import Held, ShopRequest, current_request
-from payment_sandbox.web.carried import CUT_OFF, KEEP_HELD, SILENCE
+from payment_sandbox.testing.shops.watching import Deliver, Kept, ShopRequest, current_request
+from payment_sandbox.web.call import Line
 
 if TYPE_CHECKING:
+    from payment_sandbox.projects.outbox import Held
     from payment_sandbox.projects.project import Project
     from payment_sandbox.serving.server import Server
 
@@ -66,6 +66,40 @@ class AsksWithoutEnd(BaseException):
     """A shop under rehearsal asks the same for ever; a test ends with it, whatever the shop catches."""
 
 
+class _InProcessLine(Line):
+    """The line of a call without a socket; nobody waits for an answer that does not come."""
+
+    silence_seconds = 0.0
+
+    def __init__(self, shop_request: ShopRequest | None, deliver: Deliver) -> None:
+        """Webhooks of a call that is made during a request to the shop wait for the end of that."""
+        super().__init__()
+        self._shop_request = shop_request
+        self._deliver = deliver
+
+    def cut_off(self) -> None:
+        """Cut the connection.
+
+        Raises:
+            CutOff: always.
+        """
+        raise CutOff
+
+    def never_answer(self) -> None:
+        """Never answer.
+
+        Raises:
+            NoAnswer: always.
+        """
+        raise NoAnswer
+
+    def keep(self, project: "Project", held: "Held") -> bool:
+        """Take over the webhooks, if the call is made during a request to the shop."""
+        if self._shop_request is not None:
+            self._shop_request.keep(project, held, self._deliver)
+        return self._shop_request is not None
+
+
 class InProcess:
     """The sandbox without sockets; a call returns once the webhooks it triggered are answered.
 
@@ -98,9 +132,8 @@ class InProcess:
         waits = shop_request is None and self._waits(project, receiver, method, path)
         begun_seconds, is_settled = monotonic_seconds(), True
         with self._server.services.courier.waiting() if waits else nullcontext():
-            environ = environment(method, url, headers, body)
-            environ |= self._kept(shop_request)
-            answer = self._answered(environ)
+            line = _InProcessLine(shop_request, self._deliver_kept)
+            answer = self._answered(environment(method, url, headers, body), line)
             taken_seconds = monotonic_seconds() - begun_seconds
             if waits and project is not None:
                 is_settled = _settled(project, receiver)
@@ -109,17 +142,11 @@ class InProcess:
         arrived = _arrived(answer, taken_seconds, timeout_seconds)
         return arrived if is_settled else _with_warning(arrived, project)
 
-    def _kept(self, shop_request: ShopRequest | None) -> dict[str, Any]:
-        """Have the webhooks of a call wait for the end of the shop's request, if it is made during one."""
-        if shop_request is None:
-            return {}
-        return {KEEP_HELD: partial(shop_request.keep, deliver=self._deliver_kept)}
-
-    def _deliver_kept(self, kept: list[Held]) -> None:
+    def _deliver_kept(self, kept: list[Kept]) -> None:
         with self._server.services.courier.waiting():
-            for project, epoch, key in kept:
-                project.release(epoch, key)
-            for project in {held.project.project_id: held.project for held in kept}.values():
+            for project, held in kept:
+                project.release(held)
+            for project in {each.project.project_id: each.project for each in kept}.values():
                 _settled(project, self._receiver_of(project))
 
     def _receiver_of(self, project: "Project | None") -> Receiver | None:
@@ -138,18 +165,17 @@ class InProcess:
         # a shop behind a socket: whatever another thread calls meanwhile may come from its handler
         return current_thread() is self._tests_thread or not project.epoch.outbox.is_delivering
 
-    def _answered(self, environ: dict[str, Any]) -> SandboxResponse | CutOff:
+    def _answered(self, environ: dict[str, Any], line: Line) -> SandboxResponse | CutOff:
         try:
-            return self._answer(environ)
+            return self._answer(environ, line)
         except CutOff as cut:  # its webhooks come all the same
             return cut
 
-    def _answer(self, environ: dict[str, Any]) -> SandboxResponse:
+    def _answer(self, environ: dict[str, Any], line: Line) -> SandboxResponse:
         heads: list[Head] = []
         answers: list[bytes] = []
-        with opened(
-            self._server.app, {**environ, CUT_OFF: _cut_off, SILENCE: _be_silent}, heads.append
-        ) as pieces:
+        call = self._server.app.place(environ, int(environ["CONTENT_LENGTH"]), line)
+        with opened(lambda _, begin: self._server.app.answer(call, begin), environ, heads.append) as pieces:
             try:
                 answers.extend(pieces)
             except CutOff as cut:
@@ -204,14 +230,6 @@ def _with_warning(answer: SandboxResponse, project: "Project | None") -> Sandbox
     pending = project.epoch.outbox.pending() if project is not None else []
     warning = f"webhooks are still unanswered after {SETTLE_SECONDS:g} seconds: {', '.join(pending[:10])}"
     return answer._replace(headers=[*answer.headers, ("Sandbox-Warnings", warning)])
-
-
-def _cut_off() -> None:
-    raise CutOff
-
-
-def _be_silent() -> None:
-    raise NoAnswer
 
 
 def basic(key: str, password: str = "") -> str:

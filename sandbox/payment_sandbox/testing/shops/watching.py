@@ -20,7 +20,7 @@ from payment_sandbox.testing.environments import body_of
 from payment_sandbox.testing.shops.tracebacks import RUNNING
 
 if TYPE_CHECKING:
-    from payment_sandbox.projects.epoch import Epoch
+    from payment_sandbox.projects.outbox import Held
     from payment_sandbox.projects.project import Project
 
 POST: Final = "POST"
@@ -96,15 +96,14 @@ async def asked_again(
         await ask(replay())
 
 
-class Held(NamedTuple):
-    """The webhooks that one call of the shop has caused, held back under a key."""
+class Kept(NamedTuple):
+    """The webhooks that one call of the shop has caused."""
 
     project: "Project"
-    epoch: "Epoch"
-    key: int
+    held: "Held"
 
 
-Deliver = Callable[[list[Held]], None]
+Deliver = Callable[[list[Kept]], None]
 
 
 class ShopRequest:
@@ -113,25 +112,24 @@ class ShopRequest:
     def __init__(self, method: str, path: str) -> None:
         self.method = method
         self.path = path
-        self._held: list[Held] = []
+        self._kept: list[Kept] = []
         self._deliver: Deliver | None = None
 
-    def keep(self, project: "Project", epoch: "Epoch", key: int, deliver: Deliver) -> None:
+    def keep(self, project: "Project", held: "Held", deliver: Deliver) -> None:
         """Keep back the webhooks that one of the shop's calls has caused; ``deliver`` delivers them."""
-        epoch.outbox.keep(key)
-        self._held.append(Held(project, epoch, key))
+        self._kept.append(Kept(project, held))
         self._deliver = deliver
 
     @property
     def is_awaited(self) -> bool:
         """Whether webhooks wait for its end."""
-        return bool(self._held)
+        return bool(self._kept)
 
     def end(self) -> None:
         """Deliver the webhooks that waited, and return once they are answered."""
-        held, self._held = self._held, []
+        kept, self._kept = self._kept, []
         if self._deliver is not None:
-            self._deliver(held)
+            self._deliver(kept)
 
 
 _NOW: Final[ContextVar[ShopRequest | None]] = ContextVar("shop_request", default=None)

@@ -11,8 +11,8 @@ from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.bodies import parse
-from payment_sandbox.web.carried import DRAINING, OK, Member
 from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.site import DRAINING, OK, Member
 
 
 def clock_record(project: Project) -> records.Clock:

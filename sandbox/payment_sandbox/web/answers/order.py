@@ -1,6 +1,7 @@
 """Orders and refunds in requests and responses; both have the same shape."""
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from marshmallow import ValidationError, fields
@@ -33,7 +34,7 @@ LINE: Final[Table[OrderLine]] = Table(
     (
         Row(
             "type",
-            lambda line: line.type,
+            attrgetter("type"),
             reads=Choice(LINE_TYPES, load_default="physical", about="The kind of line."),
             on=SENT,
             always=True,
@@ -41,7 +42,7 @@ LINE: Final[Table[OrderLine]] = Table(
         ),
         Row(
             "amount",
-            lambda line: line.amount_cents,
+            attrgetter("amount_cents"),
             reads=Whole(
                 -AMOUNT_CENTS_MAX,
                 AMOUNT_CENTS_MAX,
@@ -54,7 +55,7 @@ LINE: Final[Table[OrderLine]] = Table(
         ),
         Row(
             "currency",
-            lambda line: line.currency,
+            attrgetter("currency"),
             reads=Choice((CURRENCY,), load_default=CURRENCY, about="EUR."),
             on=SENT,
             always=True,
@@ -62,21 +63,21 @@ LINE: Final[Table[OrderLine]] = Table(
         ),
         Row(
             "merchant_order_line_id",
-            lambda line: line.merchant_order_line_id,
+            attrgetter("merchant_order_line_id"),
             reads=Text(about="The id that captures, voids and refunds use for this line."),
             on=SENT,
             rule="LINE-04",
         ),
         Row(
             "name",
-            lambda line: line.name,
+            attrgetter("name"),
             reads=Text(about="Shown to the customer."),
             on=SENT,
             rule="LINE-05",
         ),
         Row(
             "quantity",
-            lambda line: line.quantity,
+            attrgetter("quantity"),
             reads=Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items."),
             on=SENT,
             always=True,
@@ -84,7 +85,7 @@ LINE: Final[Table[OrderLine]] = Table(
         ),
         Row(
             "vat_percentage",
-            lambda line: line.vat_percentage,
+            attrgetter("vat_percentage"),
             reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 means 21%."),
             on=SENT,
             rule="SET-30",
@@ -120,17 +121,17 @@ DETAIL: Final[Table[LineDetail]] = Table(
     "The quantity of a line in one status; numbers are strings.",
     (
         Row("amount", lambda detail: str(detail.line.amount_cents), text(), always=True),
-        Row("currency", lambda detail: detail.line.currency, text(), always=True),
-        Row("merchant_order_line_id", lambda detail: detail.line.merchant_order_line_id, text()),
-        Row("name", lambda detail: detail.line.name, text()),
+        Row("currency", attrgetter("line.currency"), text(), always=True),
+        Row("merchant_order_line_id", attrgetter("line.merchant_order_line_id"), text()),
+        Row("name", attrgetter("line.name"), text()),
         Row("quantity", lambda detail: str(detail.quantity), text(), always=True),
-        Row("type", lambda detail: detail.line.type, text(enum=list(LINE_TYPES)), always=True),
+        Row("type", attrgetter("line.type"), text(enum=list(LINE_TYPES)), always=True),
         Row(
             "vat_percentage",
             lambda detail: None if detail.line.vat_percentage is None else str(detail.line.vat_percentage),
             text(),
         ),
-        Row("status", lambda detail: detail.status, text(enum=list(STATUSES)), always=True),
+        Row("status", attrgetter("status"), text(enum=list(STATUSES)), always=True),
     ),
 )
 
@@ -191,8 +192,8 @@ class Shown(NamedTuple):
 
 
 SHOWN: Final[Mapping[str, Callable[[Shown], Any]]] = {
-    "customer": lambda shown: shown.customer,
-    "extra": lambda shown: shown.extra,
+    "customer": attrgetter("customer"),
+    "extra": attrgetter("extra"),
 }
 """How fields are answered that are not just echoed."""
 
@@ -211,10 +212,10 @@ AMOUNTS_TABLE: Final[Table[Order]] = Table(
     "Amounts",
     "The amount by state, in cents: captured + voided + remaining = original.",
     (
-        Row("original", lambda order: order.amount_cents, number(), always=True),
-        Row("captured", lambda order: order.captured_cents, number(), always=True),
-        Row("voided", lambda order: order.voided_cents, number(), always=True),
-        Row("remaining", lambda order: order.remaining_cents, number(), always=True),
+        Row("original", attrgetter("amount_cents"), number(), always=True),
+        Row("captured", attrgetter("captured_cents"), number(), always=True),
+        Row("voided", attrgetter("voided_cents"), number(), always=True),
+        Row("remaining", attrgetter("remaining_cents"), number(), always=True),
     ),
 )
 
@@ -222,18 +223,18 @@ ORDER: Final[Table[Shown]] = Table(
     "Order",
     "An order or a refund.",
     (
-        Row("id", lambda shown: shown.order.id, text(), always=True),
-        Row("merchant_id", lambda shown: shown.project.merchant_id, text(), always=True),
-        Row("project_id", lambda shown: shown.project.project_id, text(), always=True),
+        Row("id", attrgetter("order.id"), text(), always=True),
+        Row("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
+        Row("project_id", attrgetter("project.project_id"), text(), always=True),
         Row(
             "status",
-            lambda shown: shown.order.status,
+            attrgetter("order.status"),
             text(enum=[status.value for status in OrderStatus]),
             always=True,
         ),
         Row(
             "currency",
-            lambda shown: shown.order.currency,
+            attrgetter("order.currency"),
             reads=Choice((CURRENCY,), required=True, about="EUR."),
             on=SENT,
             always=True,
@@ -241,7 +242,7 @@ ORDER: Final[Table[Shown]] = Table(
         ),
         Row(
             "amount",
-            lambda shown: shown.order.amount_cents,
+            attrgetter("order.amount_cents"),
             number("Cents."),
             Cents(required=True, about="Cents; it can change until the customer has acted."),
             SENT,
@@ -283,16 +284,16 @@ ORDER: Final[Table[Shown]] = Table(
         ),
         Row(
             "client",
-            lambda shown: shown.order.client,
+            attrgetter("order.client"),
             reads=Anything(about="Free-form, echoed."),
             on=SENT,
             always=True,
             rule="SET-14",
         ),
-        Row("flags", lambda shown: shown.order.flags, fields.List(text()), always=True),
+        Row("flags", attrgetter("order.flags"), fields.List(text()), always=True),
         Row(
             "reason",
-            lambda shown: shown.order.reason,
+            attrgetter("order.reason"),
             text("When the status is error: the reason, written for the customer."),
         ),
         Row(
@@ -302,7 +303,7 @@ ORDER: Final[Table[Shown]] = Table(
         ),
         Row(
             "refund_of_order_id",
-            lambda shown: shown.order.refund_of_order_id,
+            attrgetter("order.refund_of_order_id"),
             text("On refunds: the order that is refunded."),
         ),
         Row("created", lambda shown: timestamp(shown.order.created), moment(), always=True),

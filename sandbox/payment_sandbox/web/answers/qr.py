@@ -1,6 +1,7 @@
 """Bank QR requests in requests and responses."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from marshmallow import fields
@@ -31,9 +32,9 @@ QR: Final[Table[Shown]] = Table(
     "Qr",
     "A bank QR request.",
     (
-        Row("id", lambda shown: shown.request.id, text(), always=True),
-        Row("merchant_id", lambda shown: shown.project.merchant_id, text(), always=True),
-        Row("project_id", lambda shown: shown.project.project_id, text(), always=True),
+        Row("id", attrgetter("request.id"), text(), always=True),
+        Row("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
+        Row("project_id", attrgetter("project.project_id"), text(), always=True),
         Row("merchant_sub_id", lambda shown: 1, number(), always=True),
         Row("beneficiary", lambda shown: shown.project.settings.name or BENEFICIARY, text(), always=True),
         Row(
@@ -46,7 +47,7 @@ QR: Final[Table[Shown]] = Table(
         ),
         Row(
             "amount_changeable",
-            lambda shown: shown.request.amount_changeable,
+            attrgetter("request.amount_changeable"),
             fields.Boolean(),
             Flag(about="Whether the payer may change the amount; false by default."),
             SENT,
@@ -71,7 +72,7 @@ QR: Final[Table[Shown]] = Table(
         ),
         Row(
             "currency",
-            lambda shown: shown.request.currency,
+            attrgetter("request.currency"),
             reads=Choice((CURRENCY,), about="EUR."),
             on=SENT,
             always=True,
@@ -79,14 +80,14 @@ QR: Final[Table[Shown]] = Table(
         ),
         Row(
             "description",
-            lambda shown: shown.request.description,
+            attrgetter("request.description"),
             reads=Text(about="Shown to the payer."),
             on=SENT,
             rule="QR-11",
         ),
         Row(
             "one_off",
-            lambda shown: shown.request.one_off,
+            attrgetter("request.one_off"),
             fields.Boolean(),
             Flag(about="Whether the code is for one payment; true by default."),
             SENT,
@@ -104,14 +105,14 @@ QR: Final[Table[Shown]] = Table(
         ),
         Row(
             "merchant_order_id",
-            lambda shown: shown.request.merchant_order_id,
+            attrgetter("request.merchant_order_id"),
             reads=Text(about="The merchant's own id for the payment."),
             on=SENT,
             rule="QR-18",
         ),
         Row(
             "size",
-            lambda shown: shown.request.size_pixels,
+            attrgetter("request.size_pixels"),
             number(),
             Whole(low=100, high=2000, about="Pixels, 100 to 2000; 200 by default."),
             SENT,
@@ -120,14 +121,14 @@ QR: Final[Table[Shown]] = Table(
         ),
         Row(
             "return_url",
-            lambda shown: shown.request.return_url,
+            attrgetter("request.return_url"),
             reads=WebUrl(about="The URL that the payer returns to after the payment."),
             on=SENT,
             rule="QR-21",
         ),
         Row(
             "webhook_url",
-            lambda shown: shown.request.webhook_url,
+            attrgetter("request.webhook_url"),
             reads=WebUrl(about="The URL that receives the webhooks of its orders."),
             on=SENT,
             rule="QR-22",

@@ -13,7 +13,7 @@ from payment_sandbox.projects.edit import IfMatch
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import order_record
 from payment_sandbox.web.bodies import line
-from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.call import Call
 
 JSON = "application/json"
 CREATED = 201
@@ -73,14 +73,13 @@ def _chunks(pieces: Iterator[str]) -> Iterator[bytes]:
     yield "".join(chunk).encode()
 
 
-def order_answer(project: Project, order: Order, status: int = 200) -> Response:
+def order_answer(call: Call, order: Order, status: int = 200) -> Response:
     """An order with its ETag."""
-    state = exchange()
-    state.order_id = order.id
+    call.noted.order_id = order.id
     if status == CREATED and order.transactions:
-        state.transaction_id = order.transactions[-1].id
-    rendered = state.rendered if state.rendered is not None and state.rendered[0] is order else None
-    etag, body = order_bytes(project, order, rendered[2] if rendered is not None else None)
+        call.noted.transaction_id = order.transactions[-1].id
+    rendered = call.rendered if call.rendered is not None and call.rendered[0] is order else None
+    etag, body = order_bytes(call.project, order, rendered[1] if rendered is not None else None)
     return Response(body, status=status, mimetype=JSON, headers={"ETag": f'"{etag}"'})
 
 
@@ -98,15 +97,15 @@ def order_bytes(project: Project, order: Order, body: str | None = None) -> tupl
     return answer
 
 
-def if_match() -> IfMatch | None:
+def if_match(call: Call) -> IfMatch | None:
     """The check of the request's If-Match header; None without one (SET-33)."""
-    request = exchange().request
+    request = call.request
     return request.if_match.contains if "If-Match" in request.headers else None
 
 
-def is_known(project: Project, order: Order) -> bool:
+def is_known(call: Call, order: Order) -> bool:
     """Whether the client already has this version (SET-34)."""
-    request = exchange().request
+    request = call.request
     if "HTTP_IF_NONE_MATCH" not in request.environ:
         return False
-    return request.if_none_match.contains_weak(project.epoch.etag(order))
+    return request.if_none_match.contains_weak(call.project.epoch.etag(order))

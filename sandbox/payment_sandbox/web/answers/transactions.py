@@ -1,6 +1,7 @@
 """Transactions in requests and responses."""
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from marshmallow import fields
@@ -55,8 +56,8 @@ EVENT: Final[Table[TransactionEvent]] = Table(
     "Event",
     "A status that a transaction has reached.",
     (
-        Row("id", lambda event: event.id, text(), always=True),
-        Row("event", lambda event: event.event, text(enum=STATUSES), always=True),
+        Row("id", attrgetter("id"), text(), always=True),
+        Row("event", attrgetter("event"), text(enum=STATUSES), always=True),
         Row("occurred", lambda event: timestamp(event.at), moment(), always=True),
         Row("noticed", lambda event: timestamp(event.at), moment(), always=True),
         Row("source", lambda event: "set_status", text(), always=True),
@@ -67,20 +68,20 @@ TRANSACTION: Final[Table[Shown]] = Table(
     "Transaction",
     "A transaction: one attempt to pay.",
     (
-        Row("id", lambda shown: shown.attempt.id, text(), always=True),
-        Row("order_id", lambda shown: shown.order.id, text(), always=True),
-        Row("merchant_id", lambda shown: shown.project.merchant_id, text(), always=True),
-        Row("project_id", lambda shown: shown.project.project_id, text(), always=True),
-        Row("status", lambda shown: shown.attempt.status, text(enum=STATUSES), always=True),
+        Row("id", attrgetter("attempt.id"), text(), always=True),
+        Row("order_id", attrgetter("order.id"), text(), always=True),
+        Row("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
+        Row("project_id", attrgetter("project.project_id"), text(), always=True),
+        Row("status", attrgetter("attempt.status"), text(enum=STATUSES), always=True),
         Row(
             "payment_method",
-            lambda shown: shown.attempt.payment_method,
+            attrgetter("attempt.payment_method"),
             reads=Text(required=True, about="The payment method's name, or the merchant's alias for it."),
             on=SENT,
             always=True,
             rule="GEN-02",
         ),
-        Row("payment_method_brand", lambda shown: shown.attempt.brand, text(), always=True),
+        Row("payment_method_brand", attrgetter("attempt.brand"), text(), always=True),
         Row(
             "payment_method_details",
             lambda shown: addresses.resolved(*shown),
@@ -97,9 +98,9 @@ TRANSACTION: Final[Table[Shown]] = Table(
         ),
         Row("product_type", lambda shown: "ecommerce", text(), always=True),
         Row("channel", lambda shown: "ecom", text(), always=True),
-        Row("amount", lambda shown: shown.attempt.amount_cents, number("Cents."), always=True),
-        Row("currency", lambda shown: shown.order.currency, text(), always=True),
-        Row("description", lambda shown: shown.order.description, text()),
+        Row("amount", attrgetter("attempt.amount_cents"), number("Cents."), always=True),
+        Row("currency", attrgetter("order.currency"), text(), always=True),
+        Row("description", attrgetter("order.description"), text()),
         Row(
             "balance",
             lambda shown: "test" if shown.order.is_test else "internal",
@@ -108,13 +109,13 @@ TRANSACTION: Final[Table[Shown]] = Table(
         ),
         Row(
             "credit_debit",
-            lambda shown: shown.attempt.credit_debit,
+            attrgetter("attempt.credit_debit"),
             text(enum=["credit", "debit"]),
             always=True,
         ),
         Row(
             "capture_mode",
-            lambda shown: shown.attempt.capture_mode,
+            attrgetter("attempt.capture_mode"),
             reads=Choice(
                 ("manual", "delayed"),
                 about="manual: capture with a call; delayed: captured after expiration_period.",
@@ -124,7 +125,7 @@ TRANSACTION: Final[Table[Shown]] = Table(
         ),
         Row(
             "expiration_period",
-            lambda shown: shown.attempt.expiration_period,
+            attrgetter("attempt.expiration_period"),
             reads=PeriodText(
                 about="How long the attempt stays open, and then how long its authorization lasts."
             ),
@@ -132,14 +133,12 @@ TRANSACTION: Final[Table[Shown]] = Table(
             always=True,
             rule="TRQ-03",
         ),
-        Row("is_capturable", lambda shown: shown.attempt.is_capturable, fields.Boolean(), always=True),
-        Row(
-            "is_fully_captured", lambda shown: shown.attempt.is_fully_captured, fields.Boolean(), always=True
-        ),
-        Row("reason", lambda shown: shown.attempt.reason, text("Why it failed.")),
+        Row("is_capturable", attrgetter("attempt.is_capturable"), fields.Boolean(), always=True),
+        Row("is_fully_captured", attrgetter("attempt.is_fully_captured"), fields.Boolean(), always=True),
+        Row("reason", attrgetter("attempt.reason"), text("Why it failed.")),
         Row(
             "customer_message",
-            lambda shown: shown.attempt.customer_message,
+            attrgetter("attempt.customer_message"),
             text("The reason, written for the customer."),
         ),
         Row(
@@ -155,7 +154,7 @@ TRANSACTION: Final[Table[Shown]] = Table(
             lambda shown: None if shown.attempt.completed is None else timestamp(shown.attempt.completed),
             moment(),
         ),
-        Row("msc_amount", lambda shown: shown.charge_cents, number("The service's charge, in cents.")),
+        Row("msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents.")),
         Row("msc_calculation_type", lambda shown: None if shown.charge_cents is None else "blended", text()),
         Row(
             "msc_currency",

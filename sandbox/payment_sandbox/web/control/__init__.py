@@ -1,10 +1,10 @@
 """The control API."""
 
 from payment_sandbox.web.control import history, orders
-from payment_sandbox.web.control.blueprint import control
-from payment_sandbox.web.control.projects import health, projects
-from payment_sandbox.web.control.watching import watching
+from payment_sandbox.web.control.blueprint import CONTROL
+from payment_sandbox.web.control.projects import HEALTH_FACE, PROJECTS_FACE
+from payment_sandbox.web.control.watching import WATCHING
 
-CONTROL = (health, projects, control, watching)
+FACES = (HEALTH_FACE, PROJECTS_FACE, CONTROL, WATCHING)
 
-__all__ = ["CONTROL", "history", "orders"]
+__all__ = ["FACES", "history", "orders"]

@@ -3,14 +3,15 @@
 from functools import cache
 from typing import Final
 
-from flask import Blueprint, request
+from flask import Blueprint, Response
 
 from payment_sandbox.forms import Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.web.after import release_webhooks
-from payment_sandbox.web.auth import refuse_strangers, select_project
+from payment_sandbox.web.auth import only_from_here, only_with_key
 from payment_sandbox.web.bodies import json_body
-from payment_sandbox.web.routes import current_facts
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run
 
 
 class NothingForm(Form):
@@ -27,27 +28,25 @@ def _made(form: type[Form]) -> Form:
     return form()
 
 
-def refuse_unknown() -> None:
+def only_known(call: Call, go_on: GoOn) -> Response:
     """Refuse query keys and bodies that the route does not accept.
 
     Raises:
         Invalid: lists all of them, with the closest known names.
     """
-    facts = current_facts()
-    if facts is None:
-        return
-    read(_made(facts.query) if facts.query is not None else NOTHING, request.args.to_dict())
-    twice = [key for key, values in request.args.lists() if len(values) > 1]
+    assert call.routed is not None, "a route matches"
+    facts = call.routed.facts
+    read(_made(facts.query) if facts.query is not None else NOTHING, call.request.args.to_dict())
+    twice = [key for key, values in call.request.args.lists() if len(values) > 1]
     if twice:
         raise Invalid([Violation(key, "is given more than once") for key in twice])
-    if facts.reads is None and request.method in WITH_BODY:
-        read(NOTHING, json_body(empty_is={}))
+    if facts.reads is None and call.request.method in WITH_BODY:
+        read(NOTHING, json_body(call, empty_is={}))
+    return go_on(call)
 
 
 BODY_ERRORS: Final = (400, 401, 413, 415)
 
 control = Blueprint("control", __name__, url_prefix="/control")
-control.before_request(refuse_strangers)
-control.before_request(select_project)
-control.before_request(refuse_unknown)
-control.after_request(release_webhooks)
+MIDDLEWARES: Final = (let_others_run, only_from_here, only_with_key, only_known, held_webhooks)
+CONTROL: Final = Face(control, MIDDLEWARES, answer_for)

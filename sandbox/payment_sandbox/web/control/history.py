@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
 from payment_sandbox.operations.deliver_webhook import find_delivery, redeliver
@@ -12,7 +12,7 @@ from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.control import delivery_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer
 from payment_sandbox.web.answers.shapes import listed
-from payment_sandbox.web.auth import project
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import control
 from payment_sandbox.web.control.forms import JournalQuery, WebhooksQuery
 from payment_sandbox.web.routes import route
@@ -27,16 +27,16 @@ from payment_sandbox.web.routes import route
     errors=(400, 401),
     slow=True,
 )
-def get_webhooks() -> Response:
+def get_webhooks(call: Call) -> Response:
     """List webhooks with their delivery attempts (CTL-21)."""
-    dropped = project().epoch.store.deliveries_dropped
-    return list_answer(histories.webhooks(project(), request.args), dropped)
+    dropped = call.project.epoch.store.deliveries_dropped
+    return list_answer(histories.webhooks(call.project, call.request.args), dropped)
 
 
 @route(control, "GET", "/webhooks/<delivery_id>/", answers=records.Webhook, errors=(401, 404))
-def get_webhook(delivery_id: str) -> Response:
+def get_webhook(call: Call, delivery_id: str) -> Response:
     """Get one webhook with its delivery attempts."""
-    return json_answer(delivery_record(find_delivery(project(), delivery_id), project().masking))
+    return json_answer(delivery_record(find_delivery(call.project, delivery_id), call.project.masking))
 
 
 @route(
@@ -47,9 +47,9 @@ def get_webhook(delivery_id: str) -> Response:
     errors=(401, 404),
     waits=True,
 )
-def post_redelivery(delivery_id: str) -> Response:
+def post_redelivery(call: Call, delivery_id: str) -> Response:
     """Deliver a webhook again, now (CTL-22)."""
-    return json_answer(delivery_record(redeliver(project(), delivery_id), project().masking))
+    return json_answer(delivery_record(redeliver(call.project, delivery_id), call.project.masking))
 
 
 @route(
@@ -61,28 +61,30 @@ def post_redelivery(delivery_id: str) -> Response:
     errors=(400, 401),
     slow=True,
 )
-def get_journal() -> Response:
+def get_journal(call: Call) -> Response:
     """List the requests to the merchant API."""
-    items = histories.journal(project(), request.args)
-    if request.args.get("count"):
+    items = histories.journal(call.project, call.request.args)
+    if call.request.args.get("count"):
         return json_answer({"count": sum(1 for _ in items)})
-    dropped = project().epoch.journal.dropped
-    if any(name in request.args for name in histories.PAGED):
+    dropped = call.project.epoch.journal.dropped
+    if any(name in call.request.args for name in histories.PAGED):
         return list_answer(items, dropped)
-    return list_answer(items, dropped, **histories.other_lists(project(), request.args.get("order_id")))
+    return list_answer(
+        items, dropped, **histories.other_lists(call.project, call.request.args.get("order_id"))
+    )
 
 
 @route(control, "GET", "/journal/<entry_id>/", answers=records.JournalEntry, errors=(401, 404))
-def get_journal_entry(entry_id: str) -> Response:
+def get_journal_entry(call: Call, entry_id: str) -> Response:
     """Get one request to the merchant API with its response."""
-    entry = project().epoch.journal.find(entry_id)
+    entry = call.project.epoch.journal.find(entry_id)
     if entry is None:
         raise Unknown(f"the journal has no request {entry_id!r} (any more)")
-    return json_answer(histories.request_record(project(), entry))
+    return json_answer(histories.request_record(call.project, entry))
 
 
 @route(control, "GET", "/fidelity/", answers=records.Fidelity, slow=True)
-def get_fidelity() -> Response:
+def get_fidelity(call: Call) -> Response:
     """List every rule with the tests that prove it, and every assumption (SET-70)."""
     shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]
     return list_answer(shown, assumptions=[assumption._asdict() for assumption in assumptions()])

@@ -3,7 +3,7 @@
 from itertools import islice
 from typing import Final
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.kernel.times import timestamp
@@ -24,15 +24,14 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.scenarios.model import Scenario
 from payment_sandbox.web.addresses import qr_page_url
-from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.history import newest_page
 from payment_sandbox.web.answers.order import ORDER
 from payment_sandbox.web.answers.overview import order_overview, order_row, row_record, scenario_record
 from payment_sandbox.web.answers.responses import json_answer, list_answer, order_answer
 from payment_sandbox.web.answers.shapes import listed
-from payment_sandbox.web.auth import project, registry
 from payment_sandbox.web.bodies import document_body, json_body
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.control.blueprint import BODY_ERRORS, control
 from payment_sandbox.web.control.forms import ActionsQuery, OrdersQuery, ScanForm, TimelineQuery
 from payment_sandbox.web.once import begin_once
@@ -50,13 +49,13 @@ from payment_sandbox.web.shared_forms import ActForm
     errors=(400, 401),
     slow=True,
 )
-def get_orders() -> Response:
+def get_orders(call: Call) -> Response:
     """List orders, newest first."""
-    query = request.args
+    query = call.request.args
     wanted = Wanted(query.get("status"), query.get("method"), query.get("text"), query.get("before"))
     limit = query.get("limit")
-    orders = islice(find_orders(project().epoch, wanted), int(limit) if limit is not None else None)
-    owner = project()
+    orders = islice(find_orders(call.project.epoch, wanted), int(limit) if limit is not None else None)
+    owner = call.project
     return list_answer(order_row(owner, order) for order in orders)
 
 
@@ -68,9 +67,9 @@ def get_orders() -> Response:
     errors=(401, 404),
     slow=True,
 )
-def get_order_overview(order_id: str) -> Response:
+def get_order_overview(call: Call, order_id: str) -> Response:
     """Get everything about one order: what is possible now, what is due, its webhooks and refunds."""
-    return json_answer(order_overview(project(), project().find_order(order_id)))
+    return json_answer(order_overview(call.project, call.project.find_order(order_id)))
 
 
 @route(
@@ -82,12 +81,12 @@ def get_order_overview(order_id: str) -> Response:
     errors=(400, 401, 404),
     slow=True,
 )
-def get_timeline() -> Response:
+def get_timeline(call: Call) -> Response:
     """List all that happened, causes before effects."""
-    happenings = history(project().epoch, request.args.get("order_id"))
-    limit = request.args.get("limit")
+    happenings = history(call.project.epoch, call.request.args.get("order_id"))
+    limit = call.request.args.get("limit")
     shown = happenings[-int(limit) :] if limit is not None else happenings
-    return list_answer(map(as_mapping, shown), project().epoch.journal.dropped)
+    return list_answer(map(as_mapping, shown), call.project.epoch.journal.dropped)
 
 
 @route(
@@ -100,40 +99,42 @@ def get_timeline() -> Response:
     errors=(400, 401),
     slow=True,
 )
-def get_actions() -> Response:
+def get_actions(call: Call) -> Response:
     """List what customers, banks, screenings and processors did, newest last."""
-    order_id = request.args.get("order_id")
-    actions = list(project().epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None))
+    order_id = call.request.args.get("order_id")
+    actions = list(
+        call.project.epoch.journal.actions(frozenset((order_id,)) if order_id is not None else None)
+    )
     page = newest_page(
-        reversed(actions), request.args, lambda known: any(known == taken.id for taken in actions)
+        reversed(actions), call.request.args, lambda known: any(known == taken.id for taken in actions)
     )
     return list_answer(map(as_plain, page))
 
 
 @route(control, "GET", "/review/", answers=listed(records.Finding, "Review"), slow=True)
-def get_review() -> Response:
+def get_review(call: Call) -> Response:
     """List mistakes of the integration, found in its requests and webhooks; a correct one has none."""
-    return list_answer([finding._asdict() for finding in review(project().epoch)])
+    return list_answer([finding._asdict() for finding in review(call.project.epoch)])
 
 
 @route(control, "GET", "/coverage/", answers=records.Coverage, slow=True)
-def get_coverage() -> Response:
+def get_coverage(call: Call) -> Response:
     """Tell what the project has met of all that can happen: ends of payments, webhooks, refusals, rules."""
-    covered = coverage(project())
+    covered = coverage(call.project)
     rows = (row_record(row) for row in (*covered.methods, *covered.others))
     return list_answer(rows, percent=round(covered.percent, 1), is_chosen=covered.is_chosen)
 
 
 @route(control, "GET", "/cards/", answers=listed(records.StoredCard, "StoredCards"), slow=True)
-def get_cards() -> Response:
+def get_cards(call: Call) -> Response:
     """List the stored cards, oldest first."""
-    return list_answer(map(_card, project().epoch.store.credentials()))
+    return list_answer(map(_card, call.project.epoch.store.credentials()))
 
 
 @route(control, "GET", "/bankqr/", answers=listed(records.QrRow, "QrRequests"), slow=True)
-def get_qr_requests() -> Response:
+def get_qr_requests(call: Call) -> Response:
     """List the QR requests, oldest first."""
-    owner = project()
+    owner = call.project
     return list_answer(_qr_request(owner, asked) for asked in owner.epoch.store.qr_requests())
 
 
@@ -183,9 +184,9 @@ FAULTS_EXAMPLE: Final = {
 
 
 @route(control, "GET", "/scenario/", answers=ScenarioForm)
-def get_scenario() -> Response:
+def get_scenario(call: Call) -> Response:
     """Get the active scenario."""
-    return json_answer(project().epoch.state.scenario.document)
+    return json_answer(call.project.epoch.state.scenario.document)
 
 
 @route(
@@ -198,23 +199,23 @@ def get_scenario() -> Response:
     example=SCENARIO_EXAMPLE,
     slow=True,
 )
-def put_scenario() -> Response:
+def put_scenario(call: Call) -> Response:
     """Activate a scenario, by name or from the body (CTL-19)."""
-    choose_scenario(project(), document_body(), registry().catalogue)
-    return json_answer(project().epoch.state.scenario.document)
+    choose_scenario(call.project, document_body(call), call.site.registry.catalogue)
+    return json_answer(call.project.epoch.state.scenario.document)
 
 
 @route(control, "DELETE", "/scenario/", answers=ScenarioForm)
-def delete_scenario() -> Response:
+def delete_scenario(call: Call) -> Response:
     """Go back to the default scenario."""
-    project().activate(default_scenario())
-    return json_answer(project().epoch.state.scenario.document)
+    call.project.activate(default_scenario())
+    return json_answer(call.project.epoch.state.scenario.document)
 
 
 @route(control, "GET", "/scenarios/", answers=listed(records.ScenarioSummary, "Scenarios"))
-def get_scenarios() -> Response:
+def get_scenarios(call: Call) -> Response:
     """List the scenarios that can be chosen by name (CTL-18)."""
-    known = registry().catalogue.scenarios.values()
+    known = call.site.registry.catalogue.scenarios.values()
     return list_answer([{"name": scenario.name, "description": scenario.description} for scenario in known])
 
 
@@ -225,33 +226,33 @@ def get_scenarios() -> Response:
     answers=records.ScenarioDetail,
     errors=(401, 404),
 )
-def get_one_scenario(name: str) -> Response:
+def get_one_scenario(call: Call, name: str) -> Response:
     """Get a scenario with its rules, and how often each was used if it is the active one."""
-    return json_answer(scenario_record(project(), _find_scenario(name)))
+    return json_answer(scenario_record(call.project, _find_scenario(call, name)))
 
 
 @route(control, "GET", "/scenarios/schema/", answers=records.JsonSchema, slow=True)
-def get_scenario_schema() -> Response:
+def get_scenario_schema(call: Call) -> Response:
     """Get the JSON Schema of scenario files, for editors."""
     return json_answer(file_schema())
 
 
-def _find_scenario(name: str) -> Scenario:
-    active = project().epoch.state.scenario
+def _find_scenario(call: Call, name: str) -> Scenario:
+    active = call.project.epoch.state.scenario
     if name == active.name:
         return active
     if name == default_scenario().name:
         return default_scenario()
-    known = registry().catalogue.scenarios
+    known = call.site.registry.catalogue.scenarios
     if name not in known:
         raise Unknown(f"there is no scenario {name!r}", list(known))
     return known[name]
 
 
 @route(control, "GET", "/faults/", answers=FaultsForm)
-def get_faults() -> Response:
+def get_faults(call: Call) -> Response:
     """Get the faults set in addition to the scenario's."""
-    return json_answer(project().epoch.state.faults.document)
+    return json_answer(call.project.epoch.state.faults.document)
 
 
 @route(
@@ -263,17 +264,17 @@ def get_faults() -> Response:
     errors=BODY_ERRORS,
     example=FAULTS_EXAMPLE,
 )
-def put_faults() -> Response:
+def put_faults(call: Call) -> Response:
     """Set faults for requests and webhooks, in addition to the scenario's (CTL-23, CTL-24)."""
-    project().put_faults(json_body())
-    return json_answer(project().epoch.state.faults.document)
+    call.project.put_faults(json_body(call))
+    return json_answer(call.project.epoch.state.faults.document)
 
 
 @route(control, "DELETE", "/faults/", answers=FaultsForm)
-def delete_faults() -> Response:
+def delete_faults(call: Call) -> Response:
     """Remove all faults except the scenario's."""
-    project().put_faults({})
-    return json_answer(project().epoch.state.faults.document)
+    call.project.put_faults({})
+    return json_answer(call.project.epoch.state.faults.document)
 
 
 @route(
@@ -285,16 +286,16 @@ def delete_faults() -> Response:
     errors=(*BODY_ERRORS, 404, 409),
     example={"actor": "customer", "action": "pay", "card": "frictionless"},
 )
-def post_act(order_id: str) -> Response:
+def post_act(call: Call, order_id: str) -> Response:
     """Act on an order as the customer, the bank or another actor (CTL-20)."""
-    data = read(ACT, json_body())
-    catch_up_first(project())
-    if (first := begin_once(project())) is not None:
+    data = read(ACT, json_body(call))
+    catch_up_first(call, call.project)
+    if (first := begin_once(call)) is not None:
         return first
-    hold_webhooks()
-    reason = project().masking.text(data.pop("reason", "")) or None
+    call.hold_webhooks()
+    reason = call.project.masking.text(data.pop("reason", "")) or None
     action = Action(amount_cents=data.pop("amount", None), reason=reason, **data)
-    return order_answer(project(), act(project(), order_id, action))
+    return order_answer(call, act(call.project, order_id, action))
 
 
 @route(
@@ -308,12 +309,12 @@ def post_act(order_id: str) -> Response:
     errors=(*BODY_ERRORS, 404, 409),
     example={"issuer_id": "SBXANL2A"},
 )
-def post_scan(qr_id: str) -> Response:
+def post_scan(call: Call, qr_id: str) -> Response:
     """Scan a QR code as a payer."""
-    data = read(SCAN, json_body(empty_is={}))
-    catch_up_first(project())
-    if (first := begin_once(project())) is not None:
+    data = read(SCAN, json_body(call, empty_is={}))
+    catch_up_first(call, call.project)
+    if (first := begin_once(call)) is not None:
         return first
-    hold_webhooks()
-    order = scan(project(), qr_id, data.get("amount"), data.get("issuer_id"))
-    return order_answer(project(), order, 201)
+    call.hold_webhooks()
+    order = scan(call.project, qr_id, data.get("amount"), data.get("issuer_id"))
+    return order_answer(call, order, 201)

@@ -4,7 +4,7 @@ import json
 from hmac import compare_digest
 from typing import Any, Final
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.operations import clock as clocks
@@ -24,14 +24,17 @@ from payment_sandbox.web.answers.control import (
 )
 from payment_sandbox.web.answers.responses import json_answer, list_answer, streamed_answer
 from payment_sandbox.web.answers.shapes import listed
-from payment_sandbox.web.auth import project, refuse_strangers, registry
+from payment_sandbox.web.auth import only_from_here
 from payment_sandbox.web.bodies import json_body
-from payment_sandbox.web.carried import OK, application
-from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, refuse_unknown
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, control, only_known
 from payment_sandbox.web.control.forms import ClockForm, PruneForm, StateForm
-from payment_sandbox.web.errors import GENERATED_KEY, RequestRefused, known_keys
+from payment_sandbox.web.error_answers import GENERATED_KEY, answer_for, known_keys
+from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.faces import Face, GoOn
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
+from payment_sandbox.web.site import OK
 from payment_sandbox.web.statistics import Statistics, metrics
 
 NO_METRICS: Final = (
@@ -43,60 +46,58 @@ projects = Blueprint("projects", __name__, url_prefix="/control")
 
 
 @route(health, "GET", "/health/", answers=records.Health, errors=())
-def get_health() -> Response:
+def get_health(call: Call) -> Response:
     """Check that the server is ready, with everything requested at startup in place (CTL-05)."""
-    status = application().status()
+    status = call.site.status()
     return json_answer({"status": status, "version": __version__}, 200 if status == OK else 503)
 
 
 @route(health, "GET", "/metrics", media_type="text/plain", errors=(501,), slow=True)
-def get_metrics() -> Response:
+def get_metrics(call: Call) -> Response:
     """Get what the server has done since it began, in the text format of Prometheus."""
-    around = application().around
+    around = call.site.around
     commits = around.shared.commits if around.shared is not None else 0
     try:
-        text = metrics(around.statistics or Statistics(), registry(), commits)
+        text = metrics(around.statistics or Statistics(), call.site.registry, commits)
     except ModuleNotFoundError:
         raise RequestRefused(501, NO_METRICS) from None
     return Response(text, mimetype="text/plain")
 
 
-projects.before_request(refuse_strangers)
-
-
-@projects.before_request
-def require_control_token() -> None:
+def only_with_token(call: Call, go_on: GoOn) -> Response:
     """Require the control token if one is set."""
-    token = application().control_token
-    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    token = call.site.control_token
+    scheme, _, sent = call.request.headers.get("Authorization", "").partition(" ")
     is_bearer = scheme.lower() == "bearer"  # schemes have no case
     if token is not None and not (is_bearer and compare_digest(sent.strip().encode(), token.encode())):
         challenge = {"WWW-Authenticate": 'Bearer realm="payment orders sandbox control"'}
         raise RequestRefused(401, "send 'Authorization: Bearer' with the server's control token", challenge)
+    return go_on(call)
 
 
-projects.before_request(refuse_unknown)
+HEALTH_FACE: Final = Face(health, (), answer_for)
+PROJECTS_FACE: Final = Face(projects, (only_from_here, only_with_token, only_known), answer_for)
 
 
-def refuse_beyond_quota() -> None:
+def refuse_beyond_quota(call: Call) -> None:
     """Refuse a project beyond the server's quota.
 
     Raises:
         RequestRefused: 429.
     """
-    most = registry().services.quotas.projects
-    if most is not None and registry().count() >= most:
+    most = call.site.registry.services.quotas.projects
+    if most is not None and call.site.registry.count() >= most:
         value = f"this server takes {most} projects (--max-projects), and has them; delete one first"
         raise RequestRefused(429, value)
 
 
-def refuse_known_keys(settings: Any) -> None:
+def refuse_known_keys(registry: Registry, settings: Any) -> None:
     """Refuse settings with the API key of another project, which only the registry knows.
 
     Raises:
         RequestRefused: 400.
     """
-    if any(GENERATED_KEY.fullmatch(key) for key in known_keys(json.dumps(settings))):
+    if any(GENERATED_KEY.fullmatch(key) for key in known_keys(registry, json.dumps(settings))):
         raise RequestRefused(
             400, "the settings must not have an API key, because they are kept and shown as they are"
         )
@@ -114,20 +115,20 @@ def refuse_known_keys(settings: Any) -> None:
     example={"mode": "live", "seed": 7},
     slow=True,
 )
-def post_project() -> Response:
+def post_project(call: Call) -> Response:
     """Create a project; only this response contains its API key (CTL-06)."""
-    refuse_beyond_quota()
-    all_projects: Registry = registry()
-    settings: Any = json_body(empty_is={})
-    refuse_known_keys(settings)
+    refuse_beyond_quota(call)
+    all_projects: Registry = call.site.registry
+    settings: Any = json_body(call, empty_is={})
+    refuse_known_keys(all_projects, settings)
     made, api_key = all_projects.create(settings)
     return json_answer({"api_key": api_key, **project_record(made)}, 201)
 
 
 @route(projects, "GET", "/projects/", answers=listed(records.Project, "Projects"))
-def get_projects() -> Response:
+def get_projects(call: Call) -> Response:
     """List the projects, without their API keys."""
-    return list_answer([project_record(each) for each in registry().all()])
+    return list_answer([project_record(each) for each in call.site.registry.all()])
 
 
 @route(
@@ -140,26 +141,26 @@ def get_projects() -> Response:
     example={"unused_for": "P7D"},
     slow=True,
 )
-def post_prune() -> Response:
+def post_prune(call: Call) -> Response:
     """Delete the projects that nobody has called for some time, except the first one."""
-    data = read(PruneForm(), json_body())
-    return json_answer({"deleted": registry().prune(real_seconds(data["unused_for"]))})
+    data = read(PruneForm(), json_body(call))
+    return json_answer({"deleted": call.site.registry.prune(real_seconds(data["unused_for"]))})
 
 
 @route(projects, "GET", "/servers/", answers=listed(records.Server, "Servers"), slow=True)
-def get_servers() -> Response:
+def get_servers(call: Call) -> Response:
     """List the servers that are one sandbox; often this one alone."""
-    shared = application().around.shared
+    shared = call.site.around.shared
     if shared is not None:
         return list_answer([server_record(each) for each in shared.servers()])
-    own = {"url": application().public_url, "version": __version__, "status": OK}
-    return list_answer([{**own, "projects": len(registry().loaded())}])
+    own = {"url": call.site.public_url, "version": __version__, "status": OK}
+    return list_answer([{**own, "projects": len(call.site.registry.loaded())}])
 
 
 @route(control, "GET", "/project/", answers=records.Project)
-def get_project() -> Response:
+def get_project(call: Call) -> Response:
     """Get the project."""
-    return json_answer(project_record(project()))
+    return json_answer(project_record(call.project))
 
 
 @route(
@@ -171,30 +172,30 @@ def get_project() -> Response:
     errors=BODY_ERRORS,
     example={"mode": "live"},
 )
-def patch_project() -> Response:
+def patch_project(call: Call) -> Response:
     """Change some settings (CTL-01, CTL-07)."""
-    project().change_settings(json_body())
-    return json_answer(project_record(project()))
+    call.project.change_settings(json_body(call))
+    return json_answer(project_record(call.project))
 
 
 @route(control, "DELETE", "/project/", answers=records.Deleted)
-def delete_project() -> Response:
+def delete_project(call: Call) -> Response:
     """Delete the project; its API key stops working."""
-    registry().delete(project())
-    return json_answer({"deleted": project().project_id})
+    call.site.registry.delete(call.project)
+    return json_answer({"deleted": call.project.project_id})
 
 
 @route(control, "POST", "/reset/", answers=records.Project)
-def post_reset() -> Response:
+def post_reset(call: Call) -> Response:
     """Reset the project to its initial state (CTL-09)."""
-    project().reset()
-    return json_answer(project_record(project()))
+    call.project.reset()
+    return json_answer(project_record(call.project))
 
 
 @route(control, "GET", "/state/", answers=records.Snapshot, slow=True)
-def get_state() -> Response:
+def get_state(call: Call) -> Response:
     """Take a snapshot of the whole project (CTL-10)."""
-    return streamed_answer(snapshot.snapshot_parts(project()))
+    return streamed_answer(snapshot.snapshot_parts(call.project))
 
 
 @route(
@@ -206,10 +207,10 @@ def get_state() -> Response:
     errors=(*BODY_ERRORS, 409),
     slow=True,
 )
-def put_state() -> Response:
+def put_state(call: Call) -> Response:
     """Restore a snapshot of this or another project (CTL-10, CTL-11)."""
-    snapshot.restore(project(), json_body(is_snapshot=True))
-    return json_answer(project_record(project()))
+    snapshot.restore(call.project, json_body(call, is_snapshot=True))
+    return json_answer(project_record(call.project))
 
 
 CLOCK = ClockForm()
@@ -217,9 +218,9 @@ ADVANCE = AdvanceForm()
 
 
 @route(control, "GET", "/clock/", answers=records.Clock)
-def get_clock() -> Response:
+def get_clock(call: Call) -> Response:
     """Get the clock."""
-    return json_answer(clock_record(project()))
+    return json_answer(clock_record(call.project))
 
 
 @route(
@@ -232,10 +233,10 @@ def get_clock() -> Response:
     example={"mode": "running", "rate": 3600},
     waits=True,
 )
-def patch_clock() -> Response:
+def patch_clock(call: Call) -> Response:
     """Freeze the clock, run it at a rate, or move it forward (CTL-12)."""
-    done = clocks.change_clock(project(), **read(CLOCK, json_body()))
-    return json_answer({**clock_record(project()), **stopped_record(done)})
+    done = clocks.change_clock(call.project, **read(CLOCK, json_body(call)))
+    return json_answer({**clock_record(call.project), **stopped_record(done)})
 
 
 @route(
@@ -248,15 +249,15 @@ def patch_clock() -> Response:
     example={"by": "PT30M"},
     waits=True,
 )
-def post_advance() -> Response:
+def post_advance(call: Call) -> Response:
     """Advance the clock, event by event (CTL-13)."""
-    aim = read(ADVANCE, json_body())
+    aim = read(ADVANCE, json_body(call))
     asked = {"events_max": aim.pop("max_events", None), "timeout_seconds": aim.pop("timeout", None)}
     limits = AdvanceLimits(**{name: limit for name, limit in asked.items() if limit is not None})
-    return json_answer(advance_record(clocks.advance_clock(project(), aim, limits)))
+    return json_answer(advance_record(clocks.advance_clock(call.project, aim, limits)))
 
 
 @route(control, "GET", "/agenda/", answers=listed(records.Due, "Agenda"), slow=True)
-def get_agenda() -> Response:
+def get_agenda(call: Call) -> Response:
     """List the scheduled events, and those that failed (CTL-17)."""
-    return list_answer(agenda(project().epoch))
+    return list_answer(agenda(call.project.epoch))

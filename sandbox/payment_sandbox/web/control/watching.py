@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from payment_sandbox.forms import Form, Text, WebUrl, Whole, read
 from payment_sandbox.forms.fields import Flag, Number
@@ -16,20 +16,21 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import Offer
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.responses import json_answer
-from payment_sandbox.web.auth import project, refuse_strangers, select_project
+from payment_sandbox.web.auth import only_from_here, only_with_key
 from payment_sandbox.web.bodies import json_body
-from payment_sandbox.web.control.blueprint import BODY_ERRORS, refuse_unknown
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.control.blueprint import BODY_ERRORS, only_known
 from payment_sandbox.web.control.forms import EventsQuery, WaitQuery
-from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.event_stream import EventStream, after_of
+from payment_sandbox.web.faces import Face, let_others_run
 from payment_sandbox.web.routes import route
 
 TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 TIMEOUT_SECONDS_MAX: Final = 60.0
 
 watching = Blueprint("watching", __name__, url_prefix="/control")
-watching.before_request(refuse_strangers)
-watching.before_request(select_project)
-watching.before_request(refuse_unknown)
+WATCHING: Final = Face(watching, (let_others_run, only_from_here, only_with_key, only_known), answer_for)
 
 
 @route(
@@ -41,14 +42,14 @@ watching.before_request(refuse_unknown)
     errors=(400, 401, 404, 408),
     waits=True,
 )
-def get_wait() -> Response:
+def get_wait(call: Call) -> Response:
     """Wait until all given conditions hold (CTL-26)."""
-    query = request.args.to_dict()
+    query = call.request.args.to_dict()
     timeout_seconds = float(query.get("timeout", TIMEOUT_SECONDS_DEFAULT))
     conditions = _conditions(query)
     _refuse(query, conditions, timeout_seconds)
-    catch_up(project())
-    return json_answer(waiting.wait(project(), conditions, timeout_seconds))
+    catch_up(call.project)
+    return json_answer(waiting.wait(call.project, conditions, timeout_seconds))
 
 
 def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeout_seconds: float) -> None:
@@ -74,10 +75,10 @@ def _refuse(query: Mapping[str, str], conditions: list[waiting.Condition], timeo
     errors=(400, 401),
     streams=True,
 )
-def get_events() -> Response:
+def get_events(call: Call) -> Response:
     """Stream all events of the project, as server-sent events (CTL-27)."""
-    project().storage.watch(project())
-    stream = request.environ[STREAM] = EventStream(project().events, after_of(request))
+    call.project.storage.watch(call.project)
+    stream = call.stream = EventStream(call.project.events, after_of(call.request))
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
@@ -132,14 +133,14 @@ ANSWER: Final = AnswerForm()
     example={"timeout": 1, "listener": "my laptop", "forward_to": "http://localhost:3000/webhook"},
     waits=True,
 )
-def post_next() -> Response:
+def post_next(call: Call) -> Response:
     """Wait for the next webhooks to deliver, as the command listen does.
 
     A later call ends this one: what was taken before and not answered comes again.
     """
-    asked = read(NEXT, json_body(empty_is={}))
-    catch_up(project())
-    offers = _offers(project(), asked)
+    asked = read(NEXT, json_body(call, empty_is={}))
+    catch_up(call.project)
+    offers = _offers(call.project, asked)
     return json_answer({"items": [_record(offer) for offer in offers or ()], "replaced": offers is None})
 
 
@@ -171,13 +172,13 @@ def _offers(offers: Project, asked: Mapping[str, Any]) -> list[Offer] | None:
     example={"id": "...", "status": 204, "duration_ms": 12.5},
     waits=True,
 )
-def post_answer() -> Response:
+def post_answer(call: Call) -> Response:
     """Report the shop's answer to an attempt; it counts as the shop's, retries included.
 
     If it was not recorded, the same webhook comes again; a listener then repeats the answer that it has.
     """
-    data: dict[str, Any] = read(ANSWER, json_body())
-    return json_answer({"recorded": project().relay.answer(data["id"], _reply(data))})
+    data: dict[str, Any] = read(ANSWER, json_body(call))
+    return json_answer({"recorded": call.project.relay.answer(data["id"], _reply(data))})
 
 
 def _reply(data: dict[str, Any]) -> Reply:

@@ -11,13 +11,13 @@ from payment_sandbox.web.dashboard import (
     records,
     settings,
 )
-from payment_sandbox.web.dashboard.frame import dashboard
+from payment_sandbox.web.dashboard.frame import FACE
 
 __all__ = [
+    "FACE",
     "again",
     "clock",
     "copies",
-    "dashboard",
     "entrance",
     "exports",
     "faults",

@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from itertools import islice, zip_longest
 from typing import Any, Final, NamedTuple
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.operations.again import BY_VARIATION, Variation, again, variations
@@ -20,6 +20,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.browsers import go
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.copies import created_with, creation_of
 from payment_sandbox.web.dashboard.frame import ORDER, POSTED, VIEW, dashboard, enter, show, url
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
@@ -61,14 +62,14 @@ class Row(NamedTuple):
 
 
 @route(dashboard, "POST", f"{ORDER}again/", **POSTED)
-def post_again(project_id: str, order_id: str) -> Response:
+def post_again(call: Call, project_id: str, order_id: str) -> Response:
     """Make an order once more, otherwise, and show both beside each other."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     order = project.find_order(order_id)
     body = created_with(project, order, creation_of(project, order))
     if body is None:
         raise Unknown("nobody knows any more what this order was created with")
-    name = request.form.get("again", "")
+    name = call.request.form.get("again", "")
     made = again(project, order, name, lambda: made_by_hand(project, body, order.client))
     variation = BY_VARIATION[name]
     notice = Notice(f"The same order again, {variation.label}. {variation.about}")
@@ -76,9 +77,9 @@ def post_again(project_id: str, order_id: str) -> Response:
 
 
 @route(dashboard, "GET", f"{ORDER}beside/<other_id>/", **VIEW)
-def get_orders_beside(project_id: str, order_id: str, other_id: str) -> Response:
+def get_orders_beside(call: Call, project_id: str, order_id: str, other_id: str) -> Response:
     """Show two orders, line by line."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     orders = [project.find_order(each) for each in (order_id, other_id)]
     verdicts = [verdict(project, order) for order in orders]
     left, right = (
@@ -86,6 +87,7 @@ def get_orders_beside(project_id: str, order_id: str, other_id: str) -> Response
         for order, known in zip(orders, verdicts, strict=True)
     )
     return show(
+        call,
         "beside",
         project,
         "orders",

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.operations.advance import stop_advance
@@ -13,9 +13,10 @@ from payment_sandbox.projects.clock import FROZEN, RUNNING
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.storage.snapshot import Before, Undone, remember, undo_move
 from payment_sandbox.web.browsers import go
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, dashboard, enter, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, moved, with_notice
-from payment_sandbox.web.event_stream import STREAM, EventStream, after_of
+from payment_sandbox.web.event_stream import EventStream, after_of
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import AdvanceForm
 
@@ -26,20 +27,20 @@ RATES: Final = {"1": 1.0, "60": 60.0, "3600": 3600.0}
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/", **POSTED)
-def post_clock(project_id: str) -> Response:
+def post_clock(call: Call, project_id: str) -> Response:
     """Advance the clock, freeze it, or let it run at some rate."""
-    project = enter(project_id)
-    aim = {name: request.form[name].strip() for name in AIMS if request.form.get(name, "").strip()}
-    back = way_back() or url(project, "orders/")
+    project = enter(call, project_id)
+    aim = {name: call.request.form[name].strip() for name in AIMS if call.request.form.get(name, "").strip()}
+    back = way_back(call) or url(project, "orders/")
     if aim:
         epoch = project.epoch
         before = remember(project, epoch)
         done = advance_clock(project, read(ADVANCE, _with_zone(aim)))
         epoch.slots.of(LAST_MOVE).before = before
         back = with_notice(project, back, moved(project, done))
-    elif request.form.get("rate") in RATES:
-        change_clock(project, RUNNING, RATES[request.form["rate"]])
-    elif request.form.get("rate") == FROZEN:
+    elif call.request.form.get("rate") in RATES:
+        change_clock(project, RUNNING, RATES[call.request.form["rate"]])
+    elif call.request.form.get("rate") == FROZEN:
         change_clock(project, FROZEN)
     else:
         raise Invalid([Violation("", "names no time; use by, until, to or rate")])
@@ -47,11 +48,11 @@ def post_clock(project_id: str) -> Response:
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/stop/", **POSTED)
-def post_clock_stop(project_id: str) -> Response:
+def post_clock_stop(call: Call, project_id: str) -> Response:
     """Stop the move of the clock that runs now; its own page tells what it did."""
-    project = enter(project_id, catches_up=False)
+    project = enter(call, project_id, catches_up=False)
     text = "The clock stops where it is." if stop_advance(project) else "The clock did not move any more."
-    return go(with_notice(project, way_back() or url(project, "orders/"), Notice(text)))
+    return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
 class NothingToTakeBack(Refusal):
@@ -70,16 +71,16 @@ LAST_MOVE: Final = Slot(LastMove)
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/clock/back/", **POSTED)
-def post_clock_back(project_id: str) -> Response:
+def post_clock_back(call: Call, project_id: str) -> Response:
     """Take the last move of the clock back."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     epoch = project.epoch
     before = epoch.slots.of(LAST_MOVE).before
     if before is None:
         raise NothingToTakeBack("no move was made here since the start or a reset that can be taken back")
     undone = undo_move(project, epoch, before)
     text = f"Back at {project.now():%H:%M:%S}.{_not_undone(undone)}"
-    return go(with_notice(project, way_back() or url(project, "orders/"), Notice(text)))
+    return go(with_notice(project, way_back(call) or url(project, "orders/"), Notice(text)))
 
 
 def _not_undone(undone: Undone) -> str:
@@ -102,13 +103,11 @@ def _not_undone(undone: Undone) -> str:
     errors=(403, 404),
     streams=True,
 )
-def get_dashboard_events(project_id: str) -> Response:
+def get_dashboard_events(call: Call, project_id: str) -> Response:
     """Stream the project's events to an open page."""
-    project = enter(project_id, catches_up=False)
+    project = enter(call, project_id, catches_up=False)
     project.storage.watch(project)
-    stream = request.environ[STREAM] = EventStream(
-        project.events, after_of(request), APART_SECONDS_PER_WATCHER
-    )
+    stream = call.stream = EventStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
 
 

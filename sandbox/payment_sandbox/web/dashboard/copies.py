@@ -23,7 +23,6 @@ from payment_sandbox.projects.journal import (
 )
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.history import request_record
-from payment_sandbox.web.carried import application
 
 CREATE = "create"
 NOT_REPLAYED = (ASK, RETURN, SCAN, CREATE)
@@ -44,7 +43,7 @@ def curl(project: Project, created: JournalEntry | None) -> str | None:
     text = json.dumps(body, ensure_ascii=False)
     quoted = "".join(map(_escaped, text)).replace("'", "'\\''")
     return (
-        f'curl -u "$SANDBOX_API_KEY": {application().public_url}{created.path} \\\n'
+        f'curl -u "$SANDBOX_API_KEY": {project.services.public_url}{created.path} \\\n'
         f"  -H 'Content-Type: application/json' \\\n  -d '{quoted}'"
     )
 
@@ -201,7 +200,7 @@ def _steps(
         if step.at - now >= ONE_SECOND:
             yield f"    sandbox.clock.advance({_period(step.at - now)!r})"
             now = step.at
-        yield from _action(step) if isinstance(step, PerformedAction) else _request(project, order, step)
+        yield from (_action(step) if isinstance(step, PerformedAction) else _request(project, order, step))
     if project.now() - now >= ONE_SECOND:
         yield f"    sandbox.clock.advance({_period(project.now() - now)!r})"
 

@@ -13,6 +13,7 @@ from payment_sandbox.projects.project import Project
 from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.history import request_record
 from payment_sandbox.web.answers.responses import streamed_answer
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import ORDER, VIEW, dashboard, enter
 from payment_sandbox.web.dashboard.orders import due_of
 from payment_sandbox.web.pictures import Sequence, mermaid, sequence, svg
@@ -22,26 +23,26 @@ TEXT: Final = {**VIEW, "media_type": "text/plain"}
 
 
 @route(dashboard, "GET", f"{ORDER}picture.svg", **{**VIEW, "media_type": "image/svg+xml"})
-def get_picture(project_id: str, order_id: str) -> Response:
+def get_picture(call: Call, project_id: str, order_id: str) -> Response:
     """Download the sequence picture of an order."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     order = project.find_order(order_id)
     drawn = svg(_picture(project, order), title=f"What happened to order {order.id}", is_file=True)
     return _file(drawn, "image/svg+xml", f"order-{order.id[:8]}.svg")
 
 
 @route(dashboard, "GET", f"{ORDER}picture.mmd", **TEXT)
-def get_mermaid(project_id: str, order_id: str) -> Response:
+def get_mermaid(call: Call, project_id: str, order_id: str) -> Response:
     """Download the sequence picture of an order as Mermaid text."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     order = project.find_order(order_id)
     return _file(mermaid(_picture(project, order)), "text/plain", f"order-{order.id[:8]}.mmd")
 
 
 @route(dashboard, "GET", f"{ORDER}evidence.json", **TEXT)
-def get_evidence(project_id: str, order_id: str) -> Response:
+def get_evidence(call: Call, project_id: str, order_id: str) -> Response:
     """Download the evidence of an order: snapshot, timeline and journal of its project."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     order = project.find_order(order_id)
     epoch = project.epoch
     response = streamed_answer(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.operations.choose_scenario import choose_scenario
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
@@ -13,8 +13,8 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
 from payment_sandbox.web.answers.overview import scenario_record
-from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import go
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.routes import route
 
@@ -71,10 +71,10 @@ def _switched(switch: Switch, before: Faults) -> Faults:
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/faults/", **POSTED)
-def post_switch(project_id: str) -> Response:
+def post_switch(call: Call, project_id: str) -> Response:
     """Switch a common fault on or off, or remove all faults."""
-    project = enter(project_id)
-    name = request.form.get("switch")
+    project = enter(call, project_id)
+    name = call.request.form.get("switch")
     if name == "none":
         project.put_faults({})
     else:
@@ -82,43 +82,45 @@ def post_switch(project_id: str) -> Response:
         if switch is None:
             raise Unknown(f"there is no switch {name!r}")
         project.change_faults(partial(_switched, switch))
-    return go(way_back() or url(project, "scenario/"))
+    return go(way_back(call) or url(project, "scenario/"))
 
 
 @route(dashboard, "GET", "/dashboard/<project_id>/scenario/", **VIEW)
-def get_scenario_view(project_id: str) -> Response:
+def get_scenario_view(call: Call, project_id: str) -> Response:
     """Show the active scenario with its rules, the others, and the faults."""
-    return _shown(enter(project_id))
+    return _shown(call, enter(call, project_id))
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/scenario/", **POSTED)
-def post_scenario(project_id: str) -> Response:
+def post_scenario(call: Call, project_id: str) -> Response:
     """Activate a scenario by its name, or one that was pasted as YAML."""
-    project = enter(project_id)
-    text = request.form.get("yaml", "")
+    project = enter(call, project_id)
+    text = call.request.form.get("yaml", "")
     try:
         if text.strip():
             document = parse_yaml(text)
-            choose_scenario(project, document, registry().catalogue)
-        elif request.form.get("name") == default_scenario().name:
+            choose_scenario(project, document, call.site.registry.catalogue)
+        elif call.request.form.get("name") == default_scenario().name:
             project.activate(default_scenario())
         else:
-            chosen = {"name": request.form.get("name", "")}
-            choose_scenario(project, Document(chosen), registry().catalogue)
+            chosen = {"name": call.request.form.get("name", "")}
+            choose_scenario(project, Document(chosen), call.site.registry.catalogue)
     except Invalid as invalid:
-        return _shown(project, text, invalid.violations)
+        return _shown(call, project, text, invalid.violations)
     return go(url(project, "scenario/"))
 
 
-def _shown(project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:
+def _shown(call: Call, project: Project, text: str = "", wrong: Sequence[Violation] = ()) -> Response:
     text, violations = project.masking.text(text), [project.masking.record(each) for each in wrong]
     active = project.epoch.state.scenario
     known = {
-        scenario.name: scenario for scenario in (default_scenario(), *registry().catalogue.scenarios.values())
+        scenario.name: scenario
+        for scenario in (default_scenario(), *call.site.registry.catalogue.scenarios.values())
     }
     others = list(known.values())
     lines = text.replace("\r\n", "\n").split("\n") if violations else []
     return show(
+        call,
         "scenario",
         project,
         "scenario",

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Response
 
 from payment_sandbox.kernel.patterns import NOT_TEXT, UUID
 from payment_sandbox.kernel.times import timestamp
@@ -18,11 +18,10 @@ from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.addresses import base_path, takes_snapshot
-from payment_sandbox.web.after import release_webhooks
-from payment_sandbox.web.auth import drop_secrets, refuse_strangers, registry
+from payment_sandbox.web.auth import only_from_here, without_secrets
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, go, is_browser, policy
-from payment_sandbox.web.carried import exchange
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.notices import (
     NAME,
     notice_for,
@@ -40,7 +39,9 @@ from payment_sandbox.web.dashboard.signing_in import (
     visible_projects,
 )
 from payment_sandbox.web.dashboard.verdict import counts, left
-from payment_sandbox.web.errors import RequestRefused, answer_for
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run, with_headers
 from payment_sandbox.web.placing import catch_up_first
 from payment_sandbox.web.routes import route
 
@@ -82,28 +83,17 @@ VIEWS: Final = {
 }
 
 dashboard = Blueprint("dashboard", __name__, template_folder="templates")
-dashboard.before_request(refuse_strangers)
-dashboard.before_request(drop_secrets)
-dashboard.after_request(release_webhooks)
 
 
-@dashboard.before_request
-def refuse_large_forms() -> None:
+def only_whole_forms(call: Call, go_on: GoOn) -> Response:
     """Refuse forms of which a part was dropped while they were read."""
-    if not takes_snapshot(request.path) and (request.content_length or 0) > BODY_BYTES_MAX:
+    if not takes_snapshot(call.request.path) and (call.request.content_length or 0) > BODY_BYTES_MAX:
         raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
+    return go_on(call)
 
 
 class SignInNeeded(Exception):
     """This browser may not see the project."""
-
-
-@dashboard.after_request
-def secure(response: Response) -> Response:
-    """Set security headers."""
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response
 
 
 dashboard.add_app_template_filter(shown_euros, "euros")
@@ -128,7 +118,7 @@ def short(path: str) -> str:
     return UUID.sub(r"\1…", path)
 
 
-def enter(project_id: str, *, catches_up: bool = True) -> Project:
+def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
     """The project of a page, after running everything that is due.
 
     Raises:
@@ -136,24 +126,24 @@ def enter(project_id: str, *, catches_up: bool = True) -> Project:
         Unknown: there is no such project.
         RequestRefused: 403, a post that does not come from our forms; 400, it has impossible characters.
     """
-    project = registry().find_by_id(project_id)
-    if project is None or not may_see(project):
-        if is_open():
+    project = call.site.registry.find_by_id(project_id)
+    if project is None or not may_see(call, project):
+        if is_open(call):
             raise Unknown("there is no such project")
         raise SignInNeeded
-    if request.method == "POST":
-        _refuse_wrong_form(project_id)
+    if call.request.method == "POST":
+        _refuse_wrong_form(call, project_id)
     if catches_up:
-        catch_up_first(project)
-    exchange().project = project
-    exchange().real_at = project.services.real.wall_now()
+        catch_up_first(call, project)
+    call.owner = project
+    call.real_at = project.services.real.wall_now()
     return project
 
 
-def _refuse_wrong_form(project_id: str) -> None:
-    if not is_own_form(project_id):
+def _refuse_wrong_form(call: Call, project_id: str) -> None:
+    if not is_own_form(call, project_id):
         raise RequestRefused(403, "this form is not from a page of this sandbox; load the page again")
-    for values in request.form.listvalues():
+    for values in call.request.form.listvalues():
         if any(NOT_TEXT.search(value) for value in values):
             raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
 
@@ -161,21 +151,21 @@ def _refuse_wrong_form(project_id: str) -> None:
 def url(project: Project, path: str = "", **query: str | None) -> str:
     """The address of a page of a project."""
     given = {name: value for name, value in query.items() if value}
-    return f"{base_path()}/dashboard/{project.project_id}/{path}{'?' if given else ''}{urlencode(given)}"
+    base = base_path(project)
+    return f"{base}/dashboard/{project.project_id}/{path}{'?' if given else ''}{urlencode(given)}"
 
 
-def show(template: str, project: Project, view: str, status: int = 200, **more: Any) -> Response:
+def show(call: Call, template: str, project: Project, view: str, status: int = 200, **more: Any) -> Response:
     """A page of a project, in its frame."""
-    body = render_template(
+    body = call.site.render(
         f"dashboard/{template}.html",
-        base=base_path(),
         project=project,
-        projects=_menu(project),
+        projects=_menu(call, project),
         url=lambda path="", **query: url(project, path, **query),
         view=view,
         views=VIEWS,
-        token=form_token(project.project_id),
-        is_open=is_open(),
+        token=form_token(call, project.project_id),
+        is_open=is_open(call),
         state=project.epoch.state,
         settings=project.settings,
         now=project.now(),
@@ -185,9 +175,9 @@ def show(template: str, project: Project, view: str, status: int = 200, **more: 
         ahead=_ahead(project),
         moves_so_far=project.epoch.advance_log,
         faults_on=project.epoch.state.faults.active,
-        notice=notice_for(project, request.args.get(NAME)),
-        here=without_notice(request.full_path.rstrip("?")),
-        refresh_ms=_refresh_ms(project),
+        notice=notice_for(project, call.request.args.get(NAME)),
+        here=without_notice(call.request.full_path.rstrip("?")),
+        refresh_ms=_refresh_ms(call, project),
         event=project.events.number,
         **more,
     )
@@ -202,17 +192,17 @@ def _ahead(project: Project) -> str:
     return f"{left(abs(apart))} {'ahead of' if apart > timedelta() else 'behind'} your clock"
 
 
-def _refresh_ms(project: Project) -> int:
+def _refresh_ms(call: Call, project: Project) -> int:
     """How long an open page waits before it is renewed: long if many are open, or if it takes long."""
-    begun = exchange().real_at
+    begun = call.real_at
     took = project.services.real.wall_now() - begun if begun is not None else timedelta()
     by_time = REFRESH_PER_TIME_TAKEN * took / timedelta(milliseconds=1)
     return max(REFRESH_MS_MIN, REFRESH_MS_PER_WATCHER * project.events.watchers, round(by_time))
 
 
-def _menu(project: Project) -> list[Project]:
+def _menu(call: Call, project: Project) -> list[Project]:
     """The projects of the menu: this one, and the newest others; a test suite creates thousands."""
-    others = (other for other in reversed(visible_projects()) if other is not project)
+    others = (other for other in reversed(visible_projects(call)) if other is not project)
     return [project, *islice(others, MENU_MAX)]
 
 
@@ -223,12 +213,12 @@ def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str
     return [event(entry) for entry in islice(due, most)]
 
 
-def way_back() -> str:
+def way_back(call: Call) -> str:
     """The page of the dashboard that a form was on; empty if it does not say."""
-    return own_path(request.form.get("back", ""))
+    return own_path(call, call.request.form.get("back", ""))
 
 
-def own_path(address: str) -> str:
+def own_path(call: Call, address: str) -> str:
     """The address if it is a page of the dashboard, else empty: nobody is led elsewhere."""
     try:
         parts = urlsplit(address)
@@ -236,47 +226,50 @@ def own_path(address: str) -> str:
         return ""
     if not address.isprintable():
         return ""
-    is_own = not parts.scheme and not parts.netloc and parts.path.startswith(f"{base_path()}/dashboard/")
+    is_own = (
+        not parts.scheme and not parts.netloc and parts.path.startswith(f"{call.site.base_path}/dashboard/")
+    )
     return address if is_own and "\\" not in address else ""
 
 
-@dashboard.errorhandler(SignInNeeded)
-def ask_to_sign_in(error: SignInNeeded) -> Response:
+def ask_to_sign_in(call: Call) -> Response:
     """Lead to the sign-in, and back."""
-    wanted = request.full_path.rstrip("?") if request.method == "GET" else f"{base_path()}/dashboard/"
-    return go(f"{base_path()}/dashboard/sign-in/?{urlencode({'next': wanted})}")
+    wanted = (
+        call.request.full_path.rstrip("?")
+        if call.request.method == "GET"
+        else f"{call.site.base_path}/dashboard/"
+    )
+    return go(f"{call.site.base_path}/dashboard/sign-in/?{urlencode({'next': wanted})}")
 
 
-@dashboard.errorhandler(Refusal)
-@dashboard.errorhandler(Invalid)
-@dashboard.errorhandler(RequestRefused)
-def refuse(error: Exception) -> Response:
+def refuse(call: Call, error: Exception) -> Response:
     """Say what is wrong, as a page for browsers and as JSON for others."""
-    answer = answer_for(error)
-    if not is_browser():
+    if isinstance(error, SignInNeeded):
+        return ask_to_sign_in(call)
+    answer = answer_for(call, error)
+    if not isinstance(error, Refusal | Invalid | RequestRefused) or not is_browser(call.request):
         return answer
-    beside = _beside_the_form(answer.get_json()["error"])
+    beside = _beside_the_form(call, answer.get_json()["error"])
     if beside is not None:
         return beside
-    body = render_template(
+    body = call.site.render(
         "dashboard/refused.html",
-        base=base_path(),
         error=answer.get_json()["error"],
-        back=request.referrer or f"{base_path()}/dashboard/",
+        back=call.request.referrer or f"{call.site.base_path}/dashboard/",
     )
     return Response(body, status=answer.status_code, content_type=HTML)
 
 
-def _beside_the_form(error: Mapping[str, Any]) -> Response | None:
+def _beside_the_form(call: Call, error: Mapping[str, Any]) -> Response | None:
     """The page that a refused form was on, with what was typed and why it was refused."""
-    project, back = exchange().project, way_back()
-    if request.method != "POST" or project is None or not back:
+    project, back = call.owner, way_back(call)
+    if call.request.method != "POST" or project is None or not back:
         return None
-    return go(with_notice(project, back, refusal(project, error, request.form)))
+    return go(with_notice(project, back, refusal(project, error, call.request.form)))
 
 
 @route(dashboard, "GET", "/dashboard/assets/<name>", media_type="text/css", errors=(404,))
-def get_asset(name: str) -> Response:
+def get_asset(call: Call, name: str) -> Response:
     """Get the stylesheet, the script or the icon."""
     if name not in ASSETS:
         raise Unknown(f"there is no asset {name!r}")
@@ -292,7 +285,6 @@ def asset(name: str) -> bytes:
 LIVE: Final = "Sandbox-Live"
 """The header with which an open page renews itself; whoever opens a page gets a fresh one."""
 
-SHARED: Final = "sandbox.shared_page"  # in the environment of a request that got one
 OK: Final = 200
 CROWD_MIN: Final = 9
 SHARE_OF_REFRESH: Final = 0.25
@@ -301,52 +293,43 @@ LIVE_PAGES: Final[Slot[OrderedDict[str, tuple[float, bytes]]]] = Slot(OrderedDic
 """The pages of a busy project that were rendered a moment ago, oldest first: when, and the page."""
 
 
-@dashboard.before_request
-def share_page() -> Response | None:
-    """Answer with a page that was rendered a moment ago."""
-    project = _crowded_project()
+def shared_pages(call: Call, go_on: GoOn) -> Response:
+    """Answer with a page that was rendered a moment ago; keep a new one for those who ask next."""
+    project = _crowded_project(call)
     if project is None:
-        return None
-    shared = project.epoch.slots.of(LIVE_PAGES).get(_key())
-    if shared is None or _now(project) - shared[0] > _fresh_for(project):
-        return None
-    request.environ[SHARED] = True
-    return Response(shared[1], content_type=HTML)
-
-
-@dashboard.after_request
-def keep_page(response: Response) -> Response:
-    """Keep a page for those who ask next."""
-    project = _crowded_project()
-    if (
-        project is None
-        or SHARED in request.environ
-        or response.status_code != OK
-        or response.mimetype != "text/html"
-    ):
-        return response
-    pages, now = project.epoch.slots.of(LIVE_PAGES), _now(project)
-    for key, (at_seconds, _) in list(pages.items()):  # a copy, because other threads keep pages, too
-        if now - at_seconds > _fresh_for(project):
-            pages.pop(key, None)
-    pages[_key()] = (now, response.get_data())
-    while len(pages) > PAGES_MAX:
-        pages.popitem(last=False)
+        return go_on(call)
+    pages = project.epoch.slots.of(LIVE_PAGES)
+    shared = pages.get(_key(call))
+    if shared is not None and _now(project) - shared[0] <= _fresh_for(project):
+        return Response(shared[1], content_type=HTML)
+    response = go_on(call)
+    if response.status_code == OK and response.mimetype == "text/html":
+        _keep(project, pages, _key(call), response.get_data())
     return response
 
 
-def _crowded_project() -> Project | None:
+def _keep(project: Project, pages: OrderedDict[str, tuple[float, bytes]], key: str, page: bytes) -> None:
+    now = _now(project)
+    for other, (at_seconds, _) in list(pages.items()):  # a copy, because other threads keep pages, too
+        if now - at_seconds > _fresh_for(project):
+            pages.pop(other, None)
+    pages[key] = (now, page)
+    while len(pages) > PAGES_MAX:
+        pages.popitem(last=False)
+
+
+def _crowded_project(call: Call) -> Project | None:
     """The project whose page renews itself, if many pages of it are open."""
-    if request.method != "GET" or LIVE not in request.headers:
+    if call.request.method != "GET" or LIVE not in call.request.headers:
         return None
-    project = registry().find_by_id((request.view_args or {}).get("project_id", ""))
-    if project is None or project.events.watchers < CROWD_MIN or not may_see(project):
+    project = call.site.registry.find_by_id(call.values.get("project_id", ""))
+    if project is None or project.events.watchers < CROWD_MIN or not may_see(call, project):
         return None
     return project
 
 
-def _key() -> str:
-    return f"{request.full_path} {request.cookies.get(COOKIE, '')}"
+def _key(call: Call) -> str:
+    return f"{call.request.full_path} {call.request.cookies.get(COOKIE, '')}"
 
 
 def _now(project: Project) -> float:
@@ -355,3 +338,15 @@ def _now(project: Project) -> float:
 
 def _fresh_for(project: Project) -> float:
     return SHARE_OF_REFRESH * REFRESH_MS_PER_WATCHER * project.events.watchers / 1000
+
+
+MIDDLEWARES: Final = (
+    let_others_run,
+    with_headers(HEADERS),
+    only_from_here,
+    without_secrets,
+    only_whole_forms,
+    shared_pages,
+    held_webhooks,
+)
+FACE: Final = Face(dashboard, MIDDLEWARES, refuse)

@@ -4,7 +4,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, cast
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.forms import read
 from payment_sandbox.methods import NAMES
@@ -24,11 +24,10 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import order_page_path
-from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.control import journal_summary
 from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.browsers import go
-from payment_sandbox.web.carried import application
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.again import SEEN_TO_FAIL, made_by_hand, ways_again
 from payment_sandbox.web.dashboard.copies import creation_of, curl, pretty, test_code
@@ -104,73 +103,73 @@ TEST_ORDER: Final = {
 
 
 @route(dashboard, "GET", ORDERS, **VIEW)
-def get_orders_view(project_id: str) -> Response:
+def get_orders_view(call: Call, project_id: str) -> Response:
     """Show the orders, newest first."""
-    project = enter(project_id)
-    return _shown(project, None)
+    project = enter(call, project_id)
+    return _shown(call, project, None)
 
 
 @route(dashboard, "POST", ORDERS, **POSTED)
-def post_test_order(project_id: str) -> Response:
+def post_test_order(call: Call, project_id: str) -> Response:
     """Create a test order, so that there is something to pay."""
-    project = enter(project_id)
-    hold_webhooks()
+    project = enter(call, project_id)
+    call.hold_webhooks()
     order = made_by_hand(project, TEST_ORDER, {})
     return go(url(project, f"orders/{order.id}/"))
 
 
 @route(dashboard, "POST", f"{ORDERS}in-a-state/", **POSTED)
-def post_order_in_a_state(project_id: str) -> Response:
+def post_order_in_a_state(call: Call, project_id: str) -> Response:
     """Create a test order, and bring it to a state."""
-    project = enter(project_id)
-    order = play(project, request.form.get("recipe", ""), lambda body: made_by_hand(project, body, {}))
+    project = enter(call, project_id)
+    order = play(project, call.request.form.get("recipe", ""), lambda body: made_by_hand(project, body, {}))
     return go(url(project, f"orders/{order.id}/"))
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/webhooks/test/", **POSTED)
-def post_test_webhook(project_id: str) -> Response:
+def post_test_webhook(call: Call, project_id: str) -> Response:
     """Pay a test order, and say what the shop answered to its webhooks."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     order = play(project, "paid", lambda body: made_by_hand(project, body, {}))
     project.settle(ANSWER_SECONDS, orders=[order.id])
-    back = way_back() or url(project, "webhooks/")
+    back = way_back(call) or url(project, "webhooks/")
     return go(with_notice(project, back, answered(project, order.id)))
 
 
 @route(dashboard, "GET", ORDER, **VIEW)
-def get_order_view(project_id: str, order_id: str) -> Response:
+def get_order_view(call: Call, project_id: str, order_id: str) -> Response:
     """Show everything about one order."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     order = project.find_order(order_id)
     if order.refund_of_order_id is not None:
         return go(url(project, f"orders/{order.refund_of_order_id}/"))
-    return _shown(project, order)
+    return _shown(call, project, order)
 
 
 @route(dashboard, "POST", f"{ORDER}act/", **POSTED)
-def post_order_action(project_id: str, order_id: str) -> Response:
+def post_order_action(call: Call, project_id: str, order_id: str) -> Response:
     """Act as the customer, the bank, the screening, the processor, or the merchant by hand."""
-    project = enter(project_id)
-    actor, _, name = request.form.get("action", "").partition(" ")
-    amount_cents = typed_cents("amount")
-    hold_webhooks()
+    project = enter(call, project_id)
+    actor, _, name = call.request.form.get("action", "").partition(" ")
+    amount_cents = typed_cents(call, "amount")
+    call.hold_webhooks()
     if actor == MERCHANT:
         act_as_merchant(project, order_id, name, amount_cents)
     else:
-        given = {field: request.form[field] for field in DETAILS if request.form.get(field)}
+        given = {field: call.request.form[field] for field in DETAILS if call.request.form.get(field)}
         data = read(ACT, {"actor": actor, "action": name, **given})
         act(project, order_id, Action(amount_cents=amount_cents, **data))
     order = project.find_order(order_id)
-    return go(way_back() or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
+    return go(way_back(call) or url(project, f"orders/{order.refund_of_order_id or order.id}/"))
 
 
-def typed_cents(field: str) -> int | None:
+def typed_cents(call: Call, field: str) -> int | None:
     """An amount typed as euros, such as 12.95; None if the field is empty.
 
     Raises:
         Invalid: not an amount.
     """
-    typed = request.form.get(field, "").strip().removeprefix("€")
+    typed = call.request.form.get(field, "").strip().removeprefix("€")
     if not typed:
         return None
     try:
@@ -196,11 +195,12 @@ def link_of(project: Project, happening: Happening) -> str | None:
     return None
 
 
-def _shown(project: Project, order: Order | None) -> Response:
-    wanted = Wanted(*(request.args.get(name) or None for name in Wanted._fields))
+def _shown(call: Call, project: Project, order: Order | None) -> Response:
+    wanted = Wanted(*(call.request.args.get(name) or None for name in Wanted._fields))
     rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
     newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
     return show(
+        call,
         "orders",
         project,
         "orders",
@@ -215,36 +215,36 @@ def _shown(project: Project, order: Order | None) -> Response:
         recipes=playable(project.settings.mode),
         requests=[journal_summary(entry) for entry in islice(newest, REQUESTS_SHOWN)],
         switches=faults.switches(project),
-        **(_one(project, order) if order is not None else _none(project)),
+        **(_one(call, project, order) if order is not None else _none(call, project)),
     )
 
 
-def _none(project: Project) -> dict[str, Any]:
+def _none(call: Call, project: Project) -> dict[str, Any]:
     """What stands beside the list as long as no order is chosen."""
     return {
         "order": None,
         "steps": first_steps(project),
-        "calls": first_calls(application().public_url),
+        "calls": first_calls(call.site.public_url),
     }
 
 
-def _number_asked(most: int) -> int | None:
+def _number_asked(call: Call, most: int) -> int | None:
     """How many happenings the page shall look back to; None if it shows the present."""
-    asked = request.args.get(MOMENT, "")
+    asked = call.request.args.get(MOMENT, "")
     is_earlier = asked.isascii() and asked.isdecimal() and len(asked) < NUMBER_LENGTH_MAX
     return int(asked) if is_earlier and 0 < int(asked) <= most else None
 
 
-def _one(project: Project, order: Order) -> dict[str, Any]:
+def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
     known, created = verdict(project, order), creation_of(project, order)
     happenings = told(project.epoch, order.id, known.beliefs)
     overview = order_overview(project, order)
     link = partial(link_of, project)
-    is_whole = request.args.get("rows") == "all"
+    is_whole = call.request.args.get("rows") == "all"
     most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
     whole = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
     shown = happenings[-most:]
-    left_out, number = len(happenings) - len(shown), _number_asked(len(happenings))
+    left_out, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
     past = frozenset(each.id for each in happenings[:number]) if number else None
     picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole, past=past)
     by_actor = cast("dict[str, list[str]]", overview["actions"])

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from flask import Response, request
+from flask import Response
 from marshmallow import validate
 
 from payment_sandbox.forms import Choice, Form, Text, WebUrl, read
@@ -24,6 +24,7 @@ from payment_sandbox.web.addresses import qr_page_path
 from payment_sandbox.web.answers.control import delivery_record, delivery_summary, journal_summary
 from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.browsers import go
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.copies import pretty
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
@@ -38,15 +39,16 @@ PROJECT: Final = "/dashboard/<project_id>"
 
 
 @route(dashboard, "GET", f"{PROJECT}/webhooks/", **VIEW)
-def get_webhooks_view(project_id: str) -> Response:
+def get_webhooks_view(call: Call, project_id: str) -> Response:
     """Show the webhooks, newest first, with each attempt."""
-    project = enter(project_id)
-    state, store = request.args.get("state") or None, project.epoch.store
+    project = enter(call, project_id)
+    state, store = call.request.args.get("state") or None, project.epoch.store
     deliveries = store.deliveries()
     wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
-    query = {"limit": str(ROWS_SHOWN + 1), **_before()}
+    query = {"limit": str(ROWS_SHOWN + 1), **_before(call)}
     page = newest_page(wanted, query, lambda known: store.delivery(known) is not None)[::-1]
     return show(
+        call,
         "webhooks",
         project,
         "webhooks",
@@ -59,13 +61,14 @@ def get_webhooks_view(project_id: str) -> Response:
 
 
 @route(dashboard, "GET", f"{PROJECT}/webhooks/<delivery_id>/", **VIEW)
-def get_webhook_view(project_id: str, delivery_id: str) -> Response:
+def get_webhook_view(call: Call, project_id: str, delivery_id: str) -> Response:
     """Show one webhook with the headers and bodies of its attempts."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     delivery = find_delivery(project, delivery_id)
-    beside = request.args.get("beside")
+    beside = call.request.args.get("beside")
     shown = [delivery, *([find_delivery(project, beside)] if beside else [])]
     return show(
+        call,
         "webhook",
         project,
         "webhooks",
@@ -77,12 +80,12 @@ def get_webhook_view(project_id: str, delivery_id: str) -> Response:
 
 
 @route(dashboard, "POST", f"{PROJECT}/webhooks/<delivery_id>/redeliver/", **POSTED)
-def post_redelivery_view(project_id: str, delivery_id: str) -> Response:
+def post_redelivery_view(call: Call, project_id: str, delivery_id: str) -> Response:
     """Deliver a webhook again, now or later, perhaps elsewhere or with another body."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     delivery = find_delivery(project, delivery_id)
-    back = way_back() or url(project, f"webhooks/{delivery_id}/")
-    given = read(RESEND, {name: value for name in RESEND.fields if (value := request.form.get(name))})
+    back = way_back(call) or url(project, f"webhooks/{delivery_id}/")
+    given = read(RESEND, {name: value for name in RESEND.fields if (value := call.request.form.get(name))})
     url_shown, body = _shown_as_sent(project, delivery)
     changed = Changed(_unless(given.get("url"), url_shown), _unless(given.get("body"), body))
     if "after" not in given:
@@ -136,15 +139,16 @@ class Calls(NamedTuple):
 
 
 @route(dashboard, "GET", f"{PROJECT}/journal/", **VIEW)
-def get_journal_view(project_id: str) -> Response:
+def get_journal_view(call: Call, project_id: str) -> Response:
     """Show the requests to the merchant API, newest first."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     journal = project.epoch.journal
-    query = {"limit": str(ROWS_SHOWN + 1), **_before()}
-    wanted = Calls(*(request.args.get(name, "").strip() for name in Calls._fields))
+    query = {"limit": str(ROWS_SHOWN + 1), **_before(call)}
+    wanted = Calls(*(call.request.args.get(name, "").strip() for name in Calls._fields))
     newest = journal.entries(wanted.has, newest_first=True, with_bodies=False)
     page = newest_page(newest, query, lambda known: journal.find(known) is not None)[::-1]
     return show(
+        call,
         "journal",
         project,
         "journal",
@@ -157,38 +161,38 @@ def get_journal_view(project_id: str) -> Response:
 
 
 @route(dashboard, "GET", f"{PROJECT}/requests/<entry_id>/", **VIEW)
-def get_request_view(project_id: str, entry_id: str) -> Response:
+def get_request_view(call: Call, project_id: str, entry_id: str) -> Response:
     """Show one request and its response, with headers and bodies."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     entry = project.epoch.journal.find(entry_id)
     if entry is None:
         raise Unknown(f"the journal has no request {entry_id!r} (any more)")
-    return show("request", project, "journal", entry=request_record(project, entry), pretty=pretty)
+    return show(call, "request", project, "journal", entry=request_record(project, entry), pretty=pretty)
 
 
 @route(dashboard, "GET", f"{PROJECT}/review/", **VIEW)
-def get_review_view(project_id: str) -> Response:
+def get_review_view(call: Call, project_id: str) -> Response:
     """Show mistakes of the integration."""
-    project = enter(project_id)
-    return show("review", project, "review", kinds=kinds(reviewed(project).findings))
+    project = enter(call, project_id)
+    return show(call, "review", project, "review", kinds=kinds(reviewed(project).findings))
 
 
 @route(dashboard, "GET", f"{PROJECT}/coverage/", **VIEW)
-def get_coverage_view(project_id: str) -> Response:
+def get_coverage_view(call: Call, project_id: str) -> Response:
     """Show what the shop has met of all that can happen."""
-    project = enter(project_id)
-    return show("coverage", project, "coverage", covered=coverage(project))
+    project = enter(call, project_id)
+    return show(call, "coverage", project, "coverage", covered=coverage(project))
 
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
-def get_vault_view(project_id: str) -> Response:
+def get_vault_view(call: Call, project_id: str) -> Response:
     """Show the stored cards and the QR codes."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     store = project.epoch.store
     codes = [(asked, qr_page_path(project, asked)) for asked in reversed(store.qr_requests())]
     cards = store.credentials()[::-1]
-    return show("vault", project, "vault", cards=cards[:ROWS_SHOWN], codes=codes[:ROWS_SHOWN])
+    return show(call, "vault", project, "vault", cards=cards[:ROWS_SHOWN], codes=codes[:ROWS_SHOWN])
 
 
-def _before() -> dict[str, str]:
-    return {"before": request.args["before"]} if request.args.get("before") else {}
+def _before(call: Call) -> dict[str, str]:
+    return {"before": call.request.args["before"]} if call.request.args.get("before") else {}

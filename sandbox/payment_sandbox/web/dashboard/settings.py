@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.forms import Choice, Flag, Items
 from payment_sandbox.forms.addresses import url_problem
@@ -17,6 +17,7 @@ from payment_sandbox.storage import snapshot
 from payment_sandbox.web.answers.responses import streamed_answer
 from payment_sandbox.web.bodies import STATE_BYTES_MAX, parse
 from payment_sandbox.web.browsers import go
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.errors import RequestRefused
@@ -54,66 +55,66 @@ NOT_OFFERED: Final = ("seed",)  # changing it would make identifiers jump
 
 
 @route(dashboard, "GET", f"{PROJECT}/settings/", **VIEW)
-def get_settings_view(project_id: str) -> Response:
+def get_settings_view(call: Call, project_id: str) -> Response:
     """Show the settings."""
-    return _shown(enter(project_id))
+    return _shown(call, enter(call, project_id))
 
 
 @route(dashboard, "POST", f"{PROJECT}/settings/", **POSTED)
-def post_settings(project_id: str) -> Response:
+def post_settings(call: Call, project_id: str) -> Response:
     """Change some settings; if one is invalid, nothing changes."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     try:
-        project.change_settings(_typed())
+        project.change_settings(_typed(call))
     except Invalid as invalid:
-        return _shown(project, invalid.violations)
-    back = way_back() or url(project, "settings/")
+        return _shown(call, project, invalid.violations)
+    back = way_back(call) or url(project, "settings/")
     return go(with_notice(project, back, Notice("Saved.")))
 
 
 @route(dashboard, "GET", f"{PROJECT}/state/", answers=None, **{**VIEW, "media_type": "text/plain"})
-def get_snapshot(project_id: str) -> Response:
+def get_snapshot(call: Call, project_id: str) -> Response:
     """Download a snapshot of the whole project."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     response = streamed_answer(snapshot.snapshot_parts(project))
     response.headers["Content-Disposition"] = 'attachment; filename="snapshot.json"'
     return response
 
 
 @route(dashboard, "POST", f"{PROJECT}/state/", **POSTED)
-def post_snapshot(project_id: str) -> Response:
+def post_snapshot(call: Call, project_id: str) -> Response:
     """Restore a snapshot from a file."""
-    project = enter(project_id)
-    file = request.files.get("file")
+    project = enter(call, project_id)
+    file = call.request.files.get("file")
     try:
         data = parse(file.read(STATE_BYTES_MAX), None) if file is not None else {}
         snapshot.restore(project, data)
     except RequestRefused as refused:
-        return _shown(project, [Violation("file", refused.value)])
+        return _shown(call, project, [Violation("file", refused.value)])
     except Invalid as invalid:
-        return _shown(project, invalid.violations)
+        return _shown(call, project, invalid.violations)
     return go(url(project, "orders/"))
 
 
 @route(dashboard, "POST", f"{PROJECT}/reset/", **POSTED)
-def post_project_reset(project_id: str) -> Response:
+def post_project_reset(call: Call, project_id: str) -> Response:
     """Reset the project to its initial state."""
-    project = enter(project_id)
+    project = enter(call, project_id)
     project.reset()
     return go(url(project, "orders/"))
 
 
-def _typed() -> dict[str, Any]:
+def _typed(call: Call) -> dict[str, Any]:
     """The settings in the form, as the control API takes them."""
     return {
-        name: _read(name, _kind(field))
+        name: _read(call, name, _kind(field))
         for name, field in FORM.fields.items()
-        if name not in NOT_OFFERED and f"{name}-sent" in request.form
+        if name not in NOT_OFFERED and f"{name}-sent" in call.request.form
     }
 
 
-def _read(name: str, kind: str) -> Any:
-    values = request.form.getlist(name)
+def _read(call: Call, name: str, kind: str) -> Any:
+    values = call.request.form.getlist(name)
     if kind == METHODS:
         return values
     if kind == FLAG:
@@ -131,14 +132,17 @@ def _object(text: str) -> Any:
         return text
 
 
-def _shown(project: Project, violations: Sequence[Violation] = ()) -> Response:
+def _shown(call: Call, project: Project, violations: Sequence[Violation] = ()) -> Response:
     offered = {name: field for name, field in FORM.fields.items() if name not in NOT_OFFERED}
     return show(
+        call,
         "settings",
         project,
         "settings",
         BAD_REQUEST if violations else 200,
-        fields=[_field(project, name, field, is_typed=bool(violations)) for name, field in offered.items()],
+        fields=[
+            _field(call, project, name, field, is_typed=bool(violations)) for name, field in offered.items()
+        ],
         methods=NAMES,
         names=list(offered),
         violations={
@@ -147,14 +151,14 @@ def _shown(project: Project, violations: Sequence[Violation] = ()) -> Response:
     )
 
 
-def _field(project: Project, name: str, field: Any, *, is_typed: bool) -> dict[str, Any]:
+def _field(call: Call, project: Project, name: str, field: Any, *, is_typed: bool) -> dict[str, Any]:
     """A field of the page, with what was typed if it has to be corrected."""
     kind = _kind(field)
     value: Any = project.epoch.state.base_settings.as_mapping()[name]
     if kind == OBJECT:
         value = json.dumps(value) if value else ""
-    if is_typed and f"{name}-sent" in request.form:
-        value = request.form.getlist(name) if kind == METHODS else request.form.get(name, "")
+    if is_typed and f"{name}-sent" in call.request.form:
+        value = call.request.form.getlist(name) if kind == METHODS else call.request.form.get(name, "")
         if name not in ADDRESSES or url_problem(value) is not None:
             value = project.masking.record(value)
     return {

@@ -107,10 +107,12 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "bounds": bounds,
     "assumptions": assumptions_table,
     "rules": rules_table,
+    "python": references.python_reference,
+}
+OF_APIS: Final[Mapping[str, Callable[[str], str]]] = {
     "merchant-api": references.merchant_api,
     "control-api": references.control_api,
     "pages": references.pages,
-    "python": references.python_reference,
 }
 PLACE: Final = re.compile(r"^\{\{ ([a-z-]+) \}\}$", re.MULTILINE)
 
@@ -123,7 +125,15 @@ class DocPage(NamedTuple):
     text: str
 
 
-def page(name: str, public_url: str = WRITTEN_FOR) -> DocPage:
-    """A page whose commands work as they are against the server at ``public_url``."""
-    text = PLACE.sub(lambda place: MADE[place[1]](), written(name))
+def page(name: str, described: Callable[[], str], public_url: str = WRITTEN_FOR) -> DocPage:
+    """A page whose commands work as they are against the server at ``public_url``.
+
+    ``described`` makes the OpenAPI description of the APIs, for the pages that need it.
+    """
+
+    def made(place: re.Match[str]) -> str:
+        of_apis = OF_APIS.get(place[1])
+        return of_apis(described()) if of_apis is not None else MADE[place[1]]()
+
+    text = PLACE.sub(made, written(name))
     return DocPage(name, title(name), text.replace(WRITTEN_FOR, public_url))

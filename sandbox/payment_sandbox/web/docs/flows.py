@@ -18,8 +18,9 @@ from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.memory import MemoryStorage
-from payment_sandbox.web.examples import LINES, START, MakeApp, Shop
+from payment_sandbox.web.examples import LINES, START, Shop
 from payment_sandbox.web.pictures import sequence, svg
+from payment_sandbox.web.site import MakeApp
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.epoch import Epoch

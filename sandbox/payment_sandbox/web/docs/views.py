@@ -1,22 +1,26 @@
 """Serves the documentation; it needs no network."""
 
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Response
 
 from payment_sandbox.forms import Form, Text
 from payment_sandbox.kernel.masking import mask
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.refusals import Unknown
-from payment_sandbox.web.addresses import base_path
+from payment_sandbox.projects.slots import Slot
 from payment_sandbox.web.browsers import HTML, is_browser
-from payment_sandbox.web.carried import application
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.docs.library import FIRST, GROUPS, NAMES, overview, title
-from payment_sandbox.web.errors import answer_for
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.faces import Face, with_headers
 from payment_sandbox.web.routes import route
+from payment_sandbox.web.site import Site
+
+if TYPE_CHECKING:
+    from payment_sandbox.web.docs.contents import DocPage
 
 WORDS_LENGTH_MAX: Final = 200
 FOUND_MAX: Final = 30
@@ -51,27 +55,40 @@ class SearchResult(NamedTuple):
     excerpt: str
 
 
-def search(words: str) -> list[SearchResult]:
+def search(site: Site, words: str) -> list[SearchResult]:
     """The sections with all the words, best first."""
     wanted = [_stem(word) for word in words.casefold().split()]
     if not wanted:
         return []
-    results = [_result(section, wanted) for section in index() if _has_all(section, wanted)]
+    results = [_result(section, wanted) for section in index(site) if _has_all(section, wanted)]
     return sorted(results, key=lambda item: -item.score)[:FOUND_MAX]
 
 
-@cache
-def index() -> tuple[Section, ...]:
+def index(site: Site) -> Sequence[Section]:
     """All sections of all pages."""
-    with LOADING:
-        from payment_sandbox.web.docs.contents import page  # imported late: faster startup
-        from payment_sandbox.web.docs.rendering import sections
+    sections = site.slots.of(SECTIONS)
+    if not sections:
+        sections += _sections(site)
+    return sections
 
-    return tuple(
+
+def _sections(site: Site) -> list[Section]:
+    with LOADING:
+        from payment_sandbox.web.docs.rendering import sections  # imported late: faster startup
+
+    return [
         Section(name, title(name), anchor, heading, text)
         for name in NAMES
-        for anchor, heading, text in sections(page(name).text)
-    )
+        for anchor, heading, text in sections(_read(site, name).text)
+    ]
+
+
+def _read(site: Site, name: str) -> "DocPage":
+    with LOADING:
+        from payment_sandbox.web.docs.contents import page  # imported late: faster startup
+        from payment_sandbox.web.openapi import described
+
+    return page(name, lambda: described(site), site.public_url)
 
 
 def _stem(word: str) -> str:
@@ -115,51 +132,53 @@ PAGE: Final[Mapping[str, Any]] = {"media_type": "text/html", "errors": (404,), "
 docs = Blueprint("docs", __name__, template_folder="templates")
 
 
-@docs.errorhandler(Unknown)
-def show_unknown(error: Unknown) -> Response:
+SECTIONS: Final[Slot[list[Section]]] = Slot(list)
+"""All sections of all pages, once somebody has searched."""
+
+RENDERED: Final[Slot[dict[str, str]]] = Slot(dict)
+"""Pages and pictures that were made before, by name."""
+
+
+def show_error(call: Call, error: Exception) -> Response:
     """Show browsers the page for unknown paths; programs get JSON."""
-    return show_nothing() or answer_for(error)
+    page = show_nothing(call) if isinstance(error, Unknown) else None
+    return page or answer_for(call, error)
 
 
-@docs.after_request
-def secure(response: Response) -> Response:
-    """Set security headers that allow only what we serve."""
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response
+FACE: Final = Face(docs, (with_headers(HEADERS),), show_error)
 
 
 @route(docs, "GET", "/docs/", **PAGE)
-def get_first_page() -> Response:
+def get_first_page(call: Call) -> Response:
     """Show the quick start."""
-    return get_page(FIRST)
+    return get_page(call, FIRST)
 
 
 @route(docs, "GET", "/docs/search/", query=SearchQuery, **PAGE)
-def get_search() -> Response:
+def get_search(call: Call) -> Response:
     """Search the documentation."""
-    words = request.args.get("q", "")[:WORDS_LENGTH_MAX]
-    results = search(words)
-    return _framed("docs/search.html", title="Search", name="", words=mask(words), results=results)
+    words = call.request.args.get("q", "")[:WORDS_LENGTH_MAX]
+    results = search(call.site, words)
+    return _framed(call, "docs/search.html", title="Search", name="", words=mask(words), results=results)
 
 
 @route(docs, "GET", "/docs/flows/<name>.svg", media_type="image/svg+xml", errors=(404,), slow=True)
-def get_flow(name: str) -> Response:
+def get_flow(call: Call, name: str) -> Response:
     """Get the picture of a flow."""
     with LOADING:
         from payment_sandbox.web.docs.flows import FLOWS, picture  # imported late: faster startup
 
     if name not in FLOWS:
         raise Unknown(f"the documentation has no flow {name!r}", list(FLOWS))
-    made = application().docs
+    made = call.site.slots.of(RENDERED)
     key = f"flows/{name}"
     if key not in made:
-        made[key] = picture(name, application().make_app)
+        made[key] = picture(name, call.site.make_app)
     return Response(made[key], mimetype="image/svg+xml", headers=CACHED)
 
 
 @route(docs, "GET", "/docs/assets/<name>", media_type="text/css", errors=(404,))
-def get_asset(name: str) -> Response:
+def get_asset(call: Call, name: str) -> Response:
     """Get the stylesheet or the script of the documentation."""
     if name not in ASSETS:
         raise Unknown(f"there is no asset {name!r}")
@@ -168,19 +187,16 @@ def get_asset(name: str) -> Response:
 
 
 @route(docs, "GET", "/docs/<name>.md", media_type="text/markdown", errors=(404,), slow=True)
-def get_page_as_markdown(name: str) -> Response:
+def get_page_as_markdown(call: Call, name: str) -> Response:
     """Get a page of the documentation as Markdown, for programs that read."""
-    with LOADING:
-        from payment_sandbox.web.docs.contents import page  # imported late: faster startup
-
     _refuse_unknown(name)
-    return Response(page(name, application().public_url).text, mimetype=MARKDOWN)
+    return Response(_read(call.site, name).text, mimetype=MARKDOWN)
 
 
 @route(docs, "GET", "/llms.txt", media_type="text/plain", errors=(), slow=True)
-def get_overview() -> Response:
+def get_overview(call: Call) -> Response:
     """List the pages with what they are about, for programs that read."""
-    return Response(overview(f"{application().public_url}/docs/"), mimetype="text/plain")
+    return Response(overview(f"{call.site.public_url}/docs/"), mimetype="text/plain")
 
 
 def _refuse_unknown(name: str) -> None:
@@ -189,44 +205,47 @@ def _refuse_unknown(name: str) -> None:
 
 
 @route(docs, "GET", "/docs/<name>/", **PAGE)
-def get_page(name: str) -> Response:
+def get_page(call: Call, name: str) -> Response:
     """Show a page of the documentation."""
     _refuse_unknown(name)
-    if request.accept_mimetypes.best_match([HTML_TYPE, MARKDOWN]) == MARKDOWN:
-        return get_page_as_markdown(name)
-    made = application().docs
+    if call.request.accept_mimetypes.best_match([HTML_TYPE, MARKDOWN]) == MARKDOWN:
+        return get_page_as_markdown(call, name)
+    made = call.site.slots.of(RENDERED)
     if name not in made:
-        made[name] = _page(name)
+        made[name] = _page(call, name)
     return Response(made[name], content_type=HTML, headers={"Vary": "Accept"})
 
 
-def show_nothing() -> Response | None:
+def show_nothing(call: Call) -> Response | None:
     """A page with ways on, for browsers where a path is unknown; None for programs."""
-    if not is_browser() or request.path.startswith(CONTROL_API):
+    if not is_browser(call.request) or call.request.path.startswith(CONTROL_API):
         return None
-    response = _framed("docs/nothing.html", title="There is nothing here", name="", path=request.path)
+    response = _framed(
+        call, "docs/nothing.html", title="There is nothing here", name="", path=call.request.path
+    )
     response.status_code = NOT_FOUND
-    return secure(response)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
 
 
-def _page(name: str) -> str:
+def _page(call: Call, name: str) -> str:
     with LOADING:
-        from payment_sandbox.web.docs.contents import page  # imported late: faster startup
-        from payment_sandbox.web.docs.rendering import render
+        from payment_sandbox.web.docs.rendering import render  # imported late: faster startup
 
-    shown = page(name, application().public_url)
-    body = render(shown.text, f"{base_path()}/docs/")
+    shown = _read(call.site, name)
+    body = render(shown.text, f"{call.site.base_path}/docs/")
     place = NAMES.index(name)
     before = NAMES[place - 1] if place else None
     after = NAMES[place + 1] if place + 1 < len(NAMES) else None
     around = [(other, title(other)) if other is not None else None for other in (before, after)]
-    return _rendered("docs/page.html", title=shown.title, name=name, body=body, around=around)
+    return _rendered(call, "docs/page.html", title=shown.title, name=name, body=body, around=around)
 
 
-def _framed(template: str, **more: Any) -> Response:
-    return Response(_rendered(template, **more), content_type=HTML)
+def _framed(call: Call, template: str, **more: Any) -> Response:
+    return Response(_rendered(call, template, **more), content_type=HTML)
 
 
-def _rendered(template: str, **more: Any) -> str:
+def _rendered(call: Call, template: str, **more: Any) -> str:
     groups = {group: [(other, title(other)) for other in names] for group, names in GROUPS.items()}
-    return render_template(template, groups=groups, docs=f"{base_path()}/docs/", base=base_path(), **more)
+    return call.site.render(template, groups=groups, docs=f"{call.site.base_path}/docs/", **more)

@@ -1,6 +1,6 @@
 """The merchant API."""
 
 from payment_sandbox.web.merchant import orders
-from payment_sandbox.web.merchant.exchange import api, keep_unrouted
+from payment_sandbox.web.merchant.face import FACE, keep_unrouted
 
-__all__ = ["api", "keep_unrouted", "orders"]
+__all__ = ["FACE", "keep_unrouted", "orders"]

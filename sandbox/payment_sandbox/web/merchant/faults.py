@@ -7,11 +7,10 @@ fault can do nothing by accident.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from threading import Event
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from flask import Response, request
+from flask import Response
 
-from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import (
     RATE_LIMITED,
     ErrorStatus,
@@ -25,11 +24,10 @@ from payment_sandbox.scenarios.effects import (
     Truncate,
     WebhooksFirst,
 )
-from payment_sandbox.web.carried import CUT_OFF, SILENCE, exchange
-from payment_sandbox.web.errors import RequestRefused, refused_answer
-from payment_sandbox.web.placing import begin_waiting, may_wait
-
-SILENCE_SECONDS: Final = 3.0
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import refused_answer
+from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.faces import GoOn
 
 AnyEffect = TypeVar("AnyEffect", bound=RequestEffect)
 
@@ -49,11 +47,11 @@ class Behaviour(ABC, Generic[AnyEffect]):
         self.effect = effect
 
     @abstractmethod
-    def before(self) -> Response | None:
+    def before(self, call: Call) -> Response | None:
         """Answer instead of the request; None to process it."""
 
     @abstractmethod
-    def after(self, response: Response, fault: Fault) -> Response:
+    def after(self, call: Call, response: Response) -> Response:
         """What the client gets instead of the response to the processed request, or the response itself."""
 
 
@@ -61,77 +59,73 @@ class InsteadOfResponse(Behaviour[AnyEffect]):
     """Replaces the response, before or after the request is processed, as the fault's phase says."""
 
     @abstractmethod
-    def instead(self, lost_status: int | None) -> Response:
+    def instead(self, call: Call, lost_status: int | None) -> Response:
         """What comes instead; ``lost_status`` is that of the lost response, if there was one."""
 
-    def before(self) -> Response:
+    def before(self, call: Call) -> Response:
         """What comes instead of processing the request."""
-        return self.instead(None)
+        return self.instead(call, None)
 
-    def after(self, response: Response, fault: Fault) -> Response:
+    def after(self, call: Call, response: Response) -> Response:
         """What comes instead of the response, if the fault comes after processing."""
-        return self.instead(response.status_code) if fault.is_after else response
+        fault = call.noted.fault
+        is_after = fault is not None and fault.is_after
+        return self.instead(call, response.status_code) if is_after else response
 
 
 class AnswerWithError(InsteadOfResponse[ErrorStatus], effect=ErrorStatus):
     """Refuses the request, or only says so."""
 
-    def instead(self, lost_status: int | None) -> Response:
+    def instead(self, call: Call, lost_status: int | None) -> Response:
         """The error."""
-        return refused_answer(RequestRefused(self.effect.status, "a configured fault"))
+        return refused_answer(call, RequestRefused(self.effect.status, "a configured fault"))
 
 
 class RefuseOverRate(InsteadOfResponse[RateLimit], effect=RateLimit):
     """Refuses a request over the rate."""
 
-    def instead(self, lost_status: int | None) -> Response:
-        """Nothing is processed.
-
-        Raises:
-            RequestRefused: 429.
-        """
+    def instead(self, call: Call, lost_status: int | None) -> Response:
+        """A refusal with 429."""
         over = f"over the rate limit of {self.effect.value}"
-        raise RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"})
+        return refused_answer(call, RequestRefused(RATE_LIMITED, over, {"Retry-After": "1"}))
 
 
 class CutAfterAWhile(InsteadOfResponse[Hang], effect=Hang):
     """Sends nothing for a while, then cuts the connection."""
 
-    def instead(self, lost_status: int | None) -> Response:
+    def instead(self, call: Call, lost_status: int | None) -> Response:
         """No response."""
         _pass_real_time(self.effect.seconds)
-        return _no_response(request.environ[CUT_OFF], lost_status)
+        return _no_response(call, call.line.cut_off, lost_status)
 
 
 class Cut(InsteadOfResponse[Reset], effect=Reset):
     """Cuts the connection."""
 
-    def instead(self, lost_status: int | None) -> Response:
+    def instead(self, call: Call, lost_status: int | None) -> Response:
         """No response."""
-        return _no_response(request.environ[CUT_OFF], lost_status)
+        return _no_response(call, call.line.cut_off, lost_status)
 
 
 class NeverAnswer(InsteadOfResponse[Silence], effect=Silence):
     """Sends nothing for as long as a client waits."""
 
-    def instead(self, lost_status: int | None) -> Response:
+    def instead(self, call: Call, lost_status: int | None) -> Response:
         """No response."""
-        silence = request.environ.get(SILENCE)
-        if silence is None:
-            _pass_real_time(SILENCE_SECONDS)
-        return _no_response(silence or request.environ[CUT_OFF], lost_status)
+        _pass_real_time(call.line.silence_seconds)
+        return _no_response(call, call.line.never_answer, lost_status)
 
 
 class SendHalf(Behaviour[Truncate], effect=Truncate):
     """Announces the full length, but sends only half of the body."""
 
-    def before(self) -> None:
+    def before(self, call: Call) -> None:
         """Process the request."""
 
-    def after(self, response: Response, fault: Fault) -> Response:
+    def after(self, call: Call, response: Response) -> Response:
         """The first half."""
         body = response.get_data()
-        cut_off = request.environ[CUT_OFF]
+        cut_off = call.line.cut_off
 
         def half() -> Iterator[bytes]:
             yield body[: len(body) // 2]
@@ -145,20 +139,20 @@ class SendHalf(Behaviour[Truncate], effect=Truncate):
 class ByAnotherStep(Behaviour[AnyEffect]):
     """Leaves request and response alone: another step asks for the effect, which its class names."""
 
-    def before(self) -> None:
+    def before(self, call: Call) -> None:
         """Process the request."""
 
-    def after(self, response: Response, fault: Fault) -> Response:
+    def after(self, call: Call, response: Response) -> Response:
         """The response."""
         return response
 
 
 class ShowEarlierOrder(ByAnotherStep[Stale], effect=Stale):
-    """``exchange.finish`` shows an order as the rehearsal has it."""
+    """The middleware ``rehearsed`` shows an order as the rehearsal has it."""
 
 
 class SendWebhooksFirst(ByAnotherStep[WebhooksFirst], effect=WebhooksFirst):
-    """``after.release_webhooks`` delivers the webhooks before the response."""
+    """``Call.release_webhooks`` delivers the webhooks before the response."""
 
 
 def require_behaviours(kind: type[RequestEffect] = RequestEffect) -> None:
@@ -185,46 +179,47 @@ def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
     return None if fault.effect is None else Behaviour.of[type(fault.effect)](fault.effect)
 
 
-def apply_before(project: Project) -> Response | None:
-    """Find this request's fault, and apply it if it comes before processing."""
-    fault = _matching(project) or exchange().rehearsed
+def faults(call: Call, go_on: GoOn) -> Response:
+    """Let go wrong what is configured for a call, or what a rehearsal lets go wrong with it."""
+    fault = None if call.is_by_test else _matching(call) or call.rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
-        return None
-    begin_waiting()
-    exchange().fault = fault
+        return go_on(call)
+    call.begin_waiting()
+    call.noted.fault = fault
     if fault.latency is not None:
         _pass_real_time(fault.latency)
     behaviour = behaviour_of(fault)
-    return None if fault.is_after or behaviour is None else behaviour.before()
+    if behaviour is None:
+        return go_on(call)
+    instead = None if fault.is_after else behaviour.before(call)
+    lost = go_on(call) if instead is None else instead
+    response = behaviour.after(call, lost)
+    call.noted.is_lost = response is not lost or instead is not None
+    return response
 
 
-def _matching(project: Project) -> Fault | None:
-    """The fault that is configured for this request, which is counted."""
+def _matching(call: Call) -> Fault | None:
+    """The fault that is configured for this call, which is counted."""
+    project, request = call.project, call.request
     state = project.epoch.state
-    if not may_wait() or (not state.faults.faults and not state.scenario_faults.faults):
+    if not call.line.may_wait or (not state.faults.faults and not state.scenario_faults.faults):
         return None
     with project.edit() as edit:
-        own, faults = edit.state.faults.match(request.method, request.path, edit.now)
+        own, changed = edit.state.faults.match(request.method, request.path, edit.now)
         scenario, scenario_faults = edit.state.scenario_faults.match(request.method, request.path, edit.now)
-        edit.state = edit.state._replace(faults=faults, scenario_faults=scenario_faults)
+        edit.state = edit.state._replace(faults=changed, scenario_faults=scenario_faults)
     return own or scenario
 
 
-def apply_after(fault: Fault, response: Response) -> Response:
-    """Apply a fault that comes after processing: the response is lost or cut short."""
-    behaviour = behaviour_of(fault)
-    return response if behaviour is None else behaviour.after(response, fault)
-
-
-def _no_response(cut_off: Callable[[], None], status: int | None) -> Response:
-    exchange().is_cut, exchange().cut_status = True, status
-    return Response(_cut_off(cut_off))
+def _no_response(call: Call, end: Callable[[], None], lost_status: int | None) -> Response:
+    call.noted.is_cut, call.noted.lost_status = True, lost_status
+    return Response(_ended(end))
 
 
 def _pass_real_time(seconds: float) -> None:
     Event().wait(seconds)  # the only real-time wait; the fault requires it
 
 
-def _cut_off(cut_off: Callable[[], None]) -> Iterator[bytes]:
-    cut_off()
+def _ended(end: Callable[[], None]) -> Iterator[bytes]:
+    end()
     yield b""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.methods import BY_NAME
@@ -32,10 +32,10 @@ from payment_sandbox.web.answers.plain_records import Currencies, Issuer
 from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
 from payment_sandbox.web.answers.responses import if_match, is_known, json_answer, order_answer
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
-from payment_sandbox.web.auth import project
 from payment_sandbox.web.bodies import json_object, line
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.merchant import forms
-from payment_sandbox.web.merchant.exchange import BODY_ERRORS, TAKING, api
+from payment_sandbox.web.merchant.face import BODY_ERRORS, TAKING, api
 from payment_sandbox.web.merchant.reading import leave_out, note_ignored, read_body, read_partly, warn
 from payment_sandbox.web.routes import route
 
@@ -70,16 +70,18 @@ ORDER_EXAMPLE: Final = {
     example=ORDER_EXAMPLE,
     rules=RULES,
 )
-def post_order() -> Response:
+def post_order(call: Call) -> Response:
     """Create an order."""
-    own = project()
-    data, violations = read_partly(own, ORDER_FORM)
-    violations += leave_out(own, [*_details_of_other_methods(own, data)])
-    user_agent = own.masking.text(request.headers.get("User-Agent", ""))  # no part of what is echoed as sent
+    own = call.project
+    data, violations = read_partly(call, ORDER_FORM)
+    violations += leave_out(call, [*_details_of_other_methods(own, data)])
+    user_agent = own.masking.text(
+        call.request.headers.get("User-Agent", "")
+    )  # no part of what is echoed as sent
     data.setdefault("client", {}).setdefault("user_agent", user_agent)
     order = create_order(own, data, violations)
-    _warn_of_sum(order)
-    return order_answer(own, order, 201)
+    _warn_of_sum(call, order)
+    return order_answer(call, order, 201)
 
 
 @route(
@@ -92,17 +94,17 @@ def post_order() -> Response:
     rules={"fields[]": "END-04"},
     without_body=(304,),
 )
-def get_order(order_id: str) -> Response:
+def get_order(call: Call, order_id: str) -> Response:
     """Get an order or a refund, optionally with extra blocks."""
-    blocks = request.args.getlist("fields[]")
+    blocks = call.request.args.getlist("fields[]")
     _refuse_unknown_blocks(blocks)
-    own = project()
+    own = call.project
     order = own.find_order(order_id)
-    if is_known(own, order):
+    if is_known(call, order):
         return Response(status=304, headers={"ETag": f'"{own.epoch.etag(order)}"'})
-    answer = order_answer(own, order)
+    answer = order_answer(call, order)
     if blocks:
-        answer.set_data(_with_blocks(order, blocks))
+        answer.set_data(_with_blocks(own, order, blocks))
     return answer
 
 
@@ -117,20 +119,20 @@ def get_order(order_id: str) -> Response:
     example={"description": "Two pairs of socks, blue"},
     rules=RULES,
 )
-def put_order(order_id: str) -> Response:
+def put_order(call: Call, order_id: str) -> Response:
     """Update an order; changed read-only keys are ignored and named in a header."""
-    shown = order_record(project(), project().find_order(order_id))
-    data, violations = read_partly(project(), UPDATE, also_known=READ_ONLY)
-    note_ignored(
-        *(key for key, value in json_object().items() if key in COMPARED and value != shown.get(key))
-    )
-    return order_answer(project(), update(project(), order_id, data, violations, if_match()))
+    own = call.project
+    shown = order_record(own, own.find_order(order_id))
+    data, violations = read_partly(call, UPDATE, also_known=READ_ONLY)
+    sent = json_object(call)
+    note_ignored(call, *(key for key in sent if key in COMPARED and sent[key] != shown.get(key)))
+    return order_answer(call, update(own, order_id, data, violations, if_match(call)))
 
 
 @route(api, "DELETE", "/orders/<order_id>/", answers=ORDER.shape, if_match=True, errors=(401, 404, 409, 412))
-def delete_order(order_id: str) -> Response:
+def delete_order(call: Call, order_id: str) -> Response:
     """Cancel an order."""
-    return order_answer(project(), cancel(project(), order_id, if_match()))
+    return order_answer(call, cancel(call.project, order_id, if_match(call)))
 
 
 @route(
@@ -146,28 +148,28 @@ def delete_order(order_id: str) -> Response:
     example={"amount": 500, "description": "One pair came back"},
     rules={"amount": "SET-49", "order_lines": "END-08", "description": "END-10"},
 )
-def post_refund(order_id: str) -> Response:
+def post_refund(call: Call, order_id: str) -> Response:
     """Refund an order."""
-    data = read_body(project(), REFUND, empty_is={})
-    done = refund(project(), order_id, data, if_match())
+    data = read_body(call, REFUND, empty_is={})
+    done = refund(call.project, order_id, data, if_match(call))
     if done.warning is not None:
-        warn(done.warning)
-    return order_answer(project(), done.record, 201)
+        warn(call, done.warning)
+    return order_answer(call, done.record, 201)
 
 
 @route(api, "GET", "/<method_name>/issuers/", answers=Issuer, is_list=True, errors=(401, 404))
-def get_issuers(method_name: str) -> Response:
+def get_issuers(call: Call, method_name: str) -> Response:
     """List the banks of an online banking method, by the method's name or alias (CTL-02)."""
-    method = BY_NAME.get(project().settings.method(method_name) or "")
+    method = BY_NAME.get(call.project.settings.method(method_name) or "")
     if method is None or not method.capabilities.has_issuers:
         raise Unknown(f"{method_name!r} is not a payment method with issuers")
     return json_answer([issuer._asdict() for issuer in ISSUERS])
 
 
 @route(api, "GET", "/merchants/self/projects/self/currencies/", answers=Currencies)
-def get_currencies() -> Response:
+def get_currencies(call: Call) -> Response:
     """List the enabled payment methods and their currencies."""
-    enabled = project().settings.payment_methods
+    enabled = call.project.settings.payment_methods
     return json_answer(
         {"payment_methods": {name: {"currencies": ["EUR"]} for name in BY_NAME if name in enabled}}
     )
@@ -185,10 +187,10 @@ def get_currencies() -> Response:
     rules=QR.rules(),
     slow=True,
 )
-def post_qr() -> Response:
+def post_qr(call: Call) -> Response:
     """Create a bank QR request."""
-    data, violations = read_partly(project(), QR_FORM)
-    return json_answer(qr_record(project(), create_qr_request(project(), data, violations)), 201)
+    data, violations = read_partly(call, QR_FORM)
+    return json_answer(qr_record(call.project, create_qr_request(call.project, data, violations)), 201)
 
 
 def _refuse_unknown_blocks(blocks: list[str]) -> None:
@@ -202,9 +204,9 @@ def _refuse_unknown_blocks(blocks: list[str]) -> None:
         raise Invalid(unknown)
 
 
-def _with_blocks(order: Order, blocks: list[str]) -> str:
+def _with_blocks(own: Project, order: Order, blocks: list[str]) -> str:
     extra = {name: EXTRA_BLOCKS[name](order) for name in blocks}
-    return line({**order_record(project(), order), **extra})
+    return line({**order_record(own, order), **extra})
 
 
 def _details_of_other_methods(own: Project, data: Mapping[str, Any]) -> Iterator[UnknownKey]:
@@ -218,10 +220,10 @@ def _details_of_other_methods(own: Project, data: Mapping[str, Any]) -> Iterator
                     yield UnknownKey(f"transactions[{index}].payment_method_details.{name}", name, known)
 
 
-def _warn_of_sum(order: Order) -> None:
+def _warn_of_sum(call: Call, order: Order) -> None:
     lines_cents = total_cents(order.order_lines)
     if order.order_lines and lines_cents != order.amount_cents:
-        warn(f"order_lines add up to {lines_cents} cents and amount is {order.amount_cents}")
+        warn(call, f"order_lines add up to {lines_cents} cents and amount is {order.amount_cents}")
 
 
 NOTHING: Final = forms.NothingForm()
@@ -245,10 +247,10 @@ LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": forms.LINE
     needs_body=False,
     example={},
 )
-def post_capture(order_id: str, transaction_id: str) -> Response:
+def post_capture(call: Call, order_id: str, transaction_id: str) -> Response:
     """Capture the full remaining amount."""
-    read_body(project(), NOTHING, empty_is={})
-    return _answered(order_id, transaction_id, authorizations.capture_rest())
+    read_body(call, NOTHING, empty_is={})
+    return _answered(call, order_id, transaction_id, authorizations.capture_rest())
 
 
 @route(
@@ -260,11 +262,11 @@ def post_capture(order_id: str, transaction_id: str) -> Response:
     example={"amount": 500, "description": "First parcel"},
     rules={"amount": "SET-11", "description": "END-14"},
 )
-def post_capture_amount(order_id: str, transaction_id: str) -> Response:
+def post_capture_amount(call: Call, order_id: str, transaction_id: str) -> Response:
     """Capture an amount."""
-    data = read_body(project(), BY_AMOUNT)
+    data = read_body(call, BY_AMOUNT)
     step = authorizations.capture_amount(data["amount"], data.get("description"))
-    return _answered(order_id, transaction_id, step)
+    return _answered(call, order_id, transaction_id, step)
 
 
 @route(
@@ -276,10 +278,10 @@ def post_capture_amount(order_id: str, transaction_id: str) -> Response:
     example=LINES_EXAMPLE,
     rules={"order_lines": "END-13", "description": "END-13"},
 )
-def post_capture_lines(order_id: str, transaction_id: str) -> Response:
+def post_capture_lines(call: Call, order_id: str, transaction_id: str) -> Response:
     """Capture order lines."""
-    lines, description = _lines()
-    return _answered(order_id, transaction_id, authorizations.capture_lines(lines, description))
+    lines, description = _lines(call)
+    return _answered(call, order_id, transaction_id, authorizations.capture_lines(lines, description))
 
 
 @route(
@@ -291,11 +293,11 @@ def post_capture_lines(order_id: str, transaction_id: str) -> Response:
     example={"amount": 500, "description": "Out of stock"},
     rules={"amount": "SET-11", "description": "END-16"},
 )
-def post_void_amount(order_id: str, transaction_id: str) -> Response:
+def post_void_amount(call: Call, order_id: str, transaction_id: str) -> Response:
     """Void an amount."""
-    data = read_body(project(), BY_AMOUNT)
+    data = read_body(call, BY_AMOUNT)
     step = authorizations.void_amount(data["amount"], data.get("description"))
-    return _answered(order_id, transaction_id, step)
+    return _answered(call, order_id, transaction_id, step)
 
 
 @route(
@@ -307,17 +309,19 @@ def post_void_amount(order_id: str, transaction_id: str) -> Response:
     example=LINES_EXAMPLE,
     rules={"order_lines": "END-15", "description": "END-15"},
 )
-def post_void_lines(order_id: str, transaction_id: str) -> Response:
+def post_void_lines(call: Call, order_id: str, transaction_id: str) -> Response:
     """Void order lines."""
-    lines, description = _lines()
-    return _answered(order_id, transaction_id, authorizations.void_lines(lines, description))
+    lines, description = _lines(call)
+    return _answered(call, order_id, transaction_id, authorizations.void_lines(lines, description))
 
 
-def _answered(order_id: str, transaction_id: str, step: authorizations.LedgerStep) -> Response:
-    order, transaction = authorizations.apply_to_ledger(project(), order_id, transaction_id, step, if_match())
-    return json_answer(transaction_record(project(), order, transaction))
+def _answered(call: Call, order_id: str, transaction_id: str, step: authorizations.LedgerStep) -> Response:
+    order, transaction = authorizations.apply_to_ledger(
+        call.project, order_id, transaction_id, step, if_match(call)
+    )
+    return json_answer(transaction_record(call.project, order, transaction))
 
 
-def _lines() -> tuple[list[LineQuantity], str | None]:
-    data = read_body(project(), BY_LINES)
+def _lines(call: Call) -> tuple[list[LineQuantity], str | None]:
+    data = read_body(call, BY_LINES)
     return [LineQuantity(**line) for line in data["order_lines"]], data.get("description")

@@ -11,11 +11,10 @@ from payment_sandbox.forms import Form, load, unknown_keys
 from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.forms.quick import quickly
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid, Violation
-from payment_sandbox.projects.project import Project
 from payment_sandbox.web.bodies import json_body
-from payment_sandbox.web.carried import Exchange, exchange
-from payment_sandbox.web.errors import masking
-from payment_sandbox.web.routes import Facts, current_facts
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.routes import Facts
 
 IGNORED: Final = "Sandbox-Ignored-Fields"
 WARNINGS: Final = "Sandbox-Warnings"
@@ -24,47 +23,52 @@ NAME_LENGTH_MAX: Final = 100  # of a query parameter
 
 
 def read_partly(
-    project: Project, form: Form, *, empty_is: Any = None, also_known: Container[str] = ()
+    call: Call, form: Form, *, empty_is: Any = None, also_known: Container[str] = ()
 ) -> tuple[dict[str, Any], list[Violation]]:
     """Read the body; return its valid fields and all violations.
 
     ``also_known`` are keys that the form does not read but that are allowed.
     """
-    body = json_body(empty_is=empty_is)
+    body = json_body(call, empty_is=empty_is)
     valid = quickly(form, body)
     if valid is not None:
         return valid, []
     data, violations = load(form, body)
     others = (key for key in unknown_keys(form, body) if key.path not in also_known)
-    return data, [*violations, *leave_out(project, list(islice(others, VIOLATIONS_MAX)))]
+    return data, [*violations, *leave_out(call, list(islice(others, VIOLATIONS_MAX)))]
 
 
-def leave_out(project: Project, unknown: Sequence[UnknownKey]) -> list[Violation]:
+def leave_out(call: Call, unknown: Sequence[UnknownKey]) -> list[Violation]:
     """Note keys that are ignored (SET-12), or return why they are refused if the settings say so (SET-13)."""
-    if project.settings.unknown_fields == "reject":
+    if not unknown:
+        return []
+    if call.project.settings.unknown_fields == "reject":
         return [key.violation() for key in unknown]
-    note_ignored(*(key.path for key in unknown))
-    _note_unknown(unknown)
+    note_ignored(call, *(key.path for key in unknown))
+    _note_unknown(call, unknown)
     return []
 
 
-def note_query(project: Project) -> None:
+def known_query(call: Call, go_on: GoOn) -> Response:
     """Note query parameters that the call does not have, as ``?name``, like unknown keys of a body.
 
     Raises:
         Invalid: the project's settings have unknown keys refused.
     """
-    request = exchange().request
-    if not request.environ.get("QUERY_STRING"):  # most have none
-        return
-    sent = request.args
-    known = _query_names(current_facts())
+    if call.request.environ.get("QUERY_STRING"):  # most have none
+        _note_query(call)
+    return go_on(call)
+
+
+def _note_query(call: Call) -> None:
+    sent = call.request.args
+    known = _query_names(call.routed.facts if call.routed is not None else None)
     names = [key[:NAME_LENGTH_MAX] for key in sent if key not in known][:VIOLATIONS_MAX]
     unknown = [UnknownKey(f"?{name}", name, known) for name in names]
-    if unknown and project.settings.unknown_fields == "reject":
+    if unknown and call.project.settings.unknown_fields == "reject":
         raise Invalid([unknown_key.violation() for unknown_key in unknown])
-    note_ignored(*(unknown_key.path for unknown_key in unknown))
-    _note_unknown(unknown)
+    note_ignored(call, *(unknown_key.path for unknown_key in unknown))
+    _note_unknown(call, unknown)
 
 
 def _query_names(facts: Facts | None) -> list[str]:
@@ -72,45 +76,45 @@ def _query_names(facts: Facts | None) -> list[str]:
     return list(facts.query().load_fields) if facts is not None and facts.query is not None else []
 
 
-def _note_unknown(unknown: Sequence[UnknownKey]) -> None:
+def _note_unknown(call: Call, unknown: Sequence[UnknownKey]) -> None:
     if unknown:
-        state = exchange()
-        state.unknown = (*state.unknown, *((key.path, key.nearest()) for key in unknown))
+        call.noted.unknown = (*call.noted.unknown, *((key.path, key.nearest()) for key in unknown))
 
 
-def read_body(project: Project, form: Form, *, empty_is: Any = None) -> dict[str, Any]:
+def read_body(call: Call, form: Form, *, empty_is: Any = None) -> dict[str, Any]:
     """Read the body, and refuse it if any field is invalid.
 
     Raises:
         Invalid: lists all violations.
     """
-    data, violations = read_partly(project, form, empty_is=empty_is)
+    data, violations = read_partly(call, form, empty_is=empty_is)
     if violations:
         raise Invalid(violations)
     return data
 
 
-def note_ignored(*paths: str) -> None:
+def note_ignored(call: Call, *paths: str) -> None:
     """Record ignored keys for the header and the journal (SET-12)."""
     if paths:
-        exchange().ignored = (*exchange().ignored, *paths)
+        call.noted.ignored = (*call.noted.ignored, *paths)
 
 
-def warn(sentence: str) -> None:
+def warn(call: Call, sentence: str) -> None:
     """Record a warning for the header (SET-31)."""
-    exchange().warnings = (*exchange().warnings, sentence)
+    call.noted.warnings = (*call.noted.warnings, sentence)
 
 
-def name_ignored(response: Response, state: Exchange) -> None:
+def name_ignored(call: Call, response: Response) -> None:
     """Add the headers that name ignored keys, each with the nearest known one, and warnings."""
-    if state.ignored:
-        nearest = dict(state.unknown)
-        paths = masking().record(state.ignored)
+    noted = call.noted
+    if noted.ignored:
+        nearest = dict(noted.unknown)
+        paths = call.masking.record(noted.ignored)
         response.headers[IGNORED] = _header(
-            _item(path, nearest.get(sent)) for path, sent in zip(paths, state.ignored, strict=True)
+            _item(path, nearest.get(sent)) for path, sent in zip(paths, noted.ignored, strict=True)
         )
-    if state.warnings:
-        response.headers[WARNINGS] = _header(masking().record(state.warnings))
+    if noted.warnings:
+        response.headers[WARNINGS] = _header(call.masking.record(noted.warnings))
 
 
 def _item(path: str, nearest: str | None) -> str:

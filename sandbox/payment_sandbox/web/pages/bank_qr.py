@@ -10,7 +10,7 @@ from secrets import token_urlsafe
 from typing import Final
 from zlib import compress, crc32
 
-from flask import Response, render_template, request, url_for
+from flask import Response
 
 from payment_sandbox.loading import LOADING
 from payment_sandbox.methods.common import ISSUERS
@@ -20,10 +20,9 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, QrAmountRefused, QrExpired, QrUsed
 from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.projects.project import Project
-from payment_sandbox.web.addresses import base_path, qr_page_url
-from payment_sandbox.web.after import hold_webhooks
+from payment_sandbox.web.addresses import qr_page_url
 from payment_sandbox.web.browsers import HTML, go
-from payment_sandbox.web.carried import application
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.language import Language
@@ -89,61 +88,61 @@ QR: Final = "/qr/<project_id>/<qr_id>"
 
 
 @route(pages, "GET", f"{QR}.png", media_type="image/png", errors=(404,))
-def get_qr_image(project_id: str, qr_id: str) -> Response:
+def get_qr_image(call: Call, project_id: str, qr_id: str) -> Response:
     """Get the image of a QR request (QR-26)."""
-    project = find_project(project_id)
+    project = find_project(call, project_id)
     asked = project.epoch.find_qr_request(qr_id)
     return Response(qr_png(qr_page_url(project, asked), asked.size_pixels), mimetype="image/png")
 
 
 @route(pages, "GET", f"{QR}/", **PAGE)
-def get_qr_page(project_id: str, qr_id: str) -> Response:
+def get_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     """Let payers enter an amount, if they may, and choose their bank (QR-27)."""
-    project = find_project(project_id)
-    return _shown(project, project.epoch.find_qr_request(qr_id))
+    project = find_project(call, project_id)
+    return _shown(call, project, project.epoch.find_qr_request(qr_id))
 
 
 @route(pages, "POST", f"{QR}/", **POSTED)
-def post_qr_page(project_id: str, qr_id: str) -> Response:
+def post_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
     """Create the order, once per form, and redirect to the bank."""
-    project = find_project(project_id)
+    project = find_project(call, project_id)
     asked = project.epoch.find_qr_request(qr_id)
-    form_id, _, sign = request.form.get(TOKEN, "").partition(".")
-    if not hmac.compare_digest(sign.encode(), _sign(asked, form_id).encode()):
-        page = url_for("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
-        return go(f"{base_path()}{page}")
-    return _scanned(project, asked, form_id)
+    form_id, _, sign = call.request.form.get(TOKEN, "").partition(".")
+    if not hmac.compare_digest(sign.encode(), _sign(call, asked, form_id).encode()):
+        page = call.site.path_of("pages.get_qr_page", project_id=project_id, qr_id=qr_id, notice="stale")
+        return go(f"{call.site.base_path}{page}")
+    return _scanned(call, project, asked, form_id)
 
 
-def _scanned(project: Project, asked: QrRequest, form_id: str) -> Response:
+def _scanned(call: Call, project: Project, asked: QrRequest, form_id: str) -> Response:
     """The order that the payer has made, or the page with what is wrong."""
     try:
-        amount_cents = _typed_cents(asked)
-        hold_webhooks()
-        order = scan(project, asked.id, amount_cents, request.form.get("issuer_id"), form_id, VIA_PAGE)
+        amount_cents = _typed_cents(call, asked)
+        call.hold_webhooks()
+        order = scan(project, asked.id, amount_cents, call.request.form.get("issuer_id"), form_id, VIA_PAGE)
     except (QrAmountRefused, ValueError):
-        return _shown(project, asked, "amount")
+        return _shown(call, project, asked, "amount")
     except Invalid as invalid:
         if invalid.violations[0].path != "issuer_id":
             raise  # the merchant no longer accepts this method
-        return _shown(project, asked, "bank")
+        return _shown(call, project, asked, "bank")
     except (QrExpired, QrUsed):
-        return _shown(project, project.epoch.find_qr_request(asked.id))
-    return go(PayerPage(project, order, order.transactions[0], chosen_language(order)).onward_url)
+        return _shown(call, project, project.epoch.find_qr_request(asked.id))
+    return go(PayerPage(call, project, order, order.transactions[0], chosen_language(call, order)).onward_url)
 
 
-def _sign(asked: QrRequest, form_id: str) -> str:
-    return hmac.new(application().forgery_secret, f"{asked.id}/{form_id}".encode(), "sha256").hexdigest()
+def _sign(call: Call, asked: QrRequest, form_id: str) -> str:
+    return hmac.new(call.site.forgery_secret, f"{asked.id}/{form_id}".encode(), "sha256").hexdigest()
 
 
-def _typed_cents(asked: QrRequest) -> Cents | None:
+def _typed_cents(call: Call, asked: QrRequest) -> Cents | None:
     """The amount that the payer typed, in euros with a decimal point or comma; None if they cannot.
 
     Raises:
         ValueError: empty, or not an amount; thousands separators are not accepted.
     """
-    typed = request.form.get("amount", "").strip()
-    if not asked.amount_changeable or "amount" not in request.form:
+    typed = call.request.form.get("amount", "").strip()
+    if not asked.amount_changeable or "amount" not in call.request.form:
         return None
     return typed_euros(typed)
 
@@ -154,13 +153,12 @@ def _over(project: Project, asked: QrRequest) -> str | None:
     return "used" if asked.one_off and asked.scans else None
 
 
-def _under_way(project: Project, asked: QrRequest, speaks: Language) -> str | None:
+def _under_way(call: Call, project: Project, asked: QrRequest, speaks: Language) -> str | None:
     """The page of the open payment that a one-off code has led to."""
     for order in project.epoch.store.orders_newest_first():
         if order.bankqr_id == asked.id:
-            return (
-                PayerPage(project, order, order.transactions[0], speaks).onward_url if order.is_open else None
-            )
+            page = PayerPage(call, project, order, order.transactions[0], speaks)
+            return page.onward_url if order.is_open else None
     return None
 
 
@@ -171,11 +169,11 @@ def _bounds(asked: QrRequest, speaks: Language) -> str:
     return speaks.say("qr_between", low=low, high=speaks.amount(asked.amount_max_cents))
 
 
-def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Response:
-    speaks = chosen_language(None)
+def _shown(call: Call, project: Project, asked: QrRequest, error: str | None = None) -> Response:
+    speaks = chosen_language(call, None)
     form_id = token_urlsafe(16)
     over = _over(project, asked)
-    body = render_template(
+    body = call.site.render(
         "qr.html",
         page=None,
         say=speaks.say,
@@ -183,15 +181,15 @@ def _shown(project: Project, asked: QrRequest, error: str | None = None) -> Resp
         languages=language.NAMES,
         asked=asked,
         amount=speaks.amount(asked.amount_cents) if asked.amount_cents is not None else None,
-        typed=request.form.get("amount", _plain(asked.amount_cents, speaks))[:SHOWN_LENGTH_MAX],
-        notice=Notice(speaks.say("notice_stale")) if request.args.get("notice") == "stale" else None,
+        typed=call.request.form.get("amount", _plain(asked.amount_cents, speaks))[:SHOWN_LENGTH_MAX],
+        notice=Notice(speaks.say("notice_stale")) if call.request.args.get("notice") == "stale" else None,
         bounds=_bounds(asked, speaks),
         issuers=ISSUERS,
         merchant=project.settings.name or speaks.say("the_shop"),
         over=over,
-        under_way=_under_way(project, asked, speaks) if over == "used" else None,
+        under_way=_under_way(call, project, asked, speaks) if over == "used" else None,
         error=error,
-        token=f"{form_id}.{_sign(asked, form_id)}",
+        token=f"{form_id}.{_sign(call, asked, form_id)}",
         now=project.now(),
         is_running=project.epoch.state.clock.running,
         look="bank",

@@ -5,15 +5,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from flask import Blueprint, Response, render_template, request
+from flask import Blueprint, Response
 
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
-from payment_sandbox.web.addresses import base_path
-from payment_sandbox.web.after import release_webhooks
-from payment_sandbox.web.auth import drop_secrets, refuse_strangers
+from payment_sandbox.web.auth import refuse_strangers, without_secrets
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
 from payment_sandbox.web.browsers import HTML, PAGE_HEADERS, is_browser, policy
-from payment_sandbox.web.errors import RequestRefused, answer_for
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.faces import Face, GoOn, held_webhooks, with_headers
 from payment_sandbox.web.pages.language import NAMES
 from payment_sandbox.web.pages.payer_page import LANGUAGE_COOKIE, chosen_language
 from payment_sandbox.web.routes import route
@@ -35,55 +36,40 @@ POSTED: Final[Mapping[str, Any]] = {"status": 303, "errors": (403, 404), "media_
 pages = Blueprint("pages", __name__, template_folder="templates")
 
 
-@pages.context_processor
-def where() -> dict[str, str]:
-    """The path prefix of the stylesheet and the script, for templates."""
-    return {"base": base_path()}
-
-
-@pages.before_request
-def refuse_foreign_posts() -> None:
+def only_own_posts(call: Call, go_on: GoOn) -> Response:
     """Refuse posts from other sites' pages, and forms that are too large."""
-    if request.method != "POST":
-        return
-    if (request.content_length or 0) > BODY_BYTES_MAX:
-        raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
-    refuse_strangers()
+    if call.request.method == "POST":
+        if (call.request.content_length or 0) > BODY_BYTES_MAX:
+            raise RequestRefused(413, f"a form is at most {BODY_BYTES_MAX} bytes")
+        refuse_strangers(call)
+    return go_on(call)
 
 
-pages.before_request(drop_secrets)
-
-
-@pages.after_request
-def secure(response: Response) -> Response:
-    """Set security headers, and remember the chosen language in a cookie."""
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    asked = request.args.get("language")
+def chosen_languages(call: Call, go_on: GoOn) -> Response:
+    """Remember the chosen language in a cookie."""
+    response = go_on(call)
+    asked = call.request.args.get("language")
     if asked in NAMES:
-        place, is_secure = _place(), request.is_secure
+        place, is_secure = _place(call), call.request.is_secure
         response.set_cookie(
             LANGUAGE_COOKIE, asked, path=place, httponly=True, samesite="Lax", secure=is_secure
         )
     return response
 
 
-def _place() -> str:
+def _place(call: Call) -> str:
     """The path of the order or code whose language was chosen: other orders have their own."""
-    return f"{base_path()}{'/'.join(request.path.split('/')[:4])}"
+    return f"{call.site.base_path}{'/'.join(call.request.path.split('/')[:4])}"
 
 
-@pages.errorhandler(Refusal)
-@pages.errorhandler(Invalid)
-@pages.errorhandler(RequestRefused)
-def refuse(error: Exception) -> Response:
-    """Answer errors with a page for browsers and with JSON for other clients."""
-    answer = answer_for(error)
-    if not is_browser():
+def refuse(call: Call, error: Exception) -> Response:
+    """Answer refusals with a page for browsers and with JSON for other clients."""
+    answer = answer_for(call, error)
+    if not isinstance(error, Refusal | Invalid | RequestRefused) or not is_browser(call.request):
         return answer
-    language = chosen_language(None)
+    language = chosen_language(call, None)
     kind = "nothing" if answer.status_code == 404 else "refused"
-    body = render_template(
+    body = call.site.render(
         "refused.html",
         say=language.say,
         language=language,
@@ -96,11 +82,18 @@ def refuse(error: Exception) -> Response:
     return Response(body, status=answer.status_code, content_type=HTML)
 
 
-pages.after_request(release_webhooks)
+MIDDLEWARES: Final = (
+    with_headers(HEADERS),
+    chosen_languages,
+    only_own_posts,
+    without_secrets,
+    held_webhooks,
+)
+FACE: Final = Face(pages, MIDDLEWARES, refuse)
 
 
 @route(pages, "GET", "/assets/<name>", media_type="text/css", errors=(404,))
-def get_asset(name: str) -> Response:
+def get_asset(call: Call, name: str) -> Response:
     """Get the stylesheet or the script."""
     if name not in ASSETS:
         raise Unknown(f"there is no asset {name!r}")

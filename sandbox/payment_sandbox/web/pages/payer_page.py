@@ -4,7 +4,7 @@ import hmac
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from flask import Response, render_template, request, url_for
+from flask import Response
 from werkzeug.urls import iri_to_uri
 
 from payment_sandbox.methods import BY_NAME, behaviour_of
@@ -17,9 +17,8 @@ from payment_sandbox.orders.transaction import Transaction
 from payment_sandbox.projects.journal import RETURN, VIA_PAGE, VISIT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import base_path, dashboard_path
-from payment_sandbox.web.auth import registry
 from payment_sandbox.web.browsers import HTML, go
-from payment_sandbox.web.carried import application, exchange
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.language import Language
 from payment_sandbox.web.placing import catch_up_first
@@ -30,8 +29,9 @@ TELLS_MORE: Final = "invoice"  # its page says what happens next after acceptanc
 
 
 class PayerPage(NamedTuple):
-    """A page with its project, order, attempt and language."""
+    """The page that a call asks for, with its project, order, attempt and language."""
 
+    call: Call
     project: Project
     order: Order
     attempt: Transaction | None
@@ -79,18 +79,18 @@ class PayerPage(NamedTuple):
     def token(self) -> str:
         """The forgery token of this page's forms."""
         of = f"{self.project.project_id}/{self.order.id}/{self.attempt.id if self.attempt else ''}"
-        return hmac.new(application().forgery_secret, of.encode(), "sha256").hexdigest()
+        return hmac.new(self.call.site.forgery_secret, of.encode(), "sha256").hexdigest()
 
     def is_own_post(self) -> bool:
         """Whether the post has this page's token."""
-        return hmac.compare_digest(request.form.get(TOKEN, "").encode(), self.token.encode())
+        return hmac.compare_digest(self.call.request.form.get(TOKEN, "").encode(), self.token.encode())
 
     def url(self, endpoint: str, **more: Any) -> str:
         """The URL of one of this order's pages."""
         ids: dict[str, Any] = {"project_id": self.project.project_id, "order_id": self.order.id}
         if self.attempt is not None and endpoint not in ("get_order_page", "get_result", "get_back"):
             ids["transaction_id"] = self.attempt.id
-        return base_path() + url_for(f"pages.{endpoint}", **ids, **more)
+        return base_path(self.project) + self.call.site.path_of(f"pages.{endpoint}", **ids, **more)
 
     @property
     def shop_url(self) -> str | None:
@@ -138,20 +138,20 @@ class PayerPage(NamedTuple):
         return "elsewhere" if attempt.reason == GIVEN_UP else attempt.status
 
 
-def arrive(project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
+def arrive(call: Call, project_id: str, order_id: str, transaction_id: str | None = None) -> PayerPage:
     """Find the page at a URL; the ids in it cannot be guessed.
 
     Raises:
         Unknown: there is no such order, or no such attempt with a page.
     """
-    project = find_project(project_id)
+    project = find_project(call, project_id)
     order = project.epoch.store.order(order_id)
     if order is None or order.is_refund or (transaction_id is None and not order.has_page):
         raise Unknown("there is nothing at this address")
     attempt = order.transaction(transaction_id) if transaction_id is not None else None
     if transaction_id is not None and (attempt is None or not has_page(attempt)):
         raise Unknown("there is nothing at this address")
-    return PayerPage(project, order, attempt, chosen_language(order))
+    return PayerPage(call, project, order, attempt, chosen_language(call, order))
 
 
 def has_page(attempt: Transaction) -> bool:
@@ -159,31 +159,31 @@ def has_page(attempt: Transaction) -> bool:
     return attempt.has_page or attempt.status == TransactionStatus.PENDING
 
 
-def find_project(project_id: str) -> Project:
+def find_project(call: Call, project_id: str) -> Project:
     """The project in a URL, after running everything that is due.
 
     Raises:
         Unknown: there is no such project.
     """
-    project = registry().find_by_id(project_id)
+    project = call.site.registry.find_by_id(project_id)
     if project is None:
         raise Unknown("there is nothing at this address")
-    catch_up_first(project)
-    exchange().project = project
+    catch_up_first(call, project)
+    call.owner = project
     return project
 
 
-def chosen_language(order: Order | None) -> Language:
+def chosen_language(call: Call, order: Order | None) -> Language:
     """The language of the page for this request."""
-    asked = request.args.get("language") or request.cookies.get(LANGUAGE_COOKIE)
+    asked = call.request.args.get("language") or call.request.cookies.get(LANGUAGE_COOKIE)
     customer = order.customer if order is not None else None
-    return language.choose(asked, customer, list(request.accept_languages.values()))
+    return language.choose(asked, customer, list(call.request.accept_languages.values()))
 
 
 def show(page: PayerPage, template: str, status: int = 200, **more: object) -> Response:
     """Render a page."""
     project, now = page.project, page.project.now()
-    body = render_template(
+    body = page.call.site.render(
         f"{template}.html",
         page=page,
         say=page.language.say,
@@ -206,11 +206,11 @@ class Notice(NamedTuple):
 
 
 def _notice(page: PayerPage) -> Notice | None:
-    key = f"notice_{request.args.get('notice', '')}"
+    key = f"notice_{page.call.request.args.get('notice', '')}"
     if key not in language.phrases(language.DEFAULT):
         return None
     said = page.language.say
-    attempt = page.order.transaction(request.args.get("of", ""))
+    attempt = page.order.transaction(page.call.request.args.get("of", ""))
     newest = page._replace(attempt=page.order.last_transaction)
     if key == "notice_elsewhere":
         if newest.attempt is None or newest.is_over:

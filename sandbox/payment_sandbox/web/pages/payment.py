@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.kernel.patterns import Pattern, is_luhn
 from payment_sandbox.methods import BY_NAME
@@ -24,7 +24,6 @@ from payment_sandbox.orders.cards import (
 from payment_sandbox.orders.refusals import ActionNotPossible
 from payment_sandbox.orders.statuses import OrderStatus, TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.pages.payer_page import PayerPage, record_visit, show
 
@@ -209,7 +208,7 @@ def enter(page: PayerPage) -> PayerPage:
     if attempt_of(page).status != TransactionStatus.NEW or VISIT.name not in page.actions:
         record_visit(page)
         return page
-    hold_webhooks()
+    page.call.hold_webhooks()
     return perform(page, VISIT)
 
 
@@ -233,14 +232,14 @@ def shown(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
         BAD_REQUEST if errors else 200,
         errors=errors or {},
         panel=panel(page),
-        typed=_echoed() if errors else {},
+        typed=_echoed(page) if errors else {},
         **{"look": LOOKS.get(kind, "pay"), **(more(page) if more is not None else {})},
     )
 
 
-def _echoed() -> Mapping[str, str]:
+def _echoed(page: PayerPage) -> Mapping[str, str]:
     """The values to show again in a form; none with digits, which could be card data."""
-    return {name: text for name, text in request.form.items() if not any(map(str.isdecimal, text))}
+    return {name: text for name, text in page.call.request.form.items() if not any(map(str.isdecimal, text))}
 
 
 def paid(page: PayerPage) -> Response | Action:
@@ -252,13 +251,15 @@ def paid(page: PayerPage) -> Response | Action:
 def _card_shown(page: PayerPage) -> dict[str, Any]:
     return {
         "cards": OFFERED,
-        "picked": CARDS.get(request.form.get("card", ""), CARDS[FRICTIONLESS]),
+        "picked": CARDS.get(page.call.request.form.get("card", ""), CARDS[FRICTIONLESS]),
         "descriptor": attempt_of(page).asked.get("dynamic_descriptor"),
     }
 
 
 def _pay_by_card(page: PayerPage) -> Response | Action:
-    card, errors = read_card(request.form, page.project.now(), is_typed="typed" in request.args)
+    card, errors = read_card(
+        page.call.request.form, page.project.now(), is_typed="typed" in page.call.request.args
+    )
     if card is None:
         return shown(page, errors)
     if card.asks:
@@ -289,7 +290,7 @@ def _sheet_shown(page: PayerPage) -> dict[str, Any]:
 
 
 def _pay_by_sheet(page: PayerPage) -> Response | Action:
-    if request.form.get("authorization") == PAN_ONLY:
+    if page.call.request.form.get("authorization") == PAN_ONLY:
         return go(page.url("get_secure", authorization=PAN_ONLY))
     return BUTTONS[PAY_BUTTON]
 

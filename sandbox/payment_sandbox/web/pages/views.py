@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from flask import Response, request
+from flask import Response
 
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common import ISSUERS, Issuer
@@ -18,10 +18,10 @@ from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import VIA_PAGE
 from payment_sandbox.web.addresses import scan_url
-from payment_sandbox.web.after import hold_webhooks
 from payment_sandbox.web.answers.records import StateVersion
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.browsers import go
+from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.bank_qr import qr_svg
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
@@ -43,7 +43,6 @@ from payment_sandbox.web.pages.payment import (
     secured,
     to_be_secured,
 )
-from payment_sandbox.web.placing import begin_waiting
 from payment_sandbox.web.routes import route
 
 
@@ -78,7 +77,7 @@ def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
 def is_repeated(page: PayerPage, chosen: str) -> bool:
     """Whether a form was sent twice: it is older than the newest attempt, which chose the same method."""
     newest = page.order.last_transaction
-    known = request.form.get("attempts", "")
+    known = page.call.request.form.get("attempts", "")
     is_older = known.isdecimal() and int(known) < len(page.order.transactions)
     return newest is not None and is_older and newest.payment_method == chosen
 
@@ -125,21 +124,21 @@ ATTEMPT = "/pay/<project_id>/<order_id>/<transaction_id>"
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/", **PAGE)
-def get_order_page(project_id: str, order_id: str) -> Response:
+def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Show the payment methods for an order, or how it ended (GEN-03)."""
-    page = arrive(project_id, order_id)
+    page = arrive(call, project_id, order_id)
     if not page.can_choose_again:
         return _led_on(page)
-    if request.method == "GET":
+    if call.request.method == "GET":
         _entered(page)
     page = page.now()
-    bank = bank_choice(page, request.args.get("bank", ""))
+    bank = bank_choice(page, call.request.args.get("bank", ""))
     return show(page, "choose", choices=choices(page), bank=bank, panel=panel(page))
 
 
 def _entered(page: PayerPage) -> None:
     if page.order.last_transaction is None:
-        hold_webhooks()
+        page.call.hold_webhooks()
         act_on_order(page.project, page.order.id, Action(CUSTOMER, "visit"), VIA_PAGE)
     else:
         record_visit(page)
@@ -180,38 +179,38 @@ def _notified(page: PayerPage) -> Notified:
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **POSTED)
-def post_order_page(project_id: str, order_id: str) -> Response:
+def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Choose a payment method (SET-18)."""
-    page = arrive(project_id, order_id)
-    chosen = request.form.get("payment_method", "")
+    page = arrive(call, project_id, order_id)
+    chosen = call.request.form.get("payment_method", "")
     if not page.is_own_post():
         return go(page.url("get_order_page", notice="stale"))
     if is_repeated(page, chosen):
         return go_on(page._replace(attempt=page.order.last_transaction))
-    if request.form.get("action") in (EXPIRE, "cancel"):
-        return _ended(page, request.form["action"])
+    if call.request.form.get("action") in (EXPIRE, "cancel"):
+        return _ended(page, call.request.form["action"])
     return _chosen(page, chosen)
 
 
 def _ended(page: PayerPage, how: str) -> Response:
     """Let the order end as the tester says: expired, which moves the clock, or cancelled by the shop."""
     if how == "cancel":
-        hold_webhooks()
+        page.call.hold_webhooks()
         with suppress(OrderNotCancellable):
             act_as_merchant(page.project, page.order.id, how, None, VIA_PAGE)
         return go(page.url("get_order_page"))
     expires_at = expiry(page)
     if expires_at is not None:
-        begin_waiting()
+        page.call.begin_waiting()
         change_clock(page.project, now=expires_at)
     return go_on(page.now())
 
 
 def _chosen(page: PayerPage, chosen: str) -> Response:
-    issuer_id = request.form.get("issuer_id")
+    issuer_id = page.call.request.form.get("issuer_id")
     if issuer_id is None and bank_choice(page, chosen) is not None:
         return go(page.url("get_order_page", bank=chosen))
-    hold_webhooks()
+    page.call.hold_webhooks()
     action = Action(CUSTOMER, "choose", payment_method=chosen, issuer_id=issuer_id)
     try:
         order = act_on_order(page.project, page.order.id, action, VIA_PAGE)
@@ -221,34 +220,34 @@ def _chosen(page: PayerPage, chosen: str) -> Response:
 
 
 @route(pages, "GET", f"{ATTEMPT}/", **PAGE)
-def get_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
+def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the page of an attempt, or redirect if it has ended (GEN-06)."""
-    page = arrive(project_id, order_id, transaction_id)
-    if request.method == "GET":
+    page = arrive(call, project_id, order_id, transaction_id)
+    if call.request.method == "GET":
         page = payment.enter(page)
     return go_on(page) if page.is_over else payment.shown(page)
 
 
 @route(pages, "POST", f"{ATTEMPT}/", slow=True, **POSTED)
-def post_payment(project_id: str, order_id: str, transaction_id: str) -> Response:
+def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Pay, fail or cancel the attempt, or act for the bank or the screening."""
-    page = arrive(project_id, order_id, transaction_id)
-    name = request.form.get("action", "")
+    page = arrive(call, project_id, order_id, transaction_id)
+    name = call.request.form.get("action", "")
     if page.is_own_post() and name == EXPIRE:
         return _ended(page, name)
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
         return _stale(page)
-    done = payment.paid(page) if name == PAY_BUTTON else _with_reason(BUTTONS[name])
+    done = payment.paid(page) if name == PAY_BUTTON else _with_reason(call, BUTTONS[name])
     return done if isinstance(done, Response) else _acted(page, done)
 
 
-def _with_reason(action: Action) -> Action:
-    reason = request.form.get("reason")
+def _with_reason(call: Call, action: Action) -> Action:
+    reason = call.request.form.get("reason")
     return action._replace(reason=reason) if action.action == "fail" and reason in REASONS else action
 
 
 def _acted(page: PayerPage, action: Action) -> Response:
-    hold_webhooks()
+    page.call.hold_webhooks()
     return go_on(payment.perform(page, action))
 
 
@@ -257,10 +256,10 @@ def _stale(page: PayerPage) -> Response:
 
 
 @route(pages, "GET", f"{ATTEMPT}/secure/", **PAGE)
-def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
+def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
-    page = arrive(project_id, order_id, transaction_id)
-    about = to_be_secured(page, request.args)
+    page = arrive(call, project_id, order_id, transaction_id)
+    about = to_be_secured(page, call.request.args)
     if page.is_over or about is None:
         return _stale(page)
     card, authorization = about
@@ -268,32 +267,32 @@ def get_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
 
 
 @route(pages, "POST", f"{ATTEMPT}/secure/", **POSTED)
-def post_secure(project_id: str, order_id: str, transaction_id: str) -> Response:
+def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Complete the 3-D Secure step."""
-    page = arrive(project_id, order_id, transaction_id)
-    about = to_be_secured(page, request.form)
-    action = secured(request.form.get("action"), *about) if about is not None else None
+    page = arrive(call, project_id, order_id, transaction_id)
+    about = to_be_secured(page, call.request.form)
+    action = secured(call.request.form.get("action"), *about) if about is not None else None
     if action is None or not page.is_own_post() or action.name not in page.actions:
         return _stale(page)
     return _acted(page, action)
 
 
 @route(pages, "GET", f"{ATTEMPT}/scan/", **PAGE)
-def get_scan(project_id: str, order_id: str, transaction_id: str) -> Response:
+def get_scan(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the confirmation that a wallet app shows after the scan (WQR-01)."""
-    page = arrive(project_id, order_id, transaction_id)
+    page = arrive(call, project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
-    page = payment.enter(page) if request.method == "GET" else page
+    page = payment.enter(page) if call.request.method == "GET" else page
     if page.is_over:
         return go_on(page)
     return show(page, "confirm", panel=panel(page), look="wallet")
 
 
 @route(pages, "GET", f"{ATTEMPT}/code.svg", media_type="image/svg+xml", errors=(404,))
-def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
+def get_code(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the QR code that a wallet app scans."""
-    page = arrive(project_id, order_id, transaction_id)
+    page = arrive(call, project_id, order_id, transaction_id)
     if payment.kind_of(page) != "scan":
         raise Unknown("there is nothing at this address")
     address = scan_url(page.project, page.order, payment.attempt_of(page))
@@ -301,29 +300,29 @@ def get_code(project_id: str, order_id: str, transaction_id: str) -> Response:
 
 
 @route(pages, "GET", f"{ATTEMPT}/state/", answers=StateVersion, errors=(404,))
-def get_state(project_id: str, order_id: str, transaction_id: str) -> Response:
+def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Get the order's version; waiting pages poll it."""
-    page = arrive(project_id, order_id, transaction_id)
+    page = arrive(call, project_id, order_id, transaction_id)
     return json_answer({"state": page.order.version})
 
 
 @route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
-def get_left(project_id: str, order_id: str, transaction_id: str) -> Response:
+def get_left(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show payers who leave that the payment is still open."""
-    page = arrive(project_id, order_id, transaction_id)
+    page = arrive(call, project_id, order_id, transaction_id)
     return go_on(page) if page.is_over else show(page, "left")
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
-def get_result(project_id: str, order_id: str) -> Response:
+def get_result(call: Call, project_id: str, order_id: str) -> Response:
     """Show the result of a payment when there is no return_url (FLOW-16)."""
-    page = arrive(project_id, order_id)
+    page = arrive(call, project_id, order_id)
     return _result(page)
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE)
-def get_back(project_id: str, order_id: str) -> Response:
+def get_back(call: Call, project_id: str, order_id: str) -> Response:
     """Lead the customer back to the shop, and record it (FLOW-14)."""
-    page = arrive(project_id, order_id)
-    is_asked_only = request.method == "HEAD" and page.shop_url is not None
+    page = arrive(call, project_id, order_id)
+    is_asked_only = call.request.method == "HEAD" and page.shop_url is not None
     return go(str(page.shop_url)) if is_asked_only else return_to_shop(page)

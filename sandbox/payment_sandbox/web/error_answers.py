@@ -1,0 +1,133 @@
+"""The responses to calls that were refused, or failed."""
+
+import json
+import logging
+import re
+from typing import Any, Final
+
+from flask import Response
+from werkzeug.exceptions import HTTPException
+
+from payment_sandbox.kernel.masking import MASK
+from payment_sandbox.operations.wait import WaitTimedOut
+from payment_sandbox.orders.refusals import Invalid, Refusal
+from payment_sandbox.projects.registry import Registry
+from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.errors import (
+    APIS,
+    NOT_FOUND,
+    TYPE_OF,
+    TYPE_OF_STATUS,
+    RequestRefused,
+    error_body,
+    status_of,
+)
+
+VIOLATIONS_SHOWN_MAX: Final = 3
+WORD_LENGTH_MIN: Final = 6
+WORDS_MAX: Final = 50
+_KEY_LIKE: Final = re.compile(r"[!#-&(-.0-9;-~]+")
+GENERATED_KEY: Final = re.compile("(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+
+log = logging.getLogger(__name__)
+
+
+def answer_for(call: Call, error: Exception) -> Response:
+    """The JSON response to an exception."""
+    if isinstance(error, Invalid):
+        return _on_invalid(call, error)
+    if isinstance(error, Refusal):
+        return _on_refusal(call, error)
+    if isinstance(error, RequestRefused):
+        return refused_answer(call, error)
+    if isinstance(error, NotStored):
+        return _on_not_stored(call, error)
+    if isinstance(error, HTTPException):
+        return _on_http(call, error)
+    log.exception("a request could not be answered", exc_info=error)
+    return _answer(call, error_body(500, "InternalServerError", "the sandbox failed; see its log"))
+
+
+def refused_answer(call: Call, refused: RequestRefused) -> Response:
+    """The response to a request that is refused before it is processed."""
+    kind = TYPE_OF_STATUS.get(refused.status, "Refused")
+    if call.owner is None:
+        tell_refused(call, refused.status, refused.value)
+    return _answer(call, error_body(refused.status, kind, refused.value), refused.headers)
+
+
+def tell_refused(call: Call, status: int, value: str) -> None:
+    """Tell who watches the server of a request that no journal has."""
+    on_refused, registry = call.site.around.on_refused, call.site.registry
+    if on_refused is not None:
+        path, value = _without_keys(registry, call.request.path), _without_keys(registry, value)
+        on_refused(call.request.method, path, status, value)
+
+
+def known_keys(registry: Registry, text: str) -> list[str]:
+    """The API keys in a text, of whatever project; only some words are looked up: it may take a database."""
+    words = [word for word in _KEY_LIKE.findall(text) if len(word) >= WORD_LENGTH_MIN]
+    generated = GENERATED_KEY.findall(text)
+    candidates = list(dict.fromkeys([*generated, *words]))
+    try:
+        return list(filter(registry.is_known, candidates[:WORDS_MAX]))
+    except NotStored:  # nobody can be asked; what looks like a key may be one
+        return generated
+
+
+def _without_keys(registry: Registry, text: str) -> str:
+    """A text without API keys: where the project is not known, its masking cannot be, either."""
+    for key in known_keys(registry, text):
+        text = text.replace(key, MASK)
+    return text
+
+
+def _answer(call: Call, body: dict[str, Any], headers: dict[str, str] | None = None) -> Response:
+    body = call.masking.record(body)
+    if call.owner is None:
+        body = json.loads(_without_keys(call.site.registry, json.dumps(body)))
+    return Response(
+        f"{json.dumps(body)}\n", status=body["error"]["status"], mimetype="application/json", headers=headers
+    )
+
+
+def _on_invalid(call: Call, invalid: Invalid) -> Response:
+    call.noted.violations = invalid.violations
+    shown = "; ".join(
+        f"{violation.path or 'the request'} {violation.message}"
+        for violation in invalid.violations[:VIOLATIONS_SHOWN_MAX]
+    )
+    more = len(invalid.violations) - VIOLATIONS_SHOWN_MAX
+    value = f"{shown}; and {more} more" if more > 0 else shown
+    return _answer(call, error_body(400, "ValidationError", value, invalid.violations))
+
+
+def _on_refusal(call: Call, refusal: Refusal) -> Response:
+    kind = type(refusal)
+    call.noted.rule = refusal.rule
+    status = status_of(kind)
+    body = error_body(status, TYPE_OF.get(kind, kind.__name__), str(refusal), allowed=refusal.allowed)
+    if isinstance(refusal, WaitTimedOut):
+        body["error"]["now"] = dict(refusal.now)
+    return _answer(call, body)
+
+
+def _on_not_stored(call: Call, failed: NotStored) -> Response:
+    log.error("%s", failed)
+    status = 507 if failed.is_full else 503
+    return _answer(call, error_body(status, TYPE_OF_STATUS[status], str(failed)), {"Retry-After": "1"})
+
+
+def _on_http(call: Call, error: HTTPException) -> Response:
+    status = error.code or 500
+    kind = TYPE_OF_STATUS.get(status, type(error).__name__)
+    headers = {name: value for name, value in error.get_headers() if name in ("Allow", "WWW-Authenticate")}
+    value = error.description or error.name
+    if status == NOT_FOUND:
+        value = "there is nothing at this path"
+        if not call.request.path.startswith(APIS):
+            value += "; the calls of the APIs begin with /v1/ and /control/"
+    elif status == 405:
+        value = f"this path does not allow that method; it allows {headers.get('Allow', 'others')}"
+    return _answer(call, error_body(status, kind, value), headers)

@@ -1,0 +1,135 @@
+"""The header that explains a refusal: the rule that was broken, and what is possible now."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from flask import Response, json
+
+from payment_sandbox.fidelity.ledger import rule_texts
+from payment_sandbox.forms.fields import NO_TIME
+from payment_sandbox.operations.act import possible_now
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import own_error
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.faces import GoOn
+from payment_sandbox.web.merchant.reading import name_ignored
+
+EXPLAIN: Final = "Sandbox-Explain"
+LENGTH_MAX: Final = 2000
+RULES_SHOWN_MAX: Final = 5
+FAULT: Final = "CTL-23"
+
+RULE_OF_STATUS: Final = {401: "AUTH-01", 404: "SET-08", 405: "SET-08", 413: "SET-09", 415: "SET-09"}
+MALFORMED: Final = "SET-08"
+UNKNOWN_KEY: Final = "SET-13"
+
+
+REFUSED: Final = 400
+
+
+def explained(call: Call, go_on: GoOn) -> Response:
+    """Name what was ignored, and explain a refusal."""
+    response = go_on(call)
+    name_ignored(call, response)
+    if response.status_code >= REFUSED:
+        explain(call, response, call.owner)
+    return response
+
+
+def explain(call: Call, response: Response, project: Project | None) -> None:
+    """Add a header that names the rule and what is possible now; reword the refusal as the settings say."""
+    rules = _rules(call, response.status_code)
+    if project is not None and call.noted.rule is None:
+        call.noted.rule = rules[0]
+    texts = rule_texts()
+    shown = "; ".join(f"{rule} {texts.get(rule, '')}" for rule in rules[:RULES_SHOWN_MAX])
+    possible = _possible(call, response, project)
+    line = call.masking.text(f"{shown}; possible now: {possible}")
+    plain = "".join(letter if " " <= letter <= "~" else "?" for letter in line)
+    response.headers[EXPLAIN] = plain if len(plain) <= LENGTH_MAX else f"{plain[:LENGTH_MAX]}..."
+    _reword(response, project, rules)
+
+
+def rule_of(rules: Mapping[str, str], violation: Violation) -> str:
+    """The rule that a violation breaks: its own, else that of its path or of the nearest parent path."""
+    if violation.rule is not None:
+        return violation.rule
+    if violation.message.startswith("is not a known key"):
+        return UNKNOWN_KEY
+    if violation.message == NO_TIME:
+        return "SET-21"
+    path = re.sub(r"\[\d+\]", "", violation.path)
+    while path and path not in rules:
+        path = path.rpartition(".")[0]
+    return rules.get(path, MALFORMED)
+
+
+def _rules(call: Call, status: int) -> list[str]:
+    if _is_asked_for(call, status):
+        return [FAULT]
+    if call.noted.rule is not None:
+        return [call.noted.rule]
+    rules = call.routed.facts.rules if call.routed is not None else {}
+    broken = [rule_of(rules, violation) for violation in call.noted.violations]
+    if status == 401 and call.request.headers.get("Authorization"):
+        broken = ["AUTH-02"]
+    if status == 404 and not call.request.path.startswith("/v1/"):
+        broken = ["VER-02"]
+    return list(dict.fromkeys(broken)) or [RULE_OF_STATUS.get(status, MALFORMED)]
+
+
+def _is_asked_for(call: Call, status: int) -> bool:
+    """Whether this refusal comes from a configured fault."""
+    fault = call.noted.fault
+    return fault is not None and fault.effect is not None and fault.effect.refusal_status == status
+
+
+def _possible(call: Call, response: Response, project: Project | None) -> str:
+    if project is None:
+        return "any call with the API key of a project as the user name of HTTP Basic"
+    if _is_asked_for(call, response.status_code):
+        return "the same request, once the configured fault is over"
+    if call.noted.violations:
+        mended = "; ".join(map(_mended, call.noted.violations))
+        return f"{mended}; {_possible_with_order(call, project)}" if "order_id" in call.values else mended
+    if "Allow" in response.headers:
+        return response.headers["Allow"]
+    return _possible_with_order(call, project)
+
+
+def _mended(violation: Violation) -> str:
+    """The allowed values if there is a list of them, else what to fix."""
+    where = violation.path or "the request"
+    if violation.allowed:
+        return f"{where}: one of {', '.join(map(str, violation.allowed))}"
+    return f"fix {where}"
+
+
+def _possible_with_order(call: Call, project: Project) -> str:
+    order_id = call.values.get("order_id")
+    if order_id is None:
+        return "another request"
+    order = project.epoch.store.order(order_id)
+    if order is None:
+        newest = project.epoch.store.newest_order_id
+        return f"read {newest}, the newest order here" if newest is not None else "create an order"
+    return f"{', '.join(possible_now(order))}; its ETag is {project.epoch.etag(order)}"
+
+
+def _reword(response: Response, project: Project | None, rules: Sequence[str]) -> None:
+    """Replace the status, type and sentence of a refusal by those that are set for its type or its rules."""
+    errors = project.settings.errors if project is not None else {}
+    if not errors or response.is_streamed:
+        return
+    body = response.get_json(silent=True)
+    if not isinstance(body, dict) or "error" not in body:
+        return
+    error = body["error"]
+    own = own_error(errors, error["type"], rules)
+    if not own:
+        return
+    error.update(own)
+    response.status_code = error["status"]
+    response.set_data(f"{json.dumps(body)}\n")

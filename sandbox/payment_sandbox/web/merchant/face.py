@@ -1,0 +1,81 @@
+"""The merchant API: what happens around each of its calls, in order."""
+
+from typing import Final
+
+from flask import Blueprint, Response
+
+from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import answer_for, refused_answer, tell_refused
+from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.faces import Face, GoOn, held_webhooks
+from payment_sandbox.web.merchant.explanation import explain, explained
+from payment_sandbox.web.merchant.faults import faults
+from payment_sandbox.web.merchant.journal import journaled, keep
+from payment_sandbox.web.merchant.reading import known_query
+from payment_sandbox.web.merchant.rehearsal import rehearsed
+from payment_sandbox.web.once import once
+from payment_sandbox.web.placing import catch_up_first
+
+BODY_ERRORS: Final = (400, 401, 413, 415)
+TAKING: Final = (400, 401, 404, 409, 412, 413, 415)
+
+api = Blueprint("api", __name__, url_prefix="/v1")
+
+
+def admitted(call: Call, go_on: GoOn) -> Response:
+    """Find the project, as it is now; whoever is not let in gets an explanation, too."""
+    try:
+        refuse_foreign_host(call)
+        project = require_project(call)
+        catch_up_first(call, project)
+    except Exception as error:
+        return _not_admitted(call, answer_for(call, error))
+    call.real_at = project.services.real.wall_now()
+    return go_on(call)
+
+
+def _not_admitted(call: Call, response: Response) -> Response:
+    explain(call, response, call.owner)
+    if call.owner is not None:
+        keep(call, call.owner, response)
+    return response
+
+
+def holding_webhooks(call: Call, go_on: GoOn) -> Response:
+    """Hold back the webhooks of a call that may change something."""
+    if call.request.method != "GET":
+        call.hold_webhooks()
+    return held_webhooks(call, go_on)
+
+
+MIDDLEWARES: Final = (
+    admitted,
+    holding_webhooks,
+    journaled,
+    explained,
+    once,
+    rehearsed,
+    known_query,
+    faults,
+)
+FACE: Final = Face(api, MIDDLEWARES, answer_for)
+
+
+def keep_unrouted(call: Call, response: Response) -> Response:
+    """Explain a call that matches no route; journal it if the API key is known.
+
+    Returns:
+        The response, or the refusal of a foreign host.
+    """
+    try:
+        refuse_foreign_host(call)
+    except RequestRefused as refused:
+        return _not_admitted(call, refused_answer(call, refused))
+    project = known_project(call)
+    explain(call, response, project)
+    if project is not None:
+        keep(call, project, response)
+    else:
+        tell_refused(call, response.status_code, response.get_json()["error"]["value"])
+    return response

@@ -1,0 +1,85 @@
+"""The journal entry of each call."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from flask import Response
+
+from payment_sandbox.projects.journal import (
+    BODY_KEPT_BYTES,
+    MARGIN,
+    PATH_KEPT_MAX,
+    JournalEntry,
+    kept_headers,
+)
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.bodies import BODY_BYTES_MAX
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.faces import GoOn
+
+PATH_STORED_MAX: Final = PATH_KEPT_MAX + MARGIN
+BODY_STORED_BYTES: Final = BODY_KEPT_BYTES + MARGIN
+
+
+def journaled(call: Call, go_on: GoOn) -> Response:
+    """Write the journal entry, which is the cause of whatever the call changes."""
+    project = call.project
+    journal = project.epoch.journal
+    entry_id = call.cause = journal.next_id("request")
+    response = go_on(call)
+    if not call.is_by_test:
+        is_reset = project.epoch.journal is not journal  # meanwhile; then the id may be another record's
+        keep(call, project, response, None if is_reset else entry_id)
+    return response
+
+
+def keep(call: Call, project: Project, response: Response, entry_id: str | None = None) -> None:
+    """Add a call and its response to the journal; without an id, the entry gets the next one."""
+    request, noted, journal = call.request, call.noted, project.epoch.journal
+    answered_at = project.services.real.wall_now()
+    order_id = noted.order_id or call.values.get("order_id", "")[:PATH_STORED_MAX] or None
+    entry = JournalEntry(
+        id=entry_id or journal.next_id("request"),
+        at=project.now(),
+        method=request.method,
+        path=request.path[:PATH_STORED_MAX],
+        query=request.query_string[:PATH_STORED_MAX].decode(errors="replace"),
+        status=noted.lost_status if noted.is_cut else response.status_code,
+        request=_request_body(call),
+        response=b"" if response.is_streamed else response.get_data()[:BODY_STORED_BYTES],
+        ignored=noted.ignored,
+        rule=noted.rule,
+        fault=noted.fault,
+        real_at=call.real_at or answered_at,
+        answered_at=answered_at,
+        request_headers=kept_headers(_headers(call)),
+        response_headers=response.headers,
+        transaction_id=noted.transaction_id,
+        order_id=order_id,
+        unknown=noted.unknown,
+        warnings=noted.warnings,
+    )
+    journal.add([entry])
+    project.events.publish_lazily("request", entry.summary)
+    project.storage.flush(project)
+
+
+def _headers(call: Call) -> Iterable[tuple[bytes, bytes]]:
+    """The headers of a request as it was sent; without a connection, as they are in its environment."""
+    if call.line.headers is not None:
+        return call.line.headers
+    environ: Mapping[str, Any] = call.request.environ
+    return [
+        (name.removeprefix("HTTP_").replace("_", "-").encode(), value.encode("latin-1"))
+        for name, value in environ.items()
+        if name.startswith("HTTP_") or name == "CONTENT_TYPE"
+    ]
+
+
+def _request_body(call: Call) -> bytes:
+    request = call.request
+    if request.method == "GET" or not request.content_length or request.content_length > BODY_BYTES_MAX:
+        return b""
+    if "HTTP_CONTENT_ENCODING" in request.environ:  # refused, and nobody could see what is in it
+        return b""
+    return request.get_data()[:BODY_STORED_BYTES]

@@ -1,0 +1,93 @@
+"""Faces: their middlewares are around the view in order, and one that is left out leaves no trace."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from flask import Blueprint, Response
+
+import payment_sandbox
+from payment_sandbox.web.app import SandboxFlask, make_app
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.errors import RequestRefused
+from payment_sandbox.web.faces import Face, GoOn, Middleware
+from payment_sandbox.web.routes import route
+from tests.support.projects import made_registry
+
+
+def noting(name: str, seen: list[str]) -> Middleware:
+    """A middleware that notes what it sees."""
+
+    def middleware(call: Call, go_on: GoOn) -> Response:
+        seen.append(name)
+        response = go_on(call)
+        seen.append(f"{name} {response.status_code}")
+        return response
+
+    return middleware
+
+
+def refusing(call: Call, go_on: GoOn) -> Response:
+    """A middleware that refuses every call."""
+    raise RequestRefused(418, "on purpose")
+
+
+def made(seen: list[str], *middlewares: Middleware) -> SandboxFlask:
+    """An application with a face of its own."""
+    blueprint = Blueprint("own", __name__)
+
+    @route(blueprint, "GET", "/own/<name>/", media_type="text/plain")
+    def get_own(call: Call, name: str) -> Response:
+        seen.append(f"view {name}")
+        if name == "crash":
+            raise ValueError("on purpose")
+        return Response(name)
+
+    face = Face(blueprint, (noting("outer", seen), *middlewares, noting("inner", seen)), answer_for)
+    return make_app(made_registry(), public_url="http://sandbox.example", wings=(face,))
+
+
+@pytest.mark.parametrize(("name", "status"), [("fine", 200), ("crash", 500)])
+def test_middlewares_are_around_the_view_in_order(name: str, status: int) -> None:
+    """Whatever the view does, each of them sees a response."""
+    seen: list[str] = []
+    answer = made(seen).test_client().get(f"/own/{name}/")
+    assert answer.status_code == status
+    assert seen == ["outer", "inner", f"view {name}", f"inner {status}", f"outer {status}"]
+
+
+def test_a_middleware_that_refuses_keeps_the_call_from_what_is_within() -> None:
+    """Those around it see its refusal."""
+    seen: list[str] = []
+    answer = made(seen, refusing).test_client().get("/own/fine/")
+    assert (answer.status_code, seen) == (418, ["outer", "outer 418"])
+
+
+def test_an_application_without_the_dashboard_has_no_trace_of_it() -> None:
+    """Everything else works; the paths of the dashboard lead nowhere."""
+    registry = made_registry()
+    _, api_key = registry.create({})
+    app = make_app(registry, public_url="http://sandbox.example", wings=())
+    assert not [rule for rule in app.url_map.iter_rules() if "dashboard" in rule.rule]
+    client = app.test_client()
+    order = {"currency": "EUR", "amount": 1}
+    assert client.post("/v1/orders/", json=order, auth=(api_key, "")).status_code == 201
+    assert client.get("/dashboard/").status_code == 404
+    assert client.get("/docs/").status_code == 200
+
+
+AMBIENT = {"request", "g", "session", "current_app", "url_for", "render_template"}
+ASKS_FOR_WHOM = {"projects", "rehearsal"}
+
+
+def test_nothing_looks_up_the_call() -> None:
+    """It is an argument; only an edit and a rehearsal ask for whom their thread works."""
+    package = Path(payment_sandbox.__file__).parent
+    for path in package.rglob("*.py"):
+        room, tree = path.relative_to(package).parts[0], ast.parse(path.read_text(encoding="utf-8"))
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        names = {(node.module, alias.name) for node in imports for alias in node.names}
+        assert not {name for module, name in names if module == "flask"} & AMBIENT, path
+        asks = ("payment_sandbox.projects.calling", "caller") in names
+        assert not asks or room in ASKS_FOR_WHOM, path
