@@ -51,6 +51,13 @@ def test_every_character_that_hides_is_known() -> None:
             assert json.loads(mask(json.dumps({"a": number}))) == {"a": "0"}, hex(code)
 
 
+@pytest.mark.parametrize("joint", [chr(code) for code in range(128) if not chr(code).isalnum()], ids=ascii)
+def test_a_quick_look_at_ascii_text_misses_no_number(joint: str) -> None:
+    """What is masked between letters of another script, where there is no quick look, is masked without them."""
+    number = joint.join(GROUPS)
+    assert mask(f"{number} x").removesuffix(" x") == mask(f"{number} \u00e9").removesuffix(" \u00e9")
+
+
 @pytest.mark.parametrize("key", ["sandbox-key", "9f1c-4-Zq", "k" * 90])
 def test_an_api_key_is_masked(key: str) -> None:
     """As it is, hidden, escaped, and in a copy of the header that signs in."""
