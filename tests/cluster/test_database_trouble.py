@@ -168,8 +168,8 @@ def test_a_standby_is_promoted() -> None:
                 assert sandbox.read(order)["id"] == order["id"]
 
 
-def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> None:
-    """As a standby is: 503 that says so, and nothing has changed."""
+def test_a_database_that_became_read_only(company: Company, first: Sandbox, second: Sandbox) -> None:
+    """As a standby is: 503 that says so, and nothing has changed; journals are written later."""
     name = company.state.rpartition("/")[2]
     order = first.place(card())
     company.database.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
@@ -183,6 +183,9 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> N
             refused = first.http.post(f"{first.url}/v1/orders/", json=body, auth=(first.key, ""))
             assert refused.status_code == 503, refused.text
             said = refused.json()["error"]["value"]
+        for number in range(40):  # for as long as anybody might give up what could not be written
+            assert first.get(f"/v1/orders/{order['id']}/?read={number}").status_code == 200
+            Event().wait(0.02)
     finally:
         company.database.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
         company.database.execute(
@@ -190,6 +193,8 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> N
         )
     assert first.read(order)["id"] == order["id"]
     assert first.create(card()).status_code == 201
+    items = second.get("/control/journal/?limit=100").json()["items"]
+    assert {f"read={number}" for number in range(40)} <= {each["query"] for each in items}
 
 
 BAD = {

@@ -53,6 +53,7 @@ def _note(project: Project, epoch: Epoch, job: Job, problem: str | None) -> None
             epoch.journal.add([Failure(number, "", KIND, job.label, problem, job.at, real_at)])
     if problem is not None:
         project.events.publish("failed", **shown)
+        project.storage.flush(project)
 
 
 BUSY: Final = "another advance of this project's clock is running; wait for its response"
@@ -367,3 +368,4 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))
     project.events.publish("failed", **event(due, problem))
+    project.storage.flush(project)

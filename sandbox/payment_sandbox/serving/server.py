@@ -142,7 +142,7 @@ class Server:
             self.cluster.start()
         self._http.start(self.app)
         self.services.pacer.start()
-        if self.kept is not None or self._is_http:
+        if self.cluster is None and (self.kept is not None or self._is_http):
             self._housekeeper = Housekeeper(self.registry)
             self._housekeeper.start()
         for project in self.registry.loaded():
