@@ -56,8 +56,7 @@ class Bulletin(Connections):
             return
         flat = [(project_id, *row) for project_id, row in rows]
         values = {"me": self.server_id, "rows": as_json(flat, "project", "kind", "number", "body")}
-        with self.asking() as run:
-            run.execute(PUT_HISTORY, values)
+        self.rows(PUT_HISTORY, values)
 
     def forget_history(self, project_id: str) -> None:
         """Delete the oldest records of a journal."""
@@ -94,9 +93,7 @@ class Bulletin(Connections):
                 WITH ORDINALITY AS new (project, kind, data, place)
             ORDER BY new.place
         """
-        values = {"me": self.server_id, "rows": as_json(events, "project", "kind", "data")}
-        with self.asking() as run:
-            run.execute(query, values)
+        self.rows(query, {"me": self.server_id, "rows": as_json(events, "project", "kind", "data")})
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Let other servers put events of these projects, for some seconds."""
