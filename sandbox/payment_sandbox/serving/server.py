@@ -46,7 +46,7 @@ class Security(NamedTuple):
         return "http" if self.tls is None else "https"
 
 
-FINISH_SECONDS: Final = 0.5
+FINISH_SECONDS: Final = 60.0  # for calls under way; those that only wait are ended
 NO_TLS: Final = Security()
 
 
@@ -158,13 +158,14 @@ class Server:
     def stop(self, noticed_seconds: float = 0.0) -> None:
         """Stop within two seconds; requests still running end with their threads.
 
-        A server of several says that it is draining for at least ``noticed_seconds``.
+        A server of several says that it is draining for at least ``noticed_seconds``, and then answers what
+        is under way.
         """
         if self.cluster is not None:
             self.cluster.drain(noticed_seconds)
+            self._end_waiting()
             self._http.finish(FINISH_SECONDS)
-        for project in self.registry.loaded():
-            project.end_waiting()
+        self._end_waiting()
         self.services.courier.stop()
         for project in self.registry.loaded():
             project.epoch.outbox.close()
@@ -173,6 +174,10 @@ class Server:
         if self._housekeeper is not None:
             self._housekeeper.stop()
         self._close()
+
+    def _end_waiting(self) -> None:
+        for project in self.registry.loaded():
+            project.end_waiting()
 
     def __enter__(self) -> "Server":
         self.start()
