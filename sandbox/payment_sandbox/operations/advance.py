@@ -257,12 +257,13 @@ def _advancing(project: Project) -> Iterator[_Held]:
         raise ClockBusy(BUSY)
     held = _Held(epoch)
     try:
+        epoch.is_stopping = False  # before others see that the clock is held, and may ask for its end
         if not project.hold_clock():
             raise ClockBusy(BUSY)
         tidy(project, epoch)
         with project.exclusively(epoch):
             epoch.timeline.move_to(epoch.now())
-            epoch.advance_log, epoch.is_stopping = [], False
+            epoch.advance_log = []
         yield held
     except ProjectReset:
         raise ClockBusy("the project was just reset; try again") from None

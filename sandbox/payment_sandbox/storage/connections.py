@@ -3,7 +3,7 @@
 import os
 import select
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from threading import Condition, Thread
 from typing import Any, Final
@@ -25,6 +25,7 @@ POOL_SECONDS: Final = 5.0  # to get a connection
 CONNECTIONS_MAX: Final = 16
 
 Row = tuple[Any, ...]
+Values = Mapping[str, Any] | Sequence[Any]
 READ: Final[Mapping[int, Callable[[str], Any]]] = {16: "t".__eq__, 20: int, 23: int}
 """How values are read, by the number of their type: booleans and whole numbers; all others are text."""
 
@@ -149,30 +150,20 @@ class Connections:
         return self._watchdog.limited(connection, seconds)
 
     @contextmanager
-    def connected(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
-        """A connection for statements that take no longer than this.
-
-        Raises:
-            psycopg.Error: whatever goes wrong.
-        """
-        with self._pool.connection() as connection, self._watchdog.limited(connection, seconds):
-            yield connection
-
-    @contextmanager
     def asking(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
-        """The same, for what changes nothing, or may happen twice.
+        """A connection for what changes nothing, or may happen twice, and takes no longer than this.
 
         Raises:
             Unavailable: the database does not answer, or refuses.
         """
         try:
-            with self.connected(seconds) as connection:
+            with self._pool.connection() as connection, self._watchdog.limited(connection, seconds):
                 yield connection
         except psycopg.Error as error:
             raise Unavailable(self.place, reason(error), is_full=False) from error
 
     def asked(
-        self, statements: str, values: Mapping[str, Any], seconds: float = STATEMENT_SECONDS
+        self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS
     ) -> list[list[Row]]:
         """Send statements together; returns the rows of each that has some.
 
@@ -185,14 +176,14 @@ class Connections:
         finally:
             asker.close()
 
-    def rows(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
-        """The rows of a statement that changes nothing, or may happen twice.
+    def rows(self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS) -> list[Row]:
+        """The rows of statements that change nothing, or may happen twice.
 
         Raises:
             Unavailable: the database does not answer, or refuses.
         """
         try:
-            return next(iter(self.asked(statement, values)), [])
+            return next(iter(self.asked(statements, values, seconds)), [])
         except psycopg.Error as error:
             raise Unavailable(self.place, reason(error), is_full=False) from error
 
@@ -205,9 +196,7 @@ class Asker:
         self._ends = ExitStack()
         self._connection: Connection[Any] = self._ends.enter_context(connections.borrowed())
 
-    def ask(
-        self, statements: str, values: Mapping[str, Any], seconds: float = STATEMENT_SECONDS
-    ) -> list[list[Row]]:
+    def ask(self, statements: str, values: Values, seconds: float = STATEMENT_SECONDS) -> list[list[Row]]:
         """Send statements together; returns the rows of each that has some.
 
         Raises:

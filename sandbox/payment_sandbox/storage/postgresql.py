@@ -298,9 +298,7 @@ class Database(Bulletin):
             SELECT answer FROM sandbox_request
             WHERE project = %s AND id = %s AND answer IS NOT NULL ORDER BY part LIMIT 1
         """
-        with self.asking() as run:
-            row = run.execute(query, (project_id, request_id)).fetchone()
-        return row[0] if row is not None else None
+        return next((answer for (answer,) in self.rows(query, (project_id, request_id))), None)
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """The storage of a project that is new, or about to be read."""
@@ -311,22 +309,18 @@ class Database(Bulletin):
     def identity(self, name: str) -> Identity | None:
         """The project with this id or key digest."""
         query = "SELECT identity FROM sandbox_project WHERE id = %(name)s OR key_digest = %(name)s"
-        with self.asking() as run:
-            row = run.execute(query, {"name": name}).fetchone()
-        return read_identity(json.loads(row[0])) if row is not None else None
+        found = (read_identity(json.loads(body)) for (body,) in self.rows(query, {"name": name}))
+        return next(found, None)
 
     def without_records(self) -> list[StoredProject]:
         """All projects, oldest first; none has its records."""
         query = "SELECT identity, chosen, counters FROM sandbox_project ORDER BY position"
-        with self.asking() as run:
-            rows = run.execute(query).fetchall()
+        rows = self.rows(query)
         return [StoredProject.read(identity, chosen, counters, ()) for identity, chosen, counters in rows]
 
     def count(self) -> int:
         """How many projects there are."""
-        with self.asking() as run:
-            row = run.execute("SELECT count(*) FROM sandbox_project").fetchone()
-        return int(row[0]) if row is not None else 0
+        return int(self.rows("SELECT count(*) FROM sandbox_project")[0][0])
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
@@ -343,17 +337,12 @@ class Database(Bulletin):
 
     def shared_value(self, name: str, proposed: str) -> str:
         """A value that all servers share: the first one that was proposed."""
-        with self.asking() as run:
-            run.execute("INSERT INTO sandbox_value VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, proposed))
-            row = run.execute("SELECT body FROM sandbox_value WHERE name = %s", (name,)).fetchone()
-        assert row is not None, "it was put there"
-        return str(row[0])
+        self.rows("INSERT INTO sandbox_value VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, proposed))
+        return str(self.rows("SELECT body FROM sandbox_value WHERE name = %s", (name,))[0][0])
 
     def was_deleted(self, key_digest: str) -> bool:
         """Whether a deleted project had this key."""
-        with self.asking() as run:
-            query = "SELECT 1 FROM sandbox_deleted_key WHERE digest = %s"
-            return run.execute(query, (key_digest,)).fetchone() is not None
+        return bool(self.rows("SELECT 1 FROM sandbox_deleted_key WHERE digest = %s", (key_digest,)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project; a key that a user has chosen is not given out again."""

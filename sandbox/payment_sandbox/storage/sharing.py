@@ -140,7 +140,8 @@ class SharedStorage:
         """Stop the advance on this server if somebody has asked for that at another one."""
         place = self.place
         if place.own_hold is not None and place.clock_holder == f"{place.own_hold}{STOPS}":
-            place.clock_holder, project.epoch.is_stopping = place.own_hold, True
+            place.clock_holder = place.own_hold
+            project.epoch.is_stopping |= not place.lets_clock_go  # or it was meant for one that has ended
             project.epoch.outbox.wake()
 
     def _check_line(self) -> None:
