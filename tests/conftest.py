@@ -17,6 +17,7 @@ from payment_sandbox.storage.sqlite import StateFile
 from tests.support import postgres
 from tests.support.driver import Sandbox
 from tests.support.postgres import Postgres
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 from tests.support.spreading import Spread
 from tests.support.state_files import check_file
@@ -45,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def server() -> Iterator[Server]:
     """A sandbox on a free port, in this process; with a state file, or a database, where the environment names one."""
     state = os.environ.get("SANDBOX_TEST_STATE")
-    with Server(seed=1, state=state) as running:
+    with make_server(seed=1, state=state) as running:
         yield running
         if isinstance(running.kept, StateFile):
             assert check_file(running.kept, running.registry) > 1
@@ -59,7 +60,9 @@ def http(server: Server) -> Iterator[requests.Session]:
         session.trust_env = False
         if count > 1:
             state = os.environ["SANDBOX_TEST_STATE"]
-            more = [others.enter_context(Server(state=state, public_url=server.url)) for _ in range(1, count)]
+            more = [
+                others.enter_context(make_server(state=state, public_url=server.url)) for _ in range(1, count)
+            ]
             spread = Spread([server.url, *(each.local_url for each in more)], seed=count)
             session.mount(server.url, spread)
             others.callback(lambda: print("requests by server:", spread.sent))

@@ -14,6 +14,7 @@ from tests.cli.conftest import Printed
 from tests.cli.test_serve import url_in
 from tests.support.commands import Serve
 from tests.support.driver import Sandbox, card
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 KEY = ("sandbox-key", "")
@@ -111,7 +112,7 @@ def test_a_wrong_control_token_is_printed(printed: Printed) -> None:
     """It is no project's, either."""
     activity = Activity(as_text(is_coloured=False), write=printed.write)
     activity.start()
-    with Server(observer=activity, control_token="secret") as server:
+    with make_server(observer=activity, control_token="secret") as server:
         wrong = {"Authorization": "Bearer guess"}
         requests.get(f"{server.url}/control/projects/", headers=wrong, timeout=10)
         printed.until("GET /control/projects/  401")
@@ -130,7 +131,7 @@ def test_lines_for_programs(printed: Printed) -> None:
     """Each is an object with the facts and the sentence; secrets are masked."""
     activity = Activity(as_json, write=printed.write)
     activity.start()
-    with Server(observer=activity) as server:
+    with make_server(observer=activity) as server:
         requests.get(f"{server.url}/v1/4111111111111111/", auth=KEY, timeout=10)
         printed.until("/v1/")
     activity.stop()

@@ -8,9 +8,11 @@ import pytest
 import requests
 
 from payment_sandbox.serving.cluster import ClusterRegistry
-from payment_sandbox.serving.server import NO_TLS, Security, Server
+from payment_sandbox.serving.config import NO_TLS, Security
+from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
 from tests.support.postgres import Postgres
+from tests.support.servers import make_server
 
 
 @dataclass
@@ -24,7 +26,7 @@ class Company:
     def begin(self, security: Security = NO_TLS) -> Server:
         """Start another server."""
         public_url = self.servers[0].url if self.servers else None
-        server = Server(state=self.state, security=security, public_url=public_url)
+        server = make_server(state=self.state, security=security, public_url=public_url)
         server.start()
         self.servers.append(server)
         return server

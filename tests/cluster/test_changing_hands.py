@@ -24,7 +24,7 @@ def crash(company: Company, server: Server) -> None:
     server.cluster._is_stopped = True
     server.services.courier.stop()
     server.services.pacer.stop()
-    server._http.stop()
+    server.listener.stop()
     assert isinstance(server.kept, Database)
     server.kept.close()
     company.execute(

@@ -14,7 +14,6 @@ from payment_sandbox.projects.project import Project, ProjectReset, Unattended
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.connections import Unavailable
@@ -27,6 +26,7 @@ from tests.support import postgres
 from tests.support.cut_wire import Wire
 from tests.support.driver import Sandbox, card
 from tests.support.postgres import Postgres, needs_postgres
+from tests.support.servers import make_server
 
 pytestmark = [needs_postgres, pytest.mark.prove]
 
@@ -123,7 +123,7 @@ def test_two_servers_change_a_project(postgresql: Postgres) -> None:
 def test_a_restart_of_the_database(own_server: Postgres) -> None:
     """Meanwhile 503 with Retry-After and nothing half done; afterwards all goes on."""
     address = own_server.new_database()
-    with Server(state=address) as server:
+    with make_server(state=address) as server:
         sandbox = Sandbox(server)
         order = sandbox.place(card())
         own_server.stop()
@@ -150,7 +150,7 @@ def test_a_standby_is_promoted() -> None:
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         primary.execute("SELECT pg_reload_conf()")
         hosts = f"postgres@127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
-        with Server(state=f"postgresql://{hosts}/{name}?target_session_attrs=read-write") as server:
+        with make_server(state=f"postgresql://{hosts}/{name}?target_session_attrs=read-write") as server:
             sandbox = Sandbox(server)
             orders = [sandbox.place(card()) for _ in range(3)]
             primary.stop()

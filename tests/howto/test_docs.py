@@ -24,6 +24,7 @@ from tests.howto.test_projects import PAGES
 from tests.support.blocks import Block, blocks, check_shown
 from tests.support.documentation import ROOT, of, run_command, text_of
 from tests.support.driver import Sandbox
+from tests.support.servers import make_server
 
 END_OF_BLOCK = "\x1e"
 
@@ -31,7 +32,7 @@ END_OF_BLOCK = "\x1e"
 @pytest.fixture
 def fresh() -> Iterator[Server]:
     """A server as ``make run`` starts it, except for the port."""
-    with Server() as running:
+    with make_server() as running:
         yield running
 
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from payment_sandbox.cli.activity import Activity
     from payment_sandbox.projects.settings import Settings
-    from payment_sandbox.serving.server import Security, Server
+    from payment_sandbox.serving.config import Security
+    from payment_sandbox.serving.server import Server
 
 FIRST_ORDER: Final = (
     '{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}'
@@ -401,15 +402,16 @@ def _start(
     gc.disable()  # until everything is loaded: collecting takes time and would find nothing
     from payment_sandbox.projects.quotas import MEGABYTE, Quotas
     from payment_sandbox.serving.binding import PortTaken  # here, so that --help is fast
+    from payment_sandbox.serving.config import ServerConfig
     from payment_sandbox.serving.http import raise_open_files_limit
-    from payment_sandbox.serving.server import Server
+    from payment_sandbox.serving.server import build
     from payment_sandbox.storage.codec import NotStored, StateRefused
 
     raise_open_files_limit()
     most, most_in_all = (each and each * MEGABYTE for each in (max_megabytes, max_megabytes_in_all))
     quotas = Quotas(max_projects, max_orders, most, most_in_all)
     try:
-        server = Server(host, port, freeze_memory=True, quotas=quotas, **options)
+        server = build(ServerConfig(host=host, port=port, freeze_memory=True, quotas=quotas, **options))
     except PortTaken as refused:
         fail(_with_neighbour(str(refused), host, port))
     except StateRefused as refused:
@@ -455,7 +457,7 @@ def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
 
 def _security(host: str, options: dict[str, Any]) -> "Security":
     """The TLS of the server and of its webhooks; takes their options out."""
-    from payment_sandbox.serving.server import Security
+    from payment_sandbox.serving.config import Security
     from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.serving.tls import CertificateRefused, authority_file
 
