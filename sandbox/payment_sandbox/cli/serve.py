@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -352,25 +353,22 @@ def serve(
         write_ready(ready_file, server)
         announced = Announced(server, host, options["control_token"], hosts)
         announce(announced, as_json=log_format == "json")
-    others.begin()
-    _run(activity, stopped)
-    others.begin_to_end()
-    server.stop(NOTICED_SECONDS)
-    others.end()
-    if activity is not None:
-        activity.stop()
+    with activity or nullcontext():
+        others.begin()
+        _warm_up(stopped)
+        stopped.wait()
+        others.begin_to_end()
+        server.stop(NOTICED_SECONDS)
+        others.end()
 
 
-def _run(activity: "Activity | None", stopped: Event) -> None:
-    """Print what happens until somebody ends it."""
-    if activity is not None:
-        activity.start()
+def _warm_up(stopped: Event) -> None:
+    """Load what the server's threads need, once the first requests are answered."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
-        with LOADING:  # the server's threads load what they need meanwhile
+        with LOADING:
             from payment_sandbox.serving.posting import warm_up
 
         warm_up()
-        stopped.wait()
 
 
 def _name_variables(command: click.Command) -> None:

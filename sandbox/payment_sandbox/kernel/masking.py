@@ -68,7 +68,8 @@ def mask(text: str, api_key: str | None = None) -> str:
 
     Secrets are also found if they are escaped, as in JSON, XML, or a URL.
     """
-    if _HARMLESS.fullmatch(text) is not None and (api_key is None or api_key not in text):
+    is_harmless = text.isalpha() or _HARMLESS.compiled.fullmatch(text) is not None  # a word has no digits
+    if is_harmless and (api_key is None or api_key not in text):
         return text
     plain = _plain(text)
     masked = _masked(plain, api_key)
@@ -106,9 +107,15 @@ class Masking:
         masked: Any = self._masked(record)
         return masked  # type: ignore[no-any-return]
 
+    def named_value(self, name: str, value: Any) -> Any:
+        """The value of a field without secrets."""
+        return MASK if _is_code(name, value) else self._masked(value)
+
     def _masked(self, value: Any) -> Any:
         if type(value) is str:  # the members of an enumeration are no free text
             return mask(value, self.api_key)
+        if value is None:
+            return None
         if isinstance(value, bytes):
             return self.text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if isinstance(value, dict):
