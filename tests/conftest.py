@@ -11,6 +11,7 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.kernel.sharing import NOTHING
 from payment_sandbox.projects.locks import check_order
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.sqlite import StateFile
@@ -48,6 +49,7 @@ def server() -> Iterator[Server]:
     state = os.environ.get("SANDBOX_TEST_STATE")
     with make_server(seed=1, state=state) as running:
         yield running
+        assert NOTHING == {}, "whoever changed it in place has changed every record"
         if isinstance(running.kept, StateFile):
             assert check_file(running.kept, running.registry) > 1
 

@@ -55,7 +55,7 @@ def kept_kib() -> float:
 
 def main() -> None:
     """Memory, steadiness and stalls."""
-    report("KiB kept per stored order / 3 KiB", kept_kib() / 3, "<= 1")
+    report("KiB kept per stored order / 1.5 KiB", kept_kib() / 1.5, "<= 1")
     gc.collect()
     taken = creations(ORDERS)
     # the first hundred warm up; windows of a thousand, by their medians, so that one stall is no slope
