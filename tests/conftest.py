@@ -11,12 +11,14 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.kernel.sharing import NOTHING
 from payment_sandbox.projects.locks import check_order
 from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support import postgres
 from tests.support.driver import Sandbox
 from tests.support.postgres import Postgres
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 from tests.support.spreading import Spread
 from tests.support.state_files import check_file
@@ -45,8 +47,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def server() -> Iterator[Server]:
     """A sandbox on a free port, in this process; with a state file, or a database, where the environment names one."""
     state = os.environ.get("SANDBOX_TEST_STATE")
-    with Server(seed=1, state=state) as running:
+    with make_server(seed=1, state=state) as running:
         yield running
+        assert NOTHING == {}, "whoever changed it in place has changed every record"
         if isinstance(running.kept, StateFile):
             assert check_file(running.kept, running.registry) > 1
 
@@ -59,7 +62,9 @@ def http(server: Server) -> Iterator[requests.Session]:
         session.trust_env = False
         if count > 1:
             state = os.environ["SANDBOX_TEST_STATE"]
-            more = [others.enter_context(Server(state=state, public_url=server.url)) for _ in range(1, count)]
+            more = [
+                others.enter_context(make_server(state=state, public_url=server.url)) for _ in range(1, count)
+            ]
             spread = Spread([server.url, *(each.local_url for each in more)], seed=count)
             session.mount(server.url, spread)
             others.callback(lambda: print("requests by server:", spread.sent))

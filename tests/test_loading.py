@@ -177,7 +177,8 @@ TREES = """
 import ast
 import sys
 from threading import Event, current_thread
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
 from payment_sandbox.web.docs.references import python_reference
 
 def build_addresses():
@@ -199,7 +200,7 @@ def on_collect(phase, info):
         built.wait(0.02)
 
 begin, built, turns = Event(), Event(), [None] * 50
-with Server(clock="frozen") as server:
+with build(ServerConfig(clock="frozen")) as server:
     building = Thread(target=build_addresses, daemon=True)
     building.start()
     gc.set_threshold(50)
@@ -210,14 +211,16 @@ assert not turns or sys.version_info >= (3, 12), "the collector did not run whil
 
 DESCRIPTIONS = """
 import warnings
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
 
 def described(server):
     return server.app.test_client().get("/openapi.json").text.replace(server.url, "")
 
 warnings.simplefilter("error")
 let_others_run_in("answers/shapes.py")
-with Server(clock="frozen", seed=1) as first, Server(clock="frozen", seed=1) as second:
+config = ServerConfig(clock="frozen", seed=1)
+with build(config) as first, build(config) as second:
     results = at_once(*[lambda: described(first), lambda: described(second)] * 4)
 assert len(set(results)) == 1, results
 """

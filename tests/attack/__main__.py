@@ -1,6 +1,6 @@
 """Runs all attacks at full size, or those that are named: ``python -m tests.attack crowds``.
 
-With ``--short`` they are as small as in ``make prove``.
+With ``--short`` they are as small as in ``make prove``; with ``--share=2``, those that can grow are twice as long.
 """
 
 import sys
@@ -10,11 +10,18 @@ from tests.attack import SHORT, Failed, Report, Size
 from tests.attack.all import ATTACKS
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Print a report; returns how many attacks have succeeded."""
     problems: list[str] = []
-    size = SHORT if "--short" in names else Size()
-    for name in [name for name in names if name != "--short"] or ATTACKS:
+    size, names = Size(), []
+    for argument in arguments:
+        if argument == "--short":
+            size = SHORT
+        elif argument.startswith("--share="):
+            size = Size(float(argument.partition("=")[2]))
+        else:
+            names.append(argument)
+    for name in names or ATTACKS:
         print(name, flush=True)
         report = Report(name, size, lambda line: print(line, flush=True))
         begun = perf_counter()

@@ -19,6 +19,7 @@ from tests.attack import (
     servers,
     shares,
     soak,
+    takeovers,
 )
 
 ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
@@ -35,5 +36,6 @@ ATTACKS: Final[Mapping[str, Callable[[Report], None]]] = {
     "chaos": chaos.attack,
     "kills": kills.attack,
     "servers": servers.attack,
+    "takeovers": takeovers.attack,
     "soak": soak.attack,
 }

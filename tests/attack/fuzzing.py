@@ -31,7 +31,6 @@ from tests.attack.sequences import SEQUENCES
 from tests.attack.served import Project, Served, served, shows
 from tests.attack.talking import Case, Client, Ending, Talk
 
-SEED: Final = 7  # of the short form: it always does the same
 NICE: Final = 10  # for clients: the bystander must not wait for them, but for the server
 REST_SECONDS: Final = 4.0
 WARM_UP_ORDERS: Final = 50
@@ -308,9 +307,7 @@ def attack(report: Report) -> None:
 
 def fuzz(report: Report, *names: str) -> None:
     """Say the cases of all productions, or of those that are named."""
-    given = os.environ.get("ATTACK_SEED")
-    seed = int(given) if given is not None else int.from_bytes(os.urandom(4)) if report.size.strict else SEED
-    report.note("seed; ATTACK_SEED replays it", seed)
+    seed = report.seed()
     composed = {"compositions": lambda target: compositions(target, seed)}
     plain = {**REQUESTS, **SEQUENCES, "records": records, **composed}
     stored = {name: plain[name] for name in (STORED if report.size.strict else STORED[:1])}

@@ -25,6 +25,7 @@ from payment_sandbox.web.dashboard.frame import VIEWS
 from tests.attack import Report
 from tests.attack.changes import differences, mutated
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, by
+from tests.support.servers import make_server
 
 SEED: Final = 12
 ORDER: Final = {"currency": "EUR", "amount": LINES_TOTAL, "order_lines": LINES, "customer": CUSTOMER}
@@ -86,7 +87,7 @@ class _Answering:
 def attack(report: Report) -> None:
     """Thousands of each."""
     source = random.Random(SEED)
-    with Server(clock="frozen", seed=3) as server:
+    with make_server(clock="frozen", seed=3) as server:
         snapshot = _lived(Caller(server))
         _snapshots(report, source, server, snapshot)
         _scenarios(report, source, server)
@@ -218,7 +219,7 @@ def _state_files(report: Report, source: random.Random, snapshot: Any) -> None:
     count, taken = report.size.count(1500, 40), 0
     with TemporaryDirectory() as folder:
         original, state = Path(folder) / "original.db", Path(folder) / "state.db"
-        with Server(state=original, clock="frozen") as server:
+        with make_server(state=original, clock="frozen") as server:
             Caller(server).call("PUT", "/control/state/", snapshot)
         for number in range(count):
             for left in Path(folder).glob("state.db*"):
@@ -226,7 +227,7 @@ def _state_files(report: Report, source: random.Random, snapshot: Any) -> None:
             shutil.copyfile(original, state)
             (_spoil_rows if number % 2 else _spoil_bytes)(state, source)
             try:
-                with Server(state=state, clock="frozen") as server:
+                with make_server(state=state, clock="frozen") as server:
                     taken += 1
                     caller = Caller(server)
                     _use(caller)

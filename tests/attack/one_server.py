@@ -3,8 +3,8 @@
 import signal
 import sys
 
-from payment_sandbox.serving.server import Server
 from payment_sandbox.storage import postgresql
+from tests.support.servers import make_server
 
 
 def break_lock() -> None:
@@ -18,6 +18,6 @@ def break_lock() -> None:
 state, port, *options = sys.argv[1:]
 if "--without-lock" in options:
     break_lock()
-with Server(state=state, port=int(port)) as server:
+with make_server(state=state, port=int(port)) as server:
     print(server.url, flush=True)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})

@@ -272,7 +272,7 @@ def _company(report: Report, *options: str) -> Iterator[Company]:
 def _trouble(report: Report, company: Company, history: History) -> None:
     """Kills most of the time; now and then a server that stands still, or a database that crashes."""
     database, members = company.database, company.members
-    kills, pause, ids = report.size.count(200, 8), Event(), Ids(1)
+    kills, pause, ids = report.size.count(200, 8), Event(), Ids(report.seed())
     stops, crashes = report.size.count(10), report.size.count(10)
     for number in range(kills):
         pause.wait(BETWEEN_SECONDS)

@@ -10,7 +10,8 @@ from tests.attack.all import ATTACKS
 from tests.support.documentation import ROOT
 from tests.support.postgres import needs_postgres
 
-WITH_DATABASE = [pytest.param(name, marks=[needs_postgres] * (name == "servers")) for name in ATTACKS]
+WITH_POSTGRES = ("servers", "takeovers")
+WITH_DATABASE = [pytest.param(name, marks=[needs_postgres] * (name in WITH_POSTGRES)) for name in ATTACKS]
 
 
 @pytest.mark.parametrize("name", WITH_DATABASE)

@@ -2,11 +2,25 @@
 
 import sys
 
-from tests.bench import clock, company, http, keep, memory, merchants, peers, plugin, projects, startup, state
+from tests.bench import (
+    clock,
+    company,
+    http,
+    keep,
+    memory,
+    merchants,
+    peers,
+    plugin,
+    printing,
+    projects,
+    startup,
+    state,
+)
 
 ALL = {
     "startup": startup.main,
     "http": http.main,
+    "printing": printing.main,
     "peers": peers.main,
     "clock": clock.main,
     "memory": memory.main,

@@ -15,12 +15,12 @@ from sys import executable
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from payment_sandbox.serving.server import Server
 from tests.bench import paired, report, seconds
 from tests.bench.bodies import BODY
 from tests.bench.http import HEADERS, many, send, served
 from tests.support import postgres
 from tests.support.ports import free_port
+from tests.support.servers import make_server
 
 CLIENTS = 16
 REQUESTS = 25  # of each client
@@ -62,7 +62,7 @@ def many_projects() -> None:
     """What an idle project costs a server, and an order in one that the server has forgotten."""
     with (
         postgres.running() as database,
-        Server(clock="frozen", seed=1, state=database.new_database()) as server,
+        make_server(clock="frozen", seed=1, state=database.new_database()) as server,
     ):
         assert server.cluster is not None
         address = server.url.removeprefix("http://")

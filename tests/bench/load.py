@@ -21,22 +21,22 @@ class Client:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._sent = sent
-        self._came = b""
+        self.came = b""
         self.answered = 0
 
     def send(self) -> None:
         """The next request."""
-        self._came = b""
+        self.came = b""
         self.socket.sendall(self._sent)
 
     def read(self) -> bool:
         """What has come; True when it is a whole answer."""
         piece = self.socket.recv(1 << 18)
         assert piece, "the server closed the connection"
-        self._came += piece
-        if not _is_whole(self._came):
+        self.came += piece
+        if not _is_whole(self.came):
             return False
-        assert self._came[9:10] == b"2", self._came[:300]
+        assert self.came[9:10] == b"2", self.came[:300]
         self.answered += 1
         return True
 

@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
-from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.bench import report, seconds
 from tests.bench.bodies import ORDER
 from tests.bench.startup import environment
+from tests.support.servers import make_server
 
 ROUNDS = 5
 STARTS = 21
@@ -88,7 +88,7 @@ def suites(folder: Path) -> None:
     without = [cost["test_without_sockets"] for cost in inside]
     report("1,000 tests without sockets / 1,000 bare creations", without, "<= 3")
     report_workers(folder, "without_sockets")
-    with Server() as server:
+    with make_server() as server:
         outside = [costs(folder, "with_sockets", SANDBOX_URL=server.url) for _ in range(ROUNDS)]
         with_sockets = [cost["test_with_sockets"] for cost in outside]
         report("1,000 tests with sockets / 1,000 bare creations", with_sockets, "none")

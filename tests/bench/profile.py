@@ -14,6 +14,7 @@ import payment_sandbox
 from payment_sandbox.serving.server import Server
 from tests.bench.load import http_request, per_second
 from tests.bench.peers import BASIC, CREATE, made
+from tests.support.servers import make_server
 
 REQUESTS: Final = 4000
 SLOWEST: Final = 12
@@ -37,7 +38,7 @@ def part_of(file: str) -> str:
 
 def profiled(server: Server, request: bytes) -> pstats.Stats:
     """A profile of the server's thread, while it answers requests."""
-    listener: Any = server._http  # there is no other way to reach its thread
+    listener: Any = server.listener  # there is no other way to reach its thread
     loop = listener._loop
     profiler, switched = cProfile.Profile(), Event()
 
@@ -79,7 +80,7 @@ def show(what: str, stats: pstats.Stats) -> None:
 
 def main() -> None:
     """One server, warmed up; a read, then a creation."""
-    with Server(clock="frozen", seed=1, freeze_memory=True) as server:
+    with make_server(clock="frozen", seed=1, freeze_memory=True) as server:
         read = http_request("GET", f"/v1/orders/{made(server.port, CREATE)}/", b"", BASIC)
         for request in (read, CREATE):
             per_second(server.port, request, REQUESTS)

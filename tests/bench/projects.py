@@ -10,6 +10,7 @@ from flask.testing import FlaskClient
 from payment_sandbox.serving.server import Server
 from tests.bench import inverse, paired, report
 from tests.bench.bodies import ORDER
+from tests.support.servers import make_server
 
 PROJECTS = 10_000
 BATCH = 200
@@ -20,7 +21,7 @@ FIRST = ("sandbox-key", "")
 
 def served() -> tuple[Server, FlaskClient]:
     """A server, called without sockets."""
-    server = Server(clock="frozen", seed=1, freeze_memory=True)
+    server = make_server(clock="frozen", seed=1, freeze_memory=True)
     return server, server.app.test_client()
 
 

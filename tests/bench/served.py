@@ -6,15 +6,15 @@ import sys
 from flask import Response, request
 
 from payment_sandbox.cli.serve import SWITCH_SECONDS
-from payment_sandbox.serving.server import Server
 from tests.bench.bodies import ANSWER
+from tests.support.servers import make_server
 
 
 def main() -> None:
     """Serve until standard input ends; a state file or a database may be named."""
     state = sys.argv[1] if len(sys.argv) > 1 else None
     sys.setswitchinterval(SWITCH_SECONDS)  # as `serve` does
-    server = Server(clock="frozen", seed=1, freeze_memory=True, state=state)
+    server = make_server(clock="frozen", seed=1, freeze_memory=True, state=state)
 
     def constant() -> Response:
         request.get_data()

@@ -16,9 +16,9 @@ from flask import Flask, request
 from flask.testing import FlaskClient
 
 from payment_sandbox.client.receiver import WebhookReceiver
-from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.bench.bodies import ORDER
+from tests.support.servers import make_server
 
 WARM_UP: Final = 0  # the first of each kind makes what all others share; it does not count
 NUMBERS: Final = range(1 + int(os.environ.get("BENCH_TESTS", "0")))
@@ -48,7 +48,7 @@ def pytest_sessionfinish() -> None:
 @pytest.fixture(scope="session")
 def client() -> FlaskClient:
     """Of a server for bare creations."""
-    return Server().app.test_client()
+    return make_server().app.test_client()
 
 
 @pytest.fixture(scope="session")

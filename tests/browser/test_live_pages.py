@@ -3,11 +3,11 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from payment_sandbox.serving.server import Server
 from tests.browser.test_dashboard import at
 from tests.support.browser import NewContext, by_id, violations
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
+from tests.support.servers import make_server
 
 LONG = "shop-number-of-thirty-six-characters"
 
@@ -62,7 +62,7 @@ def test_a_refused_amount_is_told_beside_its_field(sandbox: Sandbox, page: Page)
 def test_a_server_that_goes_takes_nothing_along(page: Page) -> None:
     """A banner says so; what is typed stays, and is sent once the server is back; then the page is up to date."""
     port = free_port()
-    with Server(port=port, seed=1) as server:
+    with make_server(port=port, seed=1) as server:
         sandbox = Sandbox(server)
         order = sandbox.authorized()
         page.goto(at(sandbox, f"orders/{order['id']}/"))
@@ -73,7 +73,7 @@ def test_a_server_that_goes_takes_nothing_along(page: Page) -> None:
     by_id(page, "act-merchant-capture").click()
     expect(page.locator("#lost")).to_contain_text("nothing was sent")
     expect(page.locator("#amount-capture")).to_have_value("4.00")
-    with Server(port=port, seed=1) as server:
+    with make_server(port=port, seed=1) as server:
         again = Sandbox(server)
         assert again.project["project_id"] == sandbox.project["project_id"]
         again.put("/control/state/", snapshot)
@@ -84,13 +84,13 @@ def test_a_server_that_goes_takes_nothing_along(page: Page) -> None:
 def test_an_order_that_is_gone_is_told(page: Page) -> None:
     """The server was started again without it: the page says so, and stays."""
     port = free_port()
-    with Server(port=port, seed=1) as server:
+    with make_server(port=port, seed=1) as server:
         sandbox = Sandbox(server)
         order = sandbox.place(card())
         page.goto(at(sandbox, f"orders/{order['id']}/"))
         expect(page.locator("#live")).to_have_text("live")
     expect(page.locator("#lost")).to_contain_text("does not answer")
-    with Server(port=port, seed=1) as server:
+    with make_server(port=port, seed=1) as server:
         Sandbox(server)
         expect(page.locator("#lost")).to_contain_text("This page is gone")
         expect(by_id(page, "order-title")).to_be_visible()

@@ -12,6 +12,7 @@ import requests
 from payment_sandbox.cli.activity import Activity, as_text
 from payment_sandbox.serving.server import Server
 from tests.support.commands import Serve, command, hearing
+from tests.support.servers import make_server
 
 KEY = ("sandbox-key", "")
 TIME = len("2026-03-01 12:00:00  ")
@@ -72,7 +73,7 @@ def told(printed: Printed) -> Iterator[Server]:
     """A server of its own, whose activity is printed."""
     activity = Activity(as_text(is_coloured=False), write=printed.write)
     activity.start()
-    with Server(seed=1, observer=activity, clock="frozen@2026-03-01T12:00:00Z") as server:
+    with make_server(seed=1, observer=activity, clock="frozen@2026-03-01T12:00:00Z") as server:
         yield server
     activity.stop()
 

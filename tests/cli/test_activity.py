@@ -1,6 +1,7 @@
 """What ``serve`` prints while it runs."""
 
 import json
+import signal
 from collections.abc import Callable
 from threading import Event
 from typing import Any
@@ -8,12 +9,13 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.cli.activity import Activity, as_json, as_text
+from payment_sandbox.cli.activity import MANY_EVENTS, Activity, as_json, as_text
 from payment_sandbox.serving.server import Server
 from tests.cli.conftest import Printed
 from tests.cli.test_serve import url_in
 from tests.support.commands import Serve
 from tests.support.driver import Sandbox, card
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 KEY = ("sandbox-key", "")
@@ -111,7 +113,7 @@ def test_a_wrong_control_token_is_printed(printed: Printed) -> None:
     """It is no project's, either."""
     activity = Activity(as_text(is_coloured=False), write=printed.write)
     activity.start()
-    with Server(observer=activity, control_token="secret") as server:
+    with make_server(observer=activity, control_token="secret") as server:
         wrong = {"Authorization": "Bearer guess"}
         requests.get(f"{server.url}/control/projects/", headers=wrong, timeout=10)
         printed.until("GET /control/projects/  401")
@@ -130,7 +132,7 @@ def test_lines_for_programs(printed: Printed) -> None:
     """Each is an object with the facts and the sentence; secrets are masked."""
     activity = Activity(as_json, write=printed.write)
     activity.start()
-    with Server(observer=activity) as server:
+    with make_server(observer=activity) as server:
         requests.get(f"{server.url}/v1/4111111111111111/", auth=KEY, timeout=10)
         printed.until("/v1/")
     activity.stop()
@@ -213,3 +215,65 @@ def test_the_thread_ends_with_the_server(printed: Printed) -> None:
     activity.stop()
     assert printed.text.endswith("GET /v1/  401  why\n")
     assert not activity._thread.is_alive()
+
+
+def patient(printed: Printed, calls: list[bytes]) -> Activity:
+    """An activity that collects lines until there are many of them, or it is stopped."""
+
+    def write(data: bytes) -> int:
+        calls.append(data)
+        return printed.write(data)
+
+    return Activity(as_text(is_coloured=False), write=write, together_seconds=60)
+
+
+def test_all_that_has_come_is_written_with_one_call(printed: Printed) -> None:
+    """Lines of several projects, each project's in its order, also when the server stops at once."""
+    calls: list[bytes] = []
+    with patient(printed, calls) as activity, make_server(observer=activity) as server:
+        for name in ("Socks", "Shirts", "Hats"):
+            sandbox = Sandbox(server, name=name)
+            for number in range(5):
+                sandbox.get(f"/v1/orders/{name}-{number}/")
+        requests.get(f"{server.url}/v1/orders/", timeout=10)
+        assert calls == []
+    assert len(calls) == 1
+    for name in ("Socks", "Shirts", "Hats"):
+        lines = [line for line in printed.text.splitlines() if f"[{name}]" in line and "/v1/" in line]
+        assert [line.split("/")[3] for line in lines] == [f"{name}-{number}" for number in range(5)]
+    assert "refused" in printed.text
+
+
+def test_many_events_are_printed_before_any_is_dropped(server: Server) -> None:
+    """They do not wait for more to come."""
+    printed = Printed()
+    calls: list[bytes] = []
+    project = server.registry.all()[0]
+    with patient(printed, calls) as activity:
+        activity.opened(project)
+        for number in range(MANY_EVENTS):
+            assert calls == []
+            project.events.publish("waiting", at="2026-03-01T12:00:00", order_id=str(number), label="patient")
+        printed.until(f"patient  order {MANY_EVENTS - 1}")
+        assert len(calls[0].splitlines()) == MANY_EVENTS
+
+
+def test_a_line_that_fails_takes_no_other_with_it(
+    told: Server, printed: Printed, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged, and the next ones are printed."""
+    project = told.registry.all()[0]
+    project.events.publish("waiting", at="2026-03-01T12:00:00", label="without an order")
+    project.events.publish("waiting", at="2026-03-01T12:00:00", order_id="2", label="the next")
+    assert printed.until("the next") == ["the next  order 2"]
+    assert "KeyError: 'order_id'" in caplog.text
+
+
+def test_nothing_is_lost_at_the_end(serve: Serve) -> None:
+    """Ctrl-C right after an answer: its line is there."""
+    process, first = serve()
+    for number in range(20):
+        requests.get(f"{url_in(first)}/v1/orders/{number}/", auth=KEY, timeout=5)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=5)
+    assert [number for number in range(20) if f"/v1/orders/{number}/  404" not in output] == []

@@ -13,6 +13,7 @@ from payment_sandbox.cli.activity import Activity, as_json, as_text
 from payment_sandbox.serving.server import Server
 from tests.cli.conftest import Printed
 from tests.support.driver import Sandbox, card
+from tests.support.servers import make_server
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 
@@ -46,7 +47,7 @@ def test_lines_for_programs_are_json_whatever_is_masked(printed: Printed) -> Non
     """A masked value is still a value."""
     activity = Activity(as_json, write=printed.write)
     activity.start()
-    with Server(observer=activity) as server:
+    with make_server(observer=activity) as server:
         for path in ("/v1/cvc:123/", "/v1/cvc%22:%22123%22/"):
             requests.get(f"{server.url}{path}", timeout=10)
         printed.until("refused")
@@ -61,7 +62,7 @@ def test_deleted_projects_are_forgotten(told: Server, printed: Printed) -> None:
     held = Event()
     activity = Activity(as_text(is_coloured=False), write=lambda data: held.wait(30) or len(data))
     activity.start()
-    with Server(observer=activity) as server:
+    with make_server(observer=activity) as server:
         projects = []
         for _ in range(20):
             sandbox = Sandbox(server)

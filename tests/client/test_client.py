@@ -13,6 +13,7 @@ from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.server import Server
 from tests.support.driver import LINES, START, Sandbox, by, card
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
@@ -48,7 +49,7 @@ def placed(client: SandboxClient, **more: object) -> str:
 )
 def test_calls_about_the_whole_server_send_its_control_token(call: Callable[[SandboxClient], object]) -> None:
     """All of them: without it they would be refused."""
-    with Server(control_token="let-me-in") as guarded:
+    with make_server(control_token="let-me-in") as guarded:
         call(SandboxClient(guarded.url, "sandbox-key", control_token="let-me-in"))
         with pytest.raises(SandboxError, match="control token"):
             call(SandboxClient(guarded.url, "sandbox-key"))

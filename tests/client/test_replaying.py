@@ -10,11 +10,11 @@ import pytest
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.client.replaying import EvidenceRefused, ReplayOutcome, replay
-from payment_sandbox.serving.server import Server
 from tests.support.commands import run
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.payer import Payer, payment_page
+from tests.support.servers import make_server
 from tests.support.shop import Received, Shop
 
 
@@ -294,14 +294,14 @@ def test_evidence_after_a_reset_is_that_of_the_time_after_it(sandbox: Sandbox) -
 def test_what_was_chosen_is_known_after_a_restart(tmp_path: Path) -> None:
     """A state file keeps it; evidence of an older version has none of it, and is played as before."""
     state = tmp_path / "state.db"
-    with Server(state=state) as server:
+    with make_server(state=state) as server:
         sandbox = Sandbox(server)
         kept = sandbox.key
         order = sandbox.pay(sandbox.place(card()))
         sandbox.settings(refund_status="processing")
         sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 100})
         sandbox.settings(refund_status="completed")
-    with Server(state=state) as server:
+    with make_server(state=state) as server:
         sandbox = Sandbox(server)
         sandbox.key, sandbox.project = kept, {**sandbox.project, "project_id": order["project_id"]}
         found = evidence(sandbox, order)

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 import requests
 
+from payment_sandbox.projects.quotas import NO_QUOTAS, Quotas
 from payment_sandbox.serving.cluster import ClusterRegistry
-from payment_sandbox.serving.server import NO_TLS, Security, Server
+from payment_sandbox.serving.config import NO_TLS, Security
+from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
 from tests.support.postgres import Postgres
+from tests.support.servers import make_server
 
 
 @dataclass
@@ -21,10 +24,10 @@ class Company:
     state: str
     servers: list[Server] = field(default_factory=list)
 
-    def begin(self, security: Security = NO_TLS) -> Server:
+    def begin(self, security: Security = NO_TLS, quotas: Quotas = NO_QUOTAS) -> Server:
         """Start another server."""
         public_url = self.servers[0].url if self.servers else None
-        server = Server(state=self.state, security=security, public_url=public_url)
+        server = make_server(state=self.state, security=security, public_url=public_url, quotas=quotas)
         server.start()
         self.servers.append(server)
         return server

@@ -24,7 +24,7 @@ def crash(company: Company, server: Server) -> None:
     server.cluster._is_stopped = True
     server.services.courier.stop()
     server.services.pacer.stop()
-    server._http.stop()
+    server.listener.stop()
     assert isinstance(server.kept, Database)
     server.kept.close()
     company.execute(
@@ -58,6 +58,34 @@ def test_a_server_that_stops_leaves_nothing_to_do(company: Company, first: Sandb
         for each in working:
             each.result()
     assert set(statuses) == {201}
+
+
+def test_a_server_that_stops_answers_what_is_under_way(company: Company) -> None:
+    """An advance that waits for the shop ends as if nothing were; a call that only waits ends at once."""
+    stopping = company.servers[0]
+    sandbox = Sandbox(stopping, clock="frozen")
+    waiting = Sandbox(stopping)
+    with closing(Shop()) as shop, ThreadPoolExecutor(2) as pool:
+        seen, is_stopped = Event(), Event()
+
+        def answer(received: object) -> int:
+            seen.set()
+            is_stopped.wait(1.5)  # it must not be
+            return 200
+
+        shop.answer = answer
+        sandbox.patch("/control/project/", {"webhook_url": shop.url})
+        order = sandbox.place(by("bank-transfer"))
+        moving = pool.submit(sandbox.post, "/control/clock/advance/", {"by": "P40D"})
+        path = f"/control/wait/?order_id={waiting.place(card())['id']}&status=completed&timeout=50"
+        pool.submit(waiting.get, path)
+        assert seen.wait(10)
+        company.end(stopping)
+        is_stopped.set()
+        assert moving.result(0).status_code == 200
+        there = company.at(company.servers[0], sandbox)
+        assert there.status(order)[0] == "expired"
+        assert {each["state"] for each in there.get("/control/webhooks/").json()["items"]} == {"delivered"}
 
 
 def test_what_a_killed_server_had_is_all_there(company: Company, first: Sandbox, second: Sandbox) -> None:

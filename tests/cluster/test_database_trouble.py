@@ -14,7 +14,6 @@ from payment_sandbox.projects.project import Project, ProjectReset, Unattended
 from payment_sandbox.projects.registry import Registry
 from payment_sandbox.projects.settings import Settings, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue
-from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.connections import Unavailable
@@ -27,6 +26,7 @@ from tests.support import postgres
 from tests.support.cut_wire import Wire
 from tests.support.driver import Sandbox, card
 from tests.support.postgres import Postgres, needs_postgres
+from tests.support.servers import make_server
 
 pytestmark = [needs_postgres, pytest.mark.prove]
 
@@ -123,7 +123,7 @@ def test_two_servers_change_a_project(postgresql: Postgres) -> None:
 def test_a_restart_of_the_database(own_server: Postgres) -> None:
     """Meanwhile 503 with Retry-After and nothing half done; afterwards all goes on."""
     address = own_server.new_database()
-    with Server(state=address) as server:
+    with make_server(state=address) as server:
         sandbox = Sandbox(server)
         order = sandbox.place(card())
         own_server.stop()
@@ -150,7 +150,7 @@ def test_a_standby_is_promoted() -> None:
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         primary.execute("SELECT pg_reload_conf()")
         hosts = f"postgres@127.0.0.1:{primary.port},127.0.0.1:{standby.port}"
-        with Server(state=f"postgresql://{hosts}/{name}?target_session_attrs=read-write") as server:
+        with make_server(state=f"postgresql://{hosts}/{name}?target_session_attrs=read-write") as server:
             sandbox = Sandbox(server)
             orders = [sandbox.place(card()) for _ in range(3)]
             primary.stop()
@@ -168,8 +168,8 @@ def test_a_standby_is_promoted() -> None:
                 assert sandbox.read(order)["id"] == order["id"]
 
 
-def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> None:
-    """As a standby is: 503 that says so, and nothing has changed."""
+def test_a_database_that_became_read_only(company: Company, first: Sandbox, second: Sandbox) -> None:
+    """As a standby is: 503 that says so, and nothing has changed; journals are written later."""
     name = company.state.rpartition("/")[2]
     order = first.place(card())
     company.database.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
@@ -183,6 +183,9 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> N
             refused = first.http.post(f"{first.url}/v1/orders/", json=body, auth=(first.key, ""))
             assert refused.status_code == 503, refused.text
             said = refused.json()["error"]["value"]
+        for number in range(40):  # for as long as anybody might give up what could not be written
+            assert first.get(f"/v1/orders/{order['id']}/?read={number}").status_code == 200
+            Event().wait(0.02)
     finally:
         company.database.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
         company.database.execute(
@@ -190,6 +193,8 @@ def test_a_database_that_became_read_only(company: Company, first: Sandbox) -> N
         )
     assert first.read(order)["id"] == order["id"]
     assert first.create(card()).status_code == 201
+    items = second.get("/control/journal/?limit=100").json()["items"]
+    assert {f"read={number}" for number in range(40)} <= {each["query"] for each in items}
 
 
 BAD = {

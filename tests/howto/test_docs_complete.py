@@ -26,6 +26,7 @@ from payment_sandbox.web.routes import described_routes, facts_of
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 from tests.support.driver import Sandbox
 from tests.support.projects import made_registry
+from tests.support.servers import make_server
 
 DESCRIPTION = "/openapi.json"  # what the lists are made from
 APP = make_app(made_registry(), public_url="http://sandbox.example")
@@ -205,7 +206,7 @@ def test_browsers_begin_at_the_root(sandbox: Sandbox) -> None:
 
 def test_commands_name_the_server_that_serves_them() -> None:
     """Also behind a proxy, under a path."""
-    with Server(public_url="http://pay.test:8443/sandbox") as server:
+    with make_server(public_url="http://pay.test:8443/sandbox") as server:
         client = server.app.test_client()
         text = client.get("/docs/quick-start/").text
         assert "API=http://pay.test:8443/sandbox" in re.sub("<[^>]*>", "", text)

@@ -11,10 +11,11 @@ from zipfile import ZipFile
 
 import pytest
 
-from payment_sandbox.serving.server import Server, description
+from payment_sandbox.serving.server import description
 from payment_sandbox.web.docs.library import written
 from tests.support.blocks import blocks
 from tests.support.documentation import ROOT, run_command
+from tests.support.servers import make_server
 
 PROJECTS = ROOT / "tests" / "howto" / "projects"
 JARS = Path("/usr/share/java")
@@ -120,14 +121,14 @@ def test_a_suite_passes(language: str, tmp_path: Path) -> None:
 def test_a_suite_passes_against_a_service_container(language: str, tmp_path: Path) -> None:
     """The page about CI gives it a control token."""
     token = "only-for-tests"
-    with Server(control_token=token) as server:
+    with make_server(control_token=token) as server:
         expect_success(language, tmp_path, SANDBOX_URL=server.url, SANDBOX_CONTROL_TOKEN=token)
 
 
 @pytest.fixture
 def served() -> Iterator[str]:
     """A server for generated clients."""
-    with Server() as server:
+    with make_server() as server:
         yield server.url
 
 

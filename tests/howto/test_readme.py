@@ -13,6 +13,7 @@ import pytest
 
 from payment_sandbox.scenarios.catalogue import scenario_files
 from payment_sandbox.serving.server import Server
+from tests.support.servers import make_server
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,7 +25,7 @@ NUMBERS = {16: "sixteen", 17: "seventeen", 18: "eighteen", 19: "nineteen", 20: "
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server as ``make run`` starts it, except for the port."""
-    with Server() as running:
+    with make_server() as running:
         yield running
 
 

@@ -5,7 +5,7 @@ import sys
 import unicodedata
 from base64 import b64encode
 from html import escape
-from time import process_time
+from time import thread_time
 from urllib.parse import quote
 
 import pytest
@@ -49,6 +49,13 @@ def test_every_character_that_hides_is_known() -> None:
             number = letter.join("4012888888881881")
             assert mask(f"card {number}") == "card 0", hex(code)
             assert json.loads(mask(json.dumps({"a": number}))) == {"a": "0"}, hex(code)
+
+
+@pytest.mark.parametrize("joint", [chr(code) for code in range(128) if not chr(code).isalnum()], ids=ascii)
+def test_a_quick_look_at_ascii_text_misses_no_number(joint: str) -> None:
+    """What is masked between letters of another script, where there is no quick look, is masked without them."""
+    number = joint.join(GROUPS)
+    assert mask(f"{number} x").removesuffix(" x") == mask(f"{number} \u00e9").removesuffix(" \u00e9")
 
 
 @pytest.mark.parametrize("key", ["sandbox-key", "9f1c-4-Zq", "k" * 90])
@@ -133,9 +140,9 @@ def test_a_cvc_is_masked_up_to_its_last_bracket(value: object) -> None:
 
 def test_brackets_that_never_close_take_little_time() -> None:
     """However often the name comes."""
-    begun = process_time()
+    begun = thread_time()
     assert "123" not in mask('{"cvc": [123' * 20_000)
-    assert process_time() - begun < 2
+    assert thread_time() - begun < 2
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,7 @@ def _seconds(text: str) -> float:
     """The processor time that masking takes, without what happens beside it once."""
     taken = []
     for _ in range(3):
-        begun = process_time()
+        begun = thread_time()
         mask(text, "sandbox-key")
-        taken.append(process_time() - begun)
+        taken.append(thread_time() - begun)
     return min(taken)

@@ -37,11 +37,12 @@ import json, re, requests
 from payment_sandbox.methods import NAMES
 from payment_sandbox.operations.review_scenario import review_scenario
 from payment_sandbox.scenarios.loader import load_text
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
 
 assert "counter-cash" in NAMES and len(NAMES) == len(set(NAMES))
 DETAILS = {"counter_id": "c-7"}
-with Server(clock="frozen@2027-01-01T00:00:00Z") as server:
+with build(ServerConfig(clock="frozen@2027-01-01T00:00:00Z")) as server:
     def call(method, path, body=None, status=200):
         answer = requests.request(method, f"{server.url}{path}", json=body, auth=("sandbox-key", ""), timeout=10)
         assert answer.status_code == status, (path, answer.status_code, answer.text[:500])

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.model.walking import Begin, in_process, over_http, walk
+from tests.support.servers import make_server
 
 
 @contextmanager
 def from_a_file(state: Path) -> Iterator[Begin]:
     """A server on an SQLite file, at an address that stays the same when it restarts."""
-    running = [Server(state=state, webhooks_stay_here=True)]
+    running = [make_server(state=state, webhooks_stay_here=True)]
     running[0].start()
     port = running[0].port
 
     def restart() -> None:
         running.pop().stop()
-        running.append(Server(port=port, state=state, webhooks_stay_here=True))
+        running.append(make_server(port=port, state=state, webhooks_stay_here=True))
         running[0].start()
 
     try:

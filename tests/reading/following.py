@@ -74,11 +74,11 @@ def main() -> None:
     import requests
 
     from payment_sandbox.projects.registry import FIRST_API_KEY
-    from payment_sandbox.serving.server import Server
+    from tests.support.servers import make_server
 
     receiver = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    with Server(clock="frozen") as server, requests.Session() as http:
+    with make_server(clock="frozen") as server, requests.Session() as http:
         http.auth = (FIRST_API_KEY, "")
         order = {
             "currency": "EUR",

@@ -8,6 +8,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.serving.server import Server
+from tests.support.servers import make_server
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 AUTH = (FIRST_API_KEY, "")
@@ -20,7 +21,7 @@ def created(server: Server) -> requests.Response:
 
 def test_a_fault_after_processing_is_answered_as_configured() -> None:
     """The order is made, its answer is lost, and the shop has not seen it."""
-    with Server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
+    with make_server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
         (project,) = server.registry.all()
         project.rehearse(RehearsedRun(project))
         client.faults([{"when": {"method": "POST"}, "then": {"status": 503, "phase": "after"}}])
@@ -33,7 +34,7 @@ def test_a_fault_after_processing_is_answered_as_configured() -> None:
 
 def test_a_reset_keeps_the_rehearsal() -> None:
     """What happens afterwards is a step, too."""
-    with Server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
+    with make_server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
         (project,) = server.registry.all()
         run = RehearsedRun(project)
         project.rehearse(run)

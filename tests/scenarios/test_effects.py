@@ -11,6 +11,7 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, RequestEffect, WebhookEffect
 from payment_sandbox.scenarios.forms import WebhookThenForm
 from payment_sandbox.serving.server import Server
+from tests.support.servers import make_server
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 QUICK = {"hang": 0.05, "rate_limit": "1/P1D"}
@@ -29,7 +30,7 @@ def outcome(server: Server) -> object:
 def test_the_client_notices_it(effect: type[RequestEffect]) -> None:
     """Registering an effect is not enough: something must apply it."""
     value = QUICK.get(effect.key, json.loads(effect.example) if effect.example[0] != "1" else effect.example)
-    with Server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
+    with make_server(clock="frozen") as server, closing(SandboxClient(server.url, FIRST_API_KEY)) as client:
         usual = outcome(server)
         client.faults([{"when": {"method": "POST"}, "then": {effect.key: value}}])
         seen = [outcome(server), outcome(server)]

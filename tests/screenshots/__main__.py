@@ -11,9 +11,9 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from payment_sandbox.serving.server import Server
 from tests.support.browser import address, by_id
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, by
+from tests.support.servers import make_server
 from tests.support.shop import Received, Shop
 
 FOLDER = Path(__file__).parent
@@ -24,7 +24,7 @@ CHROMIUM = "chromium"
 def main() -> None:
     """Take all pictures."""
     shop = Shop()
-    with Server() as server, sync_playwright() as playwright, _browser(playwright) as browser:
+    with make_server() as server, sync_playwright() as playwright, _browser(playwright) as browser:
         sandbox = Sandbox(server, webhook_url=shop.url, name="Kousen & Zo", mode="live")
         shop.answer = _answers(sandbox)
         order = _history(sandbox)

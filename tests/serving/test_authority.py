@@ -11,8 +11,9 @@ import pytest
 import requests
 
 from payment_sandbox.serving import tls
-from payment_sandbox.serving.server import Security, Server
+from payment_sandbox.serving.config import Security
 from payment_sandbox.serving.tls import CertificateRefused, own_context
+from tests.support.servers import make_server
 
 
 def test_the_authority_is_made_once(state: Path) -> None:
@@ -36,7 +37,7 @@ def test_servers_that_start_at_once_have_one_authority(state: Path) -> None:
     """Whoever is first; certificate and key belong together."""
     with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as starting:
         list(starting.map(own_context_in, [str(state.parent)] * 8))
-    with Server(security=Security(own_context([]), authority=tls.authority_file())) as server:
+    with make_server(security=Security(own_context([]), authority=tls.authority_file())) as server:
         assert requests.get(f"{server.url}/health/", timeout=5, verify=str(state / "ca.pem")).ok
     assert sorted(path.name for path in state.iterdir()) == ["ca-key.pem", "ca.pem"]
 

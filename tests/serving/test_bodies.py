@@ -8,6 +8,7 @@ import requests
 from payment_sandbox.serving.connection import Limits
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
+from tests.support.servers import make_server
 
 PIECE = b"x" * (1 << 16)
 HEAD = (
@@ -34,7 +35,7 @@ def ended(opened: socket.socket) -> int:
 
 def test_snapshots_have_a_limit_together() -> None:
     """What is being received counts until it was used, or until its client has gone."""
-    with Server(limits=Limits(snapshots_bytes=3 * len(PIECE))) as server:
+    with make_server(limits=Limits(snapshots_bytes=3 * len(PIECE))) as server:
         with begun(server) as first:
             assert ended(first) == 400, "it is no snapshot, but it was kept whole"
             with begun(server), begun(server), begun(server) as late:  # and they go
@@ -46,7 +47,7 @@ def test_snapshots_have_a_limit_together() -> None:
 
 def test_a_snapshot_beyond_the_limit_is_refused_for_now() -> None:
     """With a reason, when it was read to its end."""
-    with Server(limits=Limits(snapshots_bytes=len(PIECE))) as server, begun(server) as one:
+    with make_server(limits=Limits(snapshots_bytes=len(PIECE))) as server, begun(server) as one:
         assert ended(one) == 503
 
 

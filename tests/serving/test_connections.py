@@ -18,6 +18,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.connection import Limits
 from payment_sandbox.serving.server import Server
+from tests.support.servers import make_server
 
 LIMIT = 20
 HEALTH = b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -26,21 +27,21 @@ HEALTH = b"GET /health/ HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 @pytest.fixture
 def narrow() -> Iterator[Server]:
     """A server with room for few connections."""
-    with Server(limits=Limits(connections=LIMIT)) as started:
+    with make_server(limits=Limits(connections=LIMIT)) as started:
         yield started
 
 
 @pytest.fixture
 def patient() -> Iterator[Server]:
     """A server with room for few connections, which lets clients take their time."""
-    with Server(limits=Limits(connections=LIMIT, half_open_seconds=60.0, head_seconds=60.0)) as started:
+    with make_server(limits=Limits(connections=LIMIT, half_open_seconds=60.0, head_seconds=60.0)) as started:
         yield started
 
 
 @pytest.fixture
 def impatient() -> Iterator[Server]:
     """A server with room for few connections, for clients that read."""
-    with Server(limits=Limits(connections=LIMIT, unread_seconds=0.5, send_seconds=0.5)) as started:
+    with make_server(limits=Limits(connections=LIMIT, unread_seconds=0.5, send_seconds=0.5)) as started:
         yield started
 
 
@@ -69,7 +70,10 @@ def test_forgotten_connections_make_room(narrow: Server) -> None:
 
 def test_a_full_server_keeps_no_connection_open() -> None:
     """While others wait for room, a connection ends with its response, which says so."""
-    with Server(limits=Limits(connections=LIMIT, forgotten_seconds=60.0)) as started, ExitStack() as kept:
+    with (
+        make_server(limits=Limits(connections=LIMIT, forgotten_seconds=60.0)) as started,
+        ExitStack() as kept,
+    ):
         opened = [connected(started, kept) for _ in range(LIMIT)]
         newcomer = kept.enter_context(socket.create_connection(("127.0.0.1", started.port), timeout=10))
         newcomer.sendall(HEALTH + b"\r\n")
@@ -126,7 +130,7 @@ def test_newcomers_wait_while_all_are_in_use(patient: Server) -> None:
 def test_the_limit_is_what_the_system_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some systems grant 256 open files: connections take no half of them, whoever holds the other ends."""
     monkeypatch.setattr(resource, "getrlimit", lambda which: (64 + 2 * LIMIT, 64 + 2 * LIMIT))
-    with Server() as started, ExitStack() as kept:
+    with make_server() as started, ExitStack() as kept:
         for _ in range(2 * LIMIT):
             connected(started, kept)
 

@@ -8,12 +8,13 @@ import requests
 
 from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox
+from tests.support.servers import make_server
 
 
 @pytest.fixture
 def alone() -> Iterator[Server]:
     """A server of its own, over HTTP."""
-    with Server() as server:
+    with make_server() as server:
         yield server
 
 

@@ -19,6 +19,7 @@ from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.serving.connection import HEAD_BYTES_MAX
 from payment_sandbox.serving.server import Server
 from payment_sandbox.web.placing import AT_ONCE_BYTES_MAX
+from tests.support.servers import make_server
 
 AUTH = b"Authorization: Basic c2FuZGJveC1rZXk6\r\n"  # the user name sandbox-key
 ORDER = b'{"currency": "EUR", "amount": 1}'
@@ -33,7 +34,7 @@ CREATION = (
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
     """A server of its own, with a frozen clock."""
-    with Server(clock="frozen") as started:
+    with make_server(clock="frozen") as started:
         yield started
 
 
@@ -359,7 +360,7 @@ def test_a_connection_that_is_reset_by_its_client_is_forgotten(server: Server) -
 def test_waiting_calls_leave_room_for_others() -> None:
     """A thousand orders are read while calls wait; and stopping ends them."""
     threads = threading.active_count()
-    with Server(clock="frozen") as server:
+    with make_server(clock="frozen") as server:
         waiting = [HTTPConnection("127.0.0.1", server.port, timeout=10) for _ in range(100)]
         order = requests.post(
             f"{server.url}/v1/orders/",

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from payment_sandbox.projects.registry import FIRST_PROJECT_ID
-from payment_sandbox.serving.server import Server
+from tests.support.servers import make_server
 
 LOADING = """
 import sys
@@ -46,7 +46,7 @@ def test_the_first_project_has_one_id_for_ever() -> None:
     """So that bookmarks last; the others of two servers differ."""
     ids = []
     for _ in range(2):
-        with Server(clock="frozen") as server:
+        with make_server(clock="frozen") as server:
             server.registry.create({})
             ids.append([project.project_id for project in server.registry.all()])
     assert ids[0][0] == ids[1][0] == FIRST_PROJECT_ID

@@ -9,6 +9,7 @@ import requests
 from payment_sandbox.serving.server import Server, description
 from tests.support.described import check_answer
 from tests.support.driver import Sandbox, card
+from tests.support.servers import make_server
 
 
 def test_calls_are_counted(server: Server, sandbox: Sandbox) -> None:
@@ -24,7 +25,7 @@ def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """And both are described."""
     for name in ("prometheus_client", "prometheus_client.core"):
         monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
-    with Server() as server:
+    with make_server() as server:
         answer = requests.get(f"{server.url}/metrics", timeout=9)
     check_answer("GET", "/metrics", answer)
     error = answer.json()["error"]

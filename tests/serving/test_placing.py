@@ -14,6 +14,7 @@ from payment_sandbox.web.call import Line
 from tests.attack.served import served
 from tests.support.driver import by
 from tests.support.made_up_keys import crowding
+from tests.support.servers import make_server
 
 ORDER = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}
 AUTH = (FIRST_API_KEY, "")
@@ -23,7 +24,7 @@ LATE = {"when": {"method": "POST", "nth": 1000}, "then": {"latency": 1.0}}
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server with a frozen clock and a seed."""
-    with Server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as started:
+    with make_server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as started:
         yield started
 
 
@@ -42,7 +43,7 @@ def test_calls_with_a_fault_that_matches_none_of_them_hold_nothing_back(server: 
 @pytest.mark.parametrize("faults", [[], [LATE]])
 def test_records_have_the_same_ids_as_without_a_connection(server: Server, faults: list[Any]) -> None:
     """Each request is counted once, on the event loop or on a thread."""
-    with Server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as other:
+    with make_server(clock="frozen@2027-01-01T00:00:00Z", seed=1) as other:
         app = other.app.test_client()
         for url, put, post in (
             (server.url, requests.put, requests.post),

@@ -9,6 +9,7 @@ import requests
 from payment_sandbox.projects.quotas import MEGABYTE, Quotas
 from payment_sandbox.serving.server import Server
 from tests.support.driver import LINES, LINES_TOTAL, Sandbox, by, card
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 LIMIT: Final = 60_000
@@ -18,7 +19,7 @@ FULL: Final = 507
 @pytest.fixture
 def small() -> Iterator[Server]:
     """A server on which a project may keep little."""
-    with Server(quotas=Quotas(orders=60, bytes=LIMIT)) as server:
+    with make_server(quotas=Quotas(orders=60, bytes=LIMIT)) as server:
         yield server
 
 
@@ -40,7 +41,7 @@ def filled(sandbox: Sandbox, length: int = 2000) -> None:
 
 def test_quotas() -> None:
     """A project too many is 429, an order too many 507; what there is goes on, and a reset makes room."""
-    with Server(quotas=Quotas(projects=2, orders=1)) as server:
+    with make_server(quotas=Quotas(projects=2, orders=1)) as server:
         sandbox = Sandbox(server)
         order = sandbox.place(card())
         assert "this one has 1, and this would be 1 more" in refused(sandbox.create(card()))
@@ -57,7 +58,7 @@ def test_quotas() -> None:
 
 def test_quotas_of_a_server() -> None:
     """The projects share it; a new project is refused, too, and one that is deleted makes room."""
-    with Server(quotas=Quotas(bytes_in_all=LIMIT)) as server:
+    with make_server(quotas=Quotas(bytes_in_all=LIMIT)) as server:
         first, second = Sandbox(server), Sandbox(server)
         while first.create(card(), description="x" * 5000).status_code == 201:
             pass
@@ -78,7 +79,7 @@ def test_a_snapshot_beyond_a_quota_is_refused_whole(sandbox: Sandbox, quotas: Qu
     """It changes nothing; one that fits is restored."""
     for _ in range(40):
         sandbox.place(card(), description="x" * 50_000)
-    with Server(quotas=quotas) as server:
+    with make_server(quotas=quotas) as server:
         receiver = Sandbox(server)
         receiver.place(card())
         before = receiver.get("/control/state/").json()
@@ -163,7 +164,7 @@ def test_what_is_due_happens_in_a_full_project(small: Server, shop: Shop) -> Non
 def test_what_is_due_leaves_the_quota_of_a_server_alone(shop: Shop) -> None:
     """Finished webhooks make room for later ones, as for the quota of a project."""
     shop.says = b"y" * 4000
-    with Server(quotas=Quotas(bytes_in_all=LIMIT)) as server:
+    with make_server(quotas=Quotas(bytes_in_all=LIMIT)) as server:
         sandbox = Sandbox(server, webhook_url=shop.url)
         orders = [sandbox.place(by("bank-transfer")) for _ in range(9)]
         sandbox.settle()

@@ -13,11 +13,13 @@ import requests
 import trustme
 
 from payment_sandbox.serving import tls
+from payment_sandbox.serving.config import Security
 from payment_sandbox.serving.connection import Limits, say_once
-from payment_sandbox.serving.server import Security, Server
+from payment_sandbox.serving.server import Server
 from payment_sandbox.serving.sessions import Trust
 from payment_sandbox.serving.tls import CertificateRefused, given_context, own_context, served_names
 from tests.support.driver import Sandbox, card
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 
@@ -25,7 +27,7 @@ from tests.support.shop import Shop
 def secure(state: Path) -> Iterator[Server]:
     """A server with a certificate of the own authority."""
     security = Security(own_context(["shop.test"]), authority=tls.authority_file())
-    with Server(security=security) as server:
+    with make_server(security=security) as server:
         yield server
 
 
@@ -110,7 +112,7 @@ def test_a_given_certificate_is_used(tmp_path: Path) -> None:
     both = tmp_path / "both.pem"
     both.write_bytes(certificate.read_bytes() + key.read_bytes())
     for context in (given_context(certificate, key), given_context(both, None)):
-        with Server(security=Security(context)) as server:
+        with make_server(security=Security(context)) as server:
             url = server.url.replace("127.0.0.1", "localhost")
             assert requests.get(f"{url}/health/", timeout=5, verify=str(issuer)).status_code == 200
 
@@ -166,7 +168,7 @@ def secure_shop(tmp_path: Path) -> Iterator[SecureShop]:
 
 def outcome(security: Security, url: str) -> str | int:
     """How a webhook to this address ends."""
-    with Server(security=security, clock="frozen") as server:
+    with make_server(security=security, clock="frozen") as server:
         sandbox = Sandbox(server, webhook_url=url)
         sandbox.pay(sandbox.place(card()))
         sandbox.settle()
@@ -219,7 +221,7 @@ def test_a_name_that_no_certificate_can_have_is_refused(name: str, state: Path) 
 def test_silent_clients_make_room_for_others(state: Path) -> None:
     """Those that have not even said whether they speak TLS."""
     security = Security(own_context([]))
-    with Server(security=security, limits=Limits(connections=20)) as server, ExitStack() as kept:
+    with make_server(security=security, limits=Limits(connections=20)) as server, ExitStack() as kept:
         for _ in range(60):
             kept.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
         assert requests.get(f"{server.local_url}/health/", timeout=6).status_code == 200
@@ -230,7 +232,7 @@ def test_the_log_says_what_clients_do_not(secure: Server, caplog: pytest.LogCapt
     say_once.cache_clear()
     with pytest.raises(requests.exceptions.SSLError):
         requests.get(f"{secure.url}/health/", timeout=5)
-    with Server() as plain, pytest.raises(requests.exceptions.SSLError):
+    with make_server() as plain, pytest.raises(requests.exceptions.SSLError):
         requests.get(plain.url.replace("http", "https"), timeout=5)
     requests.get(f"{secure.local_url}/health/", timeout=5)
     assert "a client broke off TLS (TLSV1_ALERT_UNKNOWN_CA): it may not trust the certificate" in caplog.text

@@ -20,6 +20,7 @@ from payment_sandbox.storage.memory import DELIVERIES_DROPPED_AT_ONCE, DELIVERIE
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.driver import Sandbox, card, details
 from tests.support.projects import stored_registry
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 from tests.support.state_files import NOON, again, check_file, comparable, with_server
 
@@ -126,12 +127,12 @@ def test_a_webhook_on_its_way_goes_out_again(tmp_path: Path, shop: Shop) -> None
         assert arrived.wait(10)
 
     shop.answer = hang
-    with Server(state=state) as server:
+    with make_server(state=state) as server:
         leave(server)
     ended.set()
     came = Event()
     shop.tell(came)
-    with Server(state=state):
+    with make_server(state=state):
         assert came.wait(10)
     assert len(set(shop.orders())) == 1
 
@@ -229,17 +230,17 @@ def test_a_deleted_project_stays_deleted(tmp_path: Path) -> None:
             method, f"{server.url}/control/project/", auth=(key, ""), timeout=5
         ).status_code
 
-    with Server(state=state, project_files=[declared]) as server:
+    with make_server(state=state, project_files=[declared]) as server:
         for key in ("shop-key", FIRST_API_KEY):
             assert status(server, key, "DELETE") == 200
-    with Server(state=state, project_files=[declared]) as server:
+    with make_server(state=state, project_files=[declared]) as server:
         assert [status(server, key) for key in ("shop-key", FIRST_API_KEY)] == [401, 401]
 
 
 def test_keys_that_were_drawn_leave_nothing_when_deleted(tmp_path: Path) -> None:
     """Nobody can choose them again, so nothing has to remember them."""
     state = tmp_path / "state.db"
-    with Server(state=state) as server:
+    with make_server(state=state) as server:
         for _ in range(3):
             Sandbox(server).delete("/control/project/")
         assert server.kept is not None

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.serving.server import Server
+from tests.support.servers import make_server
 
 SEVERAL = """
 projects:
@@ -44,7 +44,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
     """Each with its key, settings, clock and scenario, beside the one that always is."""
-    with Server(project_files=[written(tmp_path, SEVERAL)]) as server:
+    with make_server(project_files=[written(tmp_path, SEVERAL)]) as server:
         shop, other, first = (
             requests.get(f"{server.url}/control/project/", auth=(key, ""), timeout=5).json()
             for key in ("shop-key", "other-key", "sandbox-key")
@@ -57,7 +57,7 @@ def test_several_projects_are_there_from_the_start(tmp_path: Path) -> None:
 
 def test_a_file_of_one_project_needs_no_list(tmp_path: Path) -> None:
     """And it may be about the first one."""
-    with Server(project_files=[written(tmp_path, "api_key: sandbox-key\nmode: live")]) as server:
+    with make_server(project_files=[written(tmp_path, "api_key: sandbox-key\nmode: live")]) as server:
         first = requests.get(f"{server.url}/control/project/", auth=("sandbox-key", ""), timeout=5).json()
         assert first["settings"]["mode"] == "live"
         assert len(server.registry.all()) == 1
@@ -66,11 +66,11 @@ def test_a_file_of_one_project_needs_no_list(tmp_path: Path) -> None:
 def test_a_declared_project_keeps_what_the_state_file_says(tmp_path: Path) -> None:
     """The file of projects is for those that begin."""
     declared, state = written(tmp_path, "api_key: shop-key\nmode: live"), tmp_path / "state.db"
-    with Server(project_files=[declared], state=state) as server:
+    with make_server(project_files=[declared], state=state) as server:
         requests.patch(
             f"{server.url}/control/project/", auth=("shop-key", ""), json={"mode": "test"}, timeout=5
         )
-    with Server(project_files=[declared], state=state) as server:
+    with make_server(project_files=[declared], state=state) as server:
         shop = requests.get(f"{server.url}/control/project/", auth=("shop-key", ""), timeout=5).json()
     assert shop["settings"]["mode"] == "test"
 
@@ -82,7 +82,7 @@ def test_a_wrong_file_is_named_by_line_and_column(
     """With the path, what was expected and the nearest known word; no server is made."""
     file = written(tmp_path, text)
     with pytest.raises(Invalid) as refused:
-        Server(project_files=[file])
+        make_server(project_files=[file])
     (found, *_) = [one for one in refused.value.violations if one.path == path]
     assert (found.file, f"{found.line}:{found.column}") == (str(file), place)
     assert says in found.message
@@ -92,7 +92,7 @@ def test_all_mistakes_of_one_project_come_at_once(tmp_path: Path) -> None:
     """Whatever kind they are of."""
     file = written(tmp_path, "api_key: k\nclock: foo\nmode: x\nscenario: nope\nbogus: 1")
     with pytest.raises(Invalid) as refused:
-        Server(project_files=[file])
+        make_server(project_files=[file])
     assert {found.path for found in refused.value.violations} == {"clock", "mode", "scenario", "bogus"}
 
 
@@ -102,7 +102,7 @@ def test_a_key_is_declared_once_in_all_files(tmp_path: Path) -> None:
     for file in (first, second):
         file.write_text("api_key: k")
     with pytest.raises(Invalid) as refused:
-        Server(project_files=[first, second])
+        make_server(project_files=[first, second])
     (found,) = refused.value.violations
     assert (found.file, found.path) == (str(second), "api_key")
 
@@ -111,5 +111,5 @@ def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
     """As with scenarios."""
     wrong = written(tmp_path, "mod: live")
     with pytest.raises(Invalid) as refused:
-        Server(project_files=[wrong, tmp_path / "nowhere.yaml"])
+        make_server(project_files=[wrong, tmp_path / "nowhere.yaml"])
     assert len(refused.value.violations) == 3

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import requests
 
-from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.snapshot import snapshot_of
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card, details
 from tests.support.full_disk import full
+from tests.support.servers import make_server
 from tests.support.state_files import again
 
 RULES = {
@@ -44,7 +44,7 @@ WRITES: dict[str, Callable[[Sandbox, dict[str, Any]], requests.Response]] = {
 def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
     """In memory all is as before, to the last counter; afterwards the same call gives what it would have given."""
     state = tmp_path / "state.db"
-    with Server(state=state, seed=7) as server:
+    with make_server(state=state, seed=7) as server:
         sandbox = Sandbox(server, webhook_url="http://127.0.0.1:9/", seed=11)
         order = sandbox.place(description="short", customer={"country": "NL"}, expiration_period="P9D")
         sandbox.put("/control/scenario/", RULES)
@@ -61,7 +61,7 @@ def test_nothing_of_it_is_left(tmp_path: Path, write: str) -> None:
         assert without_fault_counts(after[0]) == without_fault_counts(before[0])
         assert after[1:] == before[1:]
         assert WRITES[write](sandbox, order).status_code in (200, 201)
-    with Server(state=state) as server:
+    with make_server(state=state) as server:
         there = again(sandbox, server)
         assert there.get("/control/project/").status_code == 200
 
@@ -73,7 +73,7 @@ def without_fault_counts(state: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_stored_card_is_not_left_either(tmp_path: Path) -> None:
     """Nor the webhook of the payment that would have stored it."""
-    with Server(state=tmp_path / "state.db") as server:
+    with make_server(state=tmp_path / "state.db") as server:
         sandbox = Sandbox(server, webhook_url="http://127.0.0.1:9/")
         order = sandbox.place(details(one_click_type="first"))
         project = server.registry.find(sandbox.key)
@@ -87,7 +87,7 @@ def test_a_stored_card_is_not_left_either(tmp_path: Path) -> None:
 
 def test_a_scan_is_not_counted(tmp_path: Path) -> None:
     """A code for one payment can still be used."""
-    with Server(state=tmp_path / "state.db") as server:
+    with make_server(state=tmp_path / "state.db") as server:
         sandbox = Sandbox(server)
         qr = sandbox.post("/v1/bankqr/", {"amount": 5}).json()
         assert isinstance(server.kept, StateFile)
@@ -98,7 +98,7 @@ def test_a_scan_is_not_counted(tmp_path: Path) -> None:
 
 def test_a_project_that_could_not_be_made_is_not_there(tmp_path: Path) -> None:
     """And the next one is made whole."""
-    with Server(state=tmp_path / "state.db") as server:
+    with make_server(state=tmp_path / "state.db") as server:
         assert isinstance(server.kept, StateFile)
         before = len(server.registry.all())
         with full(server.kept):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import requests
 
-from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import FORMAT
 from payment_sandbox.storage.sqlite import OLDEST, VERSION
 from tests.support.driver import Sandbox, card
+from tests.support.servers import make_server
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -31,7 +31,7 @@ def test_an_older_state_file_goes_on(tmp_path: Path, number: int) -> None:
     shutil.copy(GOLDEN / f"format-{number}.db", state)
     expected = json.loads((GOLDEN / "snapshot-2.json").read_text())
     for _ in range(2):
-        with Server(state=state) as server:
+        with make_server(state=state) as server:
             (golden,) = [each for each in server.registry.all() if each.settings.name == "Golden"]
             ids = [order["id"] for order in expected["orders"]]
             assert golden.epoch.store.order_ids()[: len(ids)] == ids
@@ -54,7 +54,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> Non
         database.execute("CREATE TABLE history (mine)")
     before = state.read_bytes()
     with pytest.raises(Exception, match="history already exists"):
-        Server(state=state)
+        make_server(state=state)
     assert state.read_bytes() == before
 
 

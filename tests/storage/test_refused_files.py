@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from payment_sandbox.serving.binding import PortTaken
-from payment_sandbox.serving.server import Server
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.sqlite import StateFile
 from tests.support.driver import Sandbox, by, card
+from tests.support.servers import make_server
 from tests.support.state_files import with_server
 
 
@@ -158,7 +158,7 @@ def test_a_file_that_cannot_be_read_is_refused_untouched(
     spoil(state)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(StateRefused) as refused:
-        Server(state=state)
+        make_server(state=state)
     assert str(refused.value).startswith(str(state))
     assert says in str(refused.value)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -167,9 +167,9 @@ def test_a_file_that_cannot_be_read_is_refused_untouched(
 def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
     """The second is told so, and the first goes on."""
     state = tmp_path / "state.db"
-    with Server(state=state) as server:
+    with make_server(state=state) as server:
         with pytest.raises(StateRefused, match="in use by another server"):
-            Server(state=state)
+            make_server(state=state)
         Sandbox(server).place(card())
     with_server(state, lambda server: None)
 
@@ -177,7 +177,7 @@ def test_two_servers_do_not_share_a_file(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     """In a folder that is not there."""
     with pytest.raises(StateRefused, match="cannot be used"):
-        Server(state=tmp_path / "nowhere" / "state.db")
+        make_server(state=tmp_path / "nowhere" / "state.db")
 
 
 def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
@@ -190,9 +190,9 @@ def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
 def test_a_server_that_does_not_start_lets_go_of_the_file(tmp_path: Path) -> None:
     """A taken port leaves it to the next."""
     state = tmp_path / "state.db"
-    with Server() as other:
+    with make_server() as other:
         with pytest.raises(PortTaken):
-            Server(port=other.port, state=state)
+            make_server(port=other.port, state=state)
         with_server(state, lambda server: None)
 
 
@@ -202,7 +202,7 @@ def test_what_is_no_file_is_refused_untouched(tmp_path: Path, kind: str) -> None
     place = tmp_path / kind
     os.mkfifo(place) if kind == "fifo" else place.mkdir()
     with pytest.raises(StateRefused, match="is not a regular file"):
-        Server(state=place)
+        make_server(state=place)
     assert place.is_fifo() if kind == "fifo" else place.is_dir()
     target, link = tmp_path / "target.db", tmp_path / "link.db"
     target.touch()

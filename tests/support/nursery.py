@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 NURSERY = """
 import json, os, signal, sys
 from pathlib import Path
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
 
 # Imported once, forked for each life: a start takes milliseconds, and a kill is a kill.
 for path in sys.stdin:
     child = os.fork()
     if child == 0:
-        server = Server(port=int(sys.argv[1]), state=Path(path.strip()), clock="frozen")
+        server = build(ServerConfig(port=int(sys.argv[1]), state=Path(path.strip()), clock="frozen"))
         server.start()
         print(json.dumps({"url": server.url, "pid": os.getpid()}), flush=True)
         signal.pause()

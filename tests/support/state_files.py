@@ -14,6 +14,7 @@ from payment_sandbox.storage.rows import StoredProject
 from payment_sandbox.storage.snapshot import snapshot_of
 from payment_sandbox.storage.sqlite import StateFile, read_copy
 from tests.support.driver import Sandbox
+from tests.support.servers import make_server
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -50,7 +51,7 @@ def _as_snapshot(project: Project, found: StoredProject) -> dict[str, Any]:
 
 def with_server(path: Path, do: Callable[[Server], Any], **options: Any) -> Any:
     """Run a server from a state file, do something, stop it, and compare the file with the server."""
-    with Server(state=path, **options) as server:
+    with make_server(state=path, **options) as server:
         done = do(server)
         assert isinstance(server.kept, StateFile)
         check_file(server.kept, server.registry)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.serving.server import Server
+from tests.support.servers import make_server
 from tests.support.suites import passed, suite
 
 TESTS = int(os.environ.get("CROWD_TESTS", "320"))
@@ -40,7 +40,7 @@ def test_alone_in_the_crowd(payment_sandbox, number):
 @pytest.mark.prove
 def test_sixteen_workers_share_a_server_and_never_meet(tmp_path: Path) -> None:
     """Each test has a project, a clock and orders of its own, and cannot read its neighbours'."""
-    with Server(freeze_memory=True) as server:
+    with make_server(freeze_memory=True) as server:
         ran = suite(tmp_path, CROWD, "-n", "16", SANDBOX_URL=server.url, CROWD_COUNT=str(TESTS))
         passed(ran, TESTS)
         assert len(server.registry.all()) == 1, "every test's project went with it"

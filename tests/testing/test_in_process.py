@@ -12,11 +12,11 @@ from flask.testing import FlaskClient
 from werkzeug.wrappers import Response
 
 from payment_sandbox.client.errors import SandboxError
-from payment_sandbox.serving.server import Server
 from payment_sandbox.testing.clients.with_requests import InProcessAdapter
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.servers import PaymentSandboxServer
 from tests.support.in_process import ORDER, in_time, place, shop_that
+from tests.support.servers import make_server
 from tests.support.wire import NOTICES_SHORT_BODIES
 
 
@@ -30,7 +30,7 @@ def test_every_kind_of_timeout_is_taken(payment_sandbox: PaymentSandbox, orders:
 
 def test_no_cookie_goes_from_one_project_to_the_next() -> None:
     """Their clients share connections, no more."""
-    with Server() as server:
+    with make_server() as server:
         sandbox = PaymentSandboxServer(server.url)
         client = sandbox.project({}).client
         order = client.call("POST", "/v1/orders/", ORDER)
@@ -229,7 +229,7 @@ def test_a_project_that_its_test_deleted(payment_sandbox: PaymentSandbox) -> Non
 @pytest.mark.parametrize("running", [False, True])
 def test_wrong_settings_are_refused_alike(running: bool) -> None:
     """In this process and over a socket."""
-    with Server() as server:
+    with make_server() as server:
         sandbox = PaymentSandboxServer(server.url if running else None)
         with pytest.raises(SandboxError) as refused:
             sandbox.project({"mode": "alive", "colour": "red"})

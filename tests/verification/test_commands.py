@@ -16,6 +16,7 @@ from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.serving.server import Server
 from payment_sandbox.verification.comparing import as_data, compare, lines
 from payment_sandbox.verification.verifying import model, service_at
+from tests.support.servers import make_server
 from tests.verification.recording import recorded
 
 
@@ -44,7 +45,7 @@ def open_orders(server: Server) -> list[str]:
 def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None:
     """A signal lets it take back what it made; after a kill, --clean-up does."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
-    with Server() as server:
+    with make_server() as server:
         run = [sys.executable, "-m", "payment_sandbox", "verify", "--url", server.url, "--key", "sandbox-key"]
         with subprocess.Popen(run, env=environment, stderr=subprocess.PIPE, text=True) as process:
             client = SandboxClient(server.url, "sandbox-key")
@@ -76,7 +77,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     project = {"api_key": "sandbox-key", "authorized_status": "accepted", "errors": own}
     live = {"api_key": "live-key", "mode": "live"}
     file.write_text(json.dumps({"projects": [project, live]}), encoding="utf-8")
-    with Server(project_files=[file]) as server:
+    with make_server(project_files=[file]) as server:
         yield server
 
 

@@ -9,10 +9,10 @@ import pytest
 import requests
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.serving.server import Server
 from payment_sandbox.verification.comparing import compare, written
 from payment_sandbox.verification.verifying import model, service_at
 from tests.support.driver import NOBODY, Sandbox, card
+from tests.support.servers import make_server
 from tests.verification.differing import DIFFERENT, DifferingSession, Exchange
 
 COPIED = (
@@ -42,7 +42,7 @@ def test_a_sandbox_with_the_file_is_found_to_differ_in_the_same_way(tmp_path: Pa
     assert found.not_copied == []
     file = tmp_path / "differences.yaml"
     file.write_text(written(found, file.name), encoding="utf-8")
-    with Server(project_files=[file]) as server, requests.Session() as session:
+    with make_server(project_files=[file]) as server, requests.Session() as session:
         session.trust_env = False
         clock = SandboxClient(server.url, "sandbox-key").clock
         pause = lambda seconds: clock.advance(timedelta(seconds=seconds))  # noqa: E731

@@ -25,6 +25,7 @@ from payment_sandbox.web.routes import Facts, described_routes
 from tests.support.canaries import CODE, canaries, fields_of, leaves, replaced, shown, with_field
 from tests.support.driver import CUSTOMER, LINES, LINES_TOTAL, Sandbox, card
 from tests.support.payer import HTML, Form, Page
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 REPEATED: Final = {
@@ -263,7 +264,7 @@ def flood(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Itera
     """A server of its own, with one project that has something of everything."""
     state = tmp_path / "state" / "state.db"
     state.parent.mkdir()
-    with caplog.at_level(logging.INFO), Server(state=state) as server:
+    with caplog.at_level(logging.INFO), make_server(state=state) as server:
         made = Flood(server, Sandbox(server, webhook_url=shop.url), state, caplog)
         with made.project.events.watched():
             made.prepare(shop)
@@ -335,7 +336,7 @@ def test_no_secret_of_a_snapshot_stays(flood: Flood) -> None:
 
 def test_whatever_is_repeated_is_a_field() -> None:
     """An exception that nothing needs any more is deleted."""
-    with Server() as server:
+    with make_server() as server:
         fields = [
             f"{rule.endpoint}/{field.path}"
             for rule, facts in described_routes(server.app)

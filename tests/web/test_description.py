@@ -14,6 +14,7 @@ from payment_sandbox.web.routes import RouteWithoutFacts, described_routes, requ
 from tests.support.described import description
 from tests.support.driver import Sandbox, card
 from tests.support.projects import made_registry
+from tests.support.servers import make_server
 
 
 @pytest.mark.rule("CTL-05")
@@ -100,7 +101,7 @@ def test_every_query_parameter_is_described() -> None:
 
 def test_it_says_where_the_server_is() -> None:
     """So that tools can call it as it stands."""
-    with Server(public_url="http://pay.test:8443/sandbox") as server:
+    with make_server(public_url="http://pay.test:8443/sandbox") as server:
         whole = requests.get(f"{server.local_url}/openapi.json", timeout=10).json()
     assert whole["servers"][0]["url"] == "http://pay.test:8443/sandbox"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from payment_sandbox.serving.server import Server
 from tests.support.driver import Sandbox, refused
+from tests.support.servers import make_server
 
 PATHS = ["/control/clock/", "/control/projects/", "/control/wait/?idle=1"]
 MERCHANT = "/v1/bank-redirect-nl/issuers/"
@@ -53,7 +53,7 @@ def test_the_refusal_names_the_option(sandbox: Sandbox) -> None:
 
 def test_further_names_can_be_allowed() -> None:
     """That of the public URL, and those that were given."""
-    with Server(public_url="https://pay.example:8443/", allow_hosts=["sandbox.ci"]) as server:
+    with make_server(public_url="https://pay.example:8443/", allow_hosts=["sandbox.ci"]) as server:
         server.url = f"http://127.0.0.1:{server.port}"
         sandbox = Sandbox(server)
         for host in ("pay.example", "sandbox.ci:8080"):

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import walk_packages
-from time import process_time
+from time import process_time, thread_time
 from typing import Any
 
 import pytest
@@ -56,11 +56,11 @@ def test_patterns_take_time_that_grows_with_the_text_only() -> None:
         for piece in pieces:
             text: Any = (piece * LENGTH)[:LENGTH] + "!"
             hostile = text.encode() if isinstance(pattern.pattern, bytes) else text
-            begun = process_time()
+            begun = thread_time()
             pattern.search(hostile)
             pattern.fullmatch(hostile)
             pattern.sub("" if isinstance(hostile, str) else b"", hostile)
-            assert process_time() - begun < AT_ONCE_SECONDS, (pattern.pattern, piece)
+            assert thread_time() - begun < AT_ONCE_SECONDS, (pattern.pattern, piece)
 
 
 def timed(answer: requests.Response) -> requests.Response:

@@ -8,9 +8,10 @@ ROW = """    SentField("invoice_number", Text(pattern="[0-9]+", expected="digits
 """
 PROGRAM = """
 import requests
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
 
-with Server() as server:
+with build(ServerConfig()) as server:
     def call(method, path, body=None, **options):
         url = f"{server.url}{path}"
         return requests.request(method, url, json=body, auth=("sandbox-key", ""), timeout=10, **options)

@@ -18,6 +18,7 @@ from payment_sandbox.web.merchant import journal
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.reachable import mentions
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 from tests.support.uses import look, project_of, trade, watch
 
@@ -36,7 +37,7 @@ class Receiver:
 @pytest.fixture(params=["memory", "file"])
 def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
     """A server of its own, so that nothing of other tests is in it."""
-    with Server(seed=1, state=tmp_path / "state.db" if request.param == "file" else None) as server:
+    with make_server(seed=1, state=tmp_path / "state.db" if request.param == "file" else None) as server:
         yield server
 
 

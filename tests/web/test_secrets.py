@@ -16,6 +16,7 @@ from payment_sandbox.serving.server import Server
 from payment_sandbox.web.dashboard.frame import VIEWS
 from tests.support.driver import Sandbox, by, card
 from tests.support.payer import HTML, Page
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 PAN: Final = "4012888888881881"
@@ -112,7 +113,7 @@ class Kept(NamedTuple):
 def kept(tmp_path: Path, shop: Shop, caplog: pytest.LogCaptureFixture) -> Iterator[Kept]:
     """A server of its own."""
     state = tmp_path / "state.db"
-    with Server(state=state) as server:
+    with make_server(state=state) as server:
         sandbox = Sandbox(server, webhook_url=shop.url)
         project = server.registry.find(sandbox.key)
         assert project is not None
@@ -352,7 +353,7 @@ def test_a_configuration_with_a_secret_is_refused(
 
 def test_a_key_that_is_a_word_refuses_no_configuration(tmp_path: Path) -> None:
     """Projects with keys that people chose, such as shop, have names and scenarios with these words."""
-    with Server() as server:
+    with make_server() as server:
         server.registry.create({"name": "shop"}, api_key="shop")
         url = f"{server.url}/control/project/"
         changed = requests.patch(url, json={"name": "a shop", "owner": "shop"}, auth=("shop", ""), timeout=5)

@@ -1,8 +1,10 @@
 """What ``serve`` prints while it runs: a line for each call, webhook attempt and status change."""
 
 import json
+import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from threading import Condition, Thread
 from typing import Any, Final, NamedTuple
 from weakref import ref
@@ -12,7 +14,7 @@ import click
 from payment_sandbox.cli.options import Write, put, to_standard_output
 from payment_sandbox.kernel.masking import Masking, mask
 from payment_sandbox.kernel.patterns import printable
-from payment_sandbox.projects.events import Event
+from payment_sandbox.projects.events import EVENTS_KEPT_MAX, Event
 from payment_sandbox.projects.project import Project
 from payment_sandbox.serving.starting import FIRST_NAME
 from payment_sandbox.serving.threads import start
@@ -45,6 +47,7 @@ class Line(NamedTuple):
     text: str
     data: Mapping[str, Any] = {}
     colour: str | None = None
+    project_id: str | None = None
     is_raw: bool = False  # secrets are still to be masked
 
 
@@ -76,12 +79,10 @@ class Sentences:
             yield from self._held.pop(cause, ())
 
     def _request(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
-        status = data["status"]
-        parts = [f"{data['method']} {data['path']}  {status or 'connection cut'}", *_notes(data)]
-        colour = BAD if status is None or status >= FAILING else None
-        yield _line(
-            project, "request", data, "  ".join(parts), colour or (NOTABLE if data["unknown"] else GOOD)
-        )
+        status, path, unknown = data["status"], data["path"], data["unknown"]
+        parts = [f"{data['method']} {path}  {status or 'connection cut'}", *_notes(data, path, unknown)]
+        colour = BAD if status is None or status >= FAILING else NOTABLE if unknown else GOOD
+        yield _line(project, "request", data, "  ".join(parts), colour)
 
     def _action(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
         if len(self._actions) > ACTIONS_KEPT_MAX:
@@ -138,7 +139,7 @@ def _line(project: Project, kind: str, data: Mapping[str, Any], text: str, colou
     name = project.settings.name
     shown = "" if name == FIRST_NAME else f"[{name or project.project_id[:8]}] "
     text = f"{_short(data['at'])}  {shown}{text}"
-    return Line(kind, text, {"project_id": project.project_id, **data}, colour)
+    return Line(kind, text, data, colour, project.project_id)
 
 
 def _is_untold(project: Project, order_id: str) -> bool:
@@ -147,18 +148,19 @@ def _is_untold(project: Project, order_id: str) -> bool:
     return not (has_own or settings.webhook_url or settings.forward_to)
 
 
-def _notes(data: Mapping[str, Any]) -> Iterator[str]:
-    """What else there is to say about a request."""
-    if data["order_id"] and data["order_id"] not in data["path"]:
-        yield f"order {data['order_id']}"
-    if data["error"]:
-        yield data["error"]
-    if data["rule"]:
-        yield f"rule {data['rule']}"
+def _notes(data: Mapping[str, Any], path: str, unknown: Sequence[str]) -> Iterator[str]:
+    """What else there is to say about a request; each of its facts is masked when it is read, so once."""
+    order_id, error, rule = data["order_id"], data["error"], data["rule"]
+    if order_id and order_id not in path:
+        yield f"order {order_id}"
+    if error:
+        yield error
+    if rule:
+        yield f"rule {rule}"
     if data["fault"]:
         yield "made by a fault"
-    if data["unknown"]:
-        yield f"ignored: {', '.join(data['unknown'])}"
+    if unknown:
+        yield f"ignored: {', '.join(unknown)}"
     yield from (f"warning: {warning}" for warning in data["warnings"])
 
 
@@ -172,10 +174,13 @@ def refused_line(refused: RefusedLine) -> Line:
     return Line("refused", f"{'refused':19}  {text}", refused._asdict(), BAD, is_raw=True)
 
 
-WAITING_MAX: Final = 1000  # refusals that are not yet printed
-TOGETHER_SECONDS: Final = 0.02
+WAITING_MAX: Final = 1000  # projects with news, and refusals, that are not yet printed
+TOGETHER_SECONDS: Final = 0.06  # a reader notices no delay, and each batch costs the requests a little
+MANY_EVENTS: Final = EVENTS_KEPT_MAX // 4  # of a project: they are printed at once, before any is dropped
 STOP_SECONDS: Final = 0.5
 MASKING: Final = Masking()
+
+log = logging.getLogger(__name__)
 
 Show = Callable[[Line], str]
 """How a line is printed."""
@@ -184,18 +189,28 @@ Show = Callable[[Line], str]
 class _Watched:
     """A project, and the number of its newest event that was printed. It does not keep the project alive."""
 
-    def __init__(self, project: Project, call: Callable[["_Watched"], None]) -> None:
+    def __init__(self, project: Project, activity: "Activity") -> None:
         self.project = ref(project)
         self.number = project.events.number
         self.sentences = Sentences()
         self.is_called = False
-        self._call = call
+        self._activity = activity
+        self._events = 0  # counted under the lock of the events
+        self._events_taken = 0
 
     def call(self) -> None:
-        """There is news."""
+        """Note an event."""
+        self._events += 1
         if not self.is_called:
             self.is_called = True
-            self._call(self)
+            self._activity.notice(self)
+        elif self._events - self._events_taken == MANY_EVENTS:
+            self._activity.hurry()
+
+    def take(self) -> None:
+        """Have the next event noticed again; those until now are about to be read."""
+        self.is_called = False
+        self._events_taken = self._events
 
 
 class Activity:
@@ -204,24 +219,43 @@ class Activity:
     If nobody reads what is printed, that thread waits and misses events; no request waits for it.
     """
 
-    def __init__(self, show: Show, *, write: Write = to_standard_output) -> None:
+    def __init__(
+        self,
+        show: Show,
+        *,
+        write: Write = to_standard_output,
+        together_seconds: float = TOGETHER_SECONDS,
+    ) -> None:
+        """Print what happens within ``together_seconds`` with one call of ``write``."""
         self._show = show
         self._write = write
+        self._together_seconds = together_seconds
         self._changed = Condition()
         self._news: deque[_Watched] = deque()
         self._refused: deque[RefusedLine] = deque(maxlen=WAITING_MAX)
+        self._refused_dropped = 0
         self._stopped = False
+        self._is_urgent = False
         self._thread = Thread(target=self._run, name="activity", daemon=True)
 
     def opened(self, project: Project) -> None:
         """Print what happens in a project from now on."""
-        project.events.listen(_Watched(project, self._notice).call)
+        project.events.listen(_Watched(project, self).call)
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
         """Print a request that belongs to no project."""
         with self._changed:
+            self._refused_dropped += len(self._refused) == WAITING_MAX
             self._refused.append(RefusedLine(method, path, status, why))
+            self._is_urgent |= len(self._refused) == WAITING_MAX // 2
             self._changed.notify()
+
+    def __enter__(self) -> "Activity":
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         """Begin to print."""
@@ -235,12 +269,20 @@ class Activity:
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)
 
-    def _notice(self, watched: _Watched) -> None:
+    def notice(self, watched: _Watched) -> None:
+        """Print the news of a project soon."""
         with self._changed:
             if len(self._news) >= WAITING_MAX:  # nobody reads; it is called again at its next event
                 self._news.popleft().is_called = False
             if not self._stopped:
                 self._news.append(watched)
+            self._is_urgent |= len(self._news) == WAITING_MAX // 2
+            self._changed.notify()
+
+    def hurry(self) -> None:
+        """Print what has come now, before any of it is dropped."""
+        with self._changed:
+            self._is_urgent = True
             self._changed.notify()
 
     def _run(self) -> None:
@@ -257,32 +299,39 @@ class Activity:
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._news or self._refused)
             # a busy server prints many lines at once, which costs its requests less
-            is_over = self._changed.wait_for(lambda: self._stopped, TOGETHER_SECONDS)
-            refused, news = list(self._refused), list(self._news)
+            self._changed.wait_for(lambda: self._stopped or self._is_urgent, self._together_seconds)
+            is_over, self._is_urgent = self._stopped, False
+            refused, dropped, news = list(self._refused), self._refused_dropped, list(self._news)
             self._refused.clear()
             self._news.clear()
-        self._print(map(refused_line, refused))
-        for watched in news:
-            project = watched.project()
-            if project is not None:
-                self._print(self._of(watched, project))
+            self._refused_dropped = 0
+        texts = chain(self._shown(_missed(dropped)), self._shown(map(refused_line, refused)))
+        put("".join(chain(texts, *map(self._of, news))), self._write)
         return is_over
 
-    def _of(self, watched: _Watched, project: Project) -> Iterator[Line]:
-        watched.is_called = False
-        events = project.events
-        first = events.first_kept()
-        if first > watched.number + 1:
-            missed = first - watched.number - 1
-            yield Line("missed", f"{missed} events were too many to print", {"count": missed})
-        newest = events.number
-        for event in events.beyond(watched.number, KINDS):
-            newest = max(newest, event.number)
-            yield from watched.sentences.lines(event, project)
-        watched.number = newest
+    def _of(self, watched: _Watched) -> Iterator[str]:
+        """What is not yet printed of a project."""
+        project = watched.project()
+        if project is None:
+            return
+        watched.take()
+        events, number = project.events, watched.number
+        yield from self._shown(_missed(events.first_kept() - number - 1))
+        for stored in events.stored_beyond(number, KINDS):
+            watched.number = stored.number
+            try:
+                event = stored.read_lazily(events.masking)
+                yield "".join(self._shown(watched.sentences.lines(event, project)))
+            except Exception:
+                log.exception("the line of event %s in project %s failed", stored.number, project.project_id)
 
-    def _print(self, lines: Iterator[Line]) -> None:
-        put("".join(f"{self._show(line)}\n" for line in lines), self._write)
+    def _shown(self, lines: Iterable[Line]) -> Iterator[str]:
+        return (f"{self._show(line)}\n" for line in lines)
+
+
+def _missed(count: int) -> Iterator[Line]:
+    if count > 0:
+        yield Line("missed", f"{count} events were too many to print", {"count": count})
 
 
 def as_text(*, is_coloured: bool) -> Show:
@@ -297,5 +346,8 @@ def as_text(*, is_coloured: bool) -> Show:
 
 def as_json(line: Line) -> str:
     """A line as one JSON object."""
-    shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind, **line.data}
+    shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind}
+    if line.project_id is not None:
+        shown["project_id"] = line.project_id
+    shown |= line.data
     return json.dumps(MASKING.record(shown) if line.is_raw else shown)

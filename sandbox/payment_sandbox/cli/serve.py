@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
     from payment_sandbox.cli.activity import Activity
     from payment_sandbox.projects.settings import Settings
-    from payment_sandbox.serving.server import Security, Server
+    from payment_sandbox.serving.config import Security
+    from payment_sandbox.serving.server import Server
 
 FIRST_ORDER: Final = (
     '{"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "credit-card"}]}'
@@ -351,25 +353,22 @@ def serve(
         write_ready(ready_file, server)
         announced = Announced(server, host, options["control_token"], hosts)
         announce(announced, as_json=log_format == "json")
-    others.begin()
-    _run(activity, stopped)
-    others.begin_to_end()
-    server.stop(NOTICED_SECONDS)
-    others.end()
-    if activity is not None:
-        activity.stop()
+    with activity or nullcontext():
+        others.begin()
+        _warm_up(stopped)
+        stopped.wait()
+        others.begin_to_end()
+        server.stop(NOTICED_SECONDS)
+        others.end()
 
 
-def _run(activity: "Activity | None", stopped: Event) -> None:
-    """Print what happens until somebody ends it."""
-    if activity is not None:
-        activity.start()
+def _warm_up(stopped: Event) -> None:
+    """Load what the server's threads need, once the first requests are answered."""
     if not stopped.wait(WARM_UP_AFTER_SECONDS):
-        with LOADING:  # the server's threads load what they need meanwhile
+        with LOADING:
             from payment_sandbox.serving.posting import warm_up
 
         warm_up()
-        stopped.wait()
 
 
 def _name_variables(command: click.Command) -> None:
@@ -401,15 +400,16 @@ def _start(
     gc.disable()  # until everything is loaded: collecting takes time and would find nothing
     from payment_sandbox.projects.quotas import MEGABYTE, Quotas
     from payment_sandbox.serving.binding import PortTaken  # here, so that --help is fast
+    from payment_sandbox.serving.config import ServerConfig
     from payment_sandbox.serving.http import raise_open_files_limit
-    from payment_sandbox.serving.server import Server
+    from payment_sandbox.serving.server import build
     from payment_sandbox.storage.codec import NotStored, StateRefused
 
     raise_open_files_limit()
     most, most_in_all = (each and each * MEGABYTE for each in (max_megabytes, max_megabytes_in_all))
     quotas = Quotas(max_projects, max_orders, most, most_in_all)
     try:
-        server = Server(host, port, freeze_memory=True, quotas=quotas, **options)
+        server = build(ServerConfig(host=host, port=port, freeze_memory=True, quotas=quotas, **options))
     except PortTaken as refused:
         fail(_with_neighbour(str(refused), host, port))
     except StateRefused as refused:
@@ -455,7 +455,7 @@ def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
 
 def _security(host: str, options: dict[str, Any]) -> "Security":
     """The TLS of the server and of its webhooks; takes their options out."""
-    from payment_sandbox.serving.server import Security
+    from payment_sandbox.serving.config import Security
     from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.serving.tls import CertificateRefused, authority_file
 

@@ -14,7 +14,7 @@ from payment_sandbox.serving.threads import start, unmasked
 BESIDE: Final = "SANDBOX_BESIDE"
 """In the environment of a process that another one has started beside itself: the other one's id."""
 
-END_SECONDS: Final = 3.0
+END_SECONDS: Final = 63.0  # a little longer than a server takes to answer what is under way
 AGAIN_SECONDS: Final = 0.5  # before a worker that has ended is started again
 
 

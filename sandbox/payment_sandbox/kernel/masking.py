@@ -29,7 +29,9 @@ _INVISIBLE: Final = (
     "\U000e0100-\U000e01ef"  # marks on digits, and what is not drawn
 )
 _HIDING: Final = Pattern(f"[{_INVISIBLE}]+")
-_DIGITS: Final = Pattern(rf"\d(?:[\s.,_/+\-\u2010-\u2015\u2212{_INVISIBLE}]{{0,8}}\d){{11,}}")
+_DIGITS: Final = Pattern(rf"(?<!\d)\d(?:[\s.,_/+\-\u2010-\u2015\u2212{_INVISIBLE}]{{0,8}}\d){{11,}}")
+_ASCII_BETWEEN: Final = bytes(range(33)) + b"\x7f.,_/+-"  # of what may stand between those digits
+_RUN: Final = Pattern(rb"\d{12}")
 _GROUP: Final = Pattern(r"\d+")
 _SHORT: Final = Pattern(r"(?:5[0678]|6)\d*")  # the only cards with twelve digits
 _PREFIX: Final = Pattern(r"(?:[456]|3[0456789]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720))\d*")
@@ -68,7 +70,8 @@ def mask(text: str, api_key: str | None = None) -> str:
 
     Secrets are also found if they are escaped, as in JSON, XML, or a URL.
     """
-    if _HARMLESS.fullmatch(text) is not None and (api_key is None or api_key not in text):
+    is_harmless = text.isalpha() or _HARMLESS.compiled.fullmatch(text) is not None  # a word has no digits
+    if is_harmless and (api_key is None or api_key not in text):
         return text
     plain = _plain(text)
     masked = _masked(plain, api_key)
@@ -106,9 +109,15 @@ class Masking:
         masked: Any = self._masked(record)
         return masked  # type: ignore[no-any-return]
 
+    def named_value(self, name: str, value: Any) -> Any:
+        """The value of a field without secrets."""
+        return MASK if _is_code(name, value) else self._masked(value)
+
     def _masked(self, value: Any) -> Any:
         if type(value) is str:  # the members of an enumeration are no free text
             return mask(value, self.api_key)
+        if value is None:
+            return None
         if isinstance(value, bytes):
             return self.text(value.decode(errors="surrogateescape")).encode(errors="surrogateescape")
         if isinstance(value, dict):
@@ -178,12 +187,18 @@ def _masked(text: str, api_key: str | None) -> str:
         text = _without_parts(text)
         text = _CODE_TAG.sub(rf"\1{MASK}", text)
         text = _CODE.sub(_mask_code, text)
-    text = _DIGITS.sub(_mask_digits, text)
+    if _may_have_number(text):
+        text = _DIGITS.sub(_mask_digits, text)
     if not api_key:
         return text
     if "basic" in lower:
         text = _BASIC.sub(lambda match: _mask_basic(match, api_key), text)
     return text.replace(api_key, MASK)
+
+
+def _may_have_number(text: str) -> bool:
+    """Whether a search for card numbers is worth its time, which is much; most texts have none."""
+    return not text.isascii() or _RUN.search(text.encode().translate(None, _ASCII_BETWEEN)) is not None
 
 
 def _mask_basic(match: re.Match[str], api_key: str) -> str:

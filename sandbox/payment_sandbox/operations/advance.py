@@ -53,6 +53,7 @@ def _note(project: Project, epoch: Epoch, job: Job, problem: str | None) -> None
             epoch.journal.add([Failure(number, "", KIND, job.label, problem, job.at, real_at)])
     if problem is not None:
         project.events.publish("failed", **shown)
+        project.storage.flush(project)
 
 
 BUSY: Final = "another advance of this project's clock is running; wait for its response"
@@ -256,12 +257,13 @@ def _advancing(project: Project) -> Iterator[_Held]:
         raise ClockBusy(BUSY)
     held = _Held(epoch)
     try:
+        epoch.is_stopping = False  # before others see that the clock is held, and may ask for its end
         if not project.hold_clock():
             raise ClockBusy(BUSY)
         tidy(project, epoch)
         with project.exclusively(epoch):
             epoch.timeline.move_to(epoch.now())
-            epoch.advance_log, epoch.is_stopping = [], False
+            epoch.advance_log = []
         yield held
     except ProjectReset:
         raise ClockBusy("the project was just reset; try again") from None
@@ -367,3 +369,4 @@ def _set_aside(project: Project, epoch: Epoch, due: Due[Command], error: Excepti
         if epoch.advance_log is not None:
             epoch.advance_log.append(event(due, problem))
     project.events.publish("failed", **event(due, problem))
+    project.storage.flush(project)

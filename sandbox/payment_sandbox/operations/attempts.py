@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from payment_sandbox.kernel.sharing import NOTHING
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, behaviour_of
 from payment_sandbox.methods.common import Capabilities
@@ -80,7 +81,7 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
     ``asked`` is a checked transaction request: ``payment_method`` and, if sent, ``expiration_period``,
     ``capture_mode`` and ``payment_method_details``.
     """
-    name = asked["payment_method"]
+    name = edit.epoch.shared.value(asked["payment_method"])
     identifier = edit.settings.method(name)
     assert identifier is not None, "checked before"
     capabilities = BY_NAME[identifier].capabilities
@@ -96,7 +97,9 @@ def begin_attempt(edit: Edit, order: Order, asked: Mapping[str, Any]) -> Transac
         expires_at=Period.parse(expiration_period).after(edit.now),
         brand=capabilities.brand,
         capture_mode=asked.get("capture_mode", capabilities.default_capture_mode),
-        asked=dict(_stored_details(asked.get("payment_method_details", {}), capabilities)),
+        asked=dict(_stored_details(asked.get("payment_method_details", {}), capabilities)) or NOTHING,
+        details=NOTHING,
+        plan=NOTHING,
     )
     order.transactions = (*order.transactions, attempt)
     order.last_transaction_added = edit.now

@@ -51,6 +51,7 @@ def _recorded(
     journal.add([taken])
     event = action_event(taken)
     project.events.publish(event.kind, **event.data)
+    project.storage.flush(project)
     return order
 
 

@@ -42,18 +42,18 @@ def create_order(project: Project, data: Mapping[str, Any], in_form: Sequence[Vi
 
 
 def _order(edit: Edit, data: Mapping[str, Any]) -> Order:
-    methods = data.get("payment_methods")
+    methods, shared = data.get("payment_methods"), edit.epoch.shared
     return Order(
         id=edit.ids.uuid("order"),
         amount_cents=data["amount"],
-        currency=data["currency"],
+        currency=shared.value(data["currency"]),
         created=edit.now,
         modified=edit.now,
-        client=data["client"],
+        client=shared.object(data["client"]),
         is_test=edit.settings.is_test,
-        order_lines=lines(data.get("order_lines", ())),
+        order_lines=lines(shared.value(data["order_lines"])) if "order_lines" in data else (),
         payment_methods=tuple(methods) if methods is not None else None,
-        sent={name: value for name, value in data.items() if name not in UNDERSTOOD},
+        sent={shared.value(name): shared.value(data[name]) for name in data if name not in UNDERSTOOD},
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from payment_sandbox.forms.orders import SENT_FIELDS
+from payment_sandbox.kernel.sharing import NOTHING
 from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, REFUND
 from payment_sandbox.operations.attempts import play_out
@@ -75,6 +76,9 @@ def _record(
         expiration_period=period,
         expires_at=Period.parse(period).after(edit.now),
         brand=paid.brand,
+        asked=NOTHING,
+        details=NOTHING,
+        plan=NOTHING,
         credit_debit="debit",
     )
     kept = [field.name for field in SENT_FIELDS if field.is_refunded]

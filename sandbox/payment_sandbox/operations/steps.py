@@ -24,7 +24,7 @@ def apply_steps(edit: Edit, order: Order, attempt: Transaction, steps: Sequence[
         if isinstance(step, Move):
             _move(edit, order, attempt, step)
         elif isinstance(step, Reveal):
-            attempt.details = {**attempt.details, **step.details}
+            attempt.details = {**attempt.details, **step.details} if step.details else attempt.details
             attempt.brand = step.brand or attempt.brand
         elif isinstance(step, Later):
             edit.schedule(step.after.after(edit.now), Perform(order.id, attempt.id, step.action))

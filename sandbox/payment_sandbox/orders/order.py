@@ -34,7 +34,7 @@ class Order:
     currency: str
     created: datetime
     modified: datetime
-    client: dict[str, Any]
+    client: Mapping[str, Any]
     is_test: bool
     is_hosted: bool = False  # created without a transaction: the customer chooses on the page
     version: int = 0

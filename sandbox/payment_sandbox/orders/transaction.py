@@ -36,8 +36,8 @@ class Transaction:
     status: str = TransactionStatus.NEW.value
     completed: datetime | None = None
     capture_mode: str | None = None
-    asked: dict[str, Any] = field(default_factory=dict)  # the request's details, never a CVC
-    details: dict[str, Any] = field(default_factory=dict)  # what responses show
+    asked: Mapping[str, Any] = field(default_factory=dict)  # the request's details, never a CVC
+    details: Mapping[str, Any] = field(default_factory=dict)  # what responses show
     events: tuple[TransactionEvent, ...] = ()
     reason: str | None = None
     customer_message: str | None = None
@@ -46,7 +46,7 @@ class Transaction:
     credited_cents: Cents = 0
     authorization: Authorization | None = None
     credit_debit: str = "credit"
-    plan: dict[str, Any] = field(default_factory=dict)  # what the scenario decided for it
+    plan: Mapping[str, Any] = field(default_factory=dict)  # what the scenario decided for it
 
     @property
     def is_open(self) -> bool:

@@ -128,7 +128,7 @@ class Edit:
         transaction.events = (*transaction.events, event)
         self.records.note_event(event.id)
 
-    def decide(self, transaction_id: str, subject: Subject) -> dict[str, Any]:
+    def decide(self, transaction_id: str, subject: Subject) -> Mapping[str, Any]:
         """Ask the scenario for the outcome of an attempt; a rehearsal takes precedence."""
         decided = self.epoch.rehearsal.decide(subject)
         if decided is not None:

@@ -12,6 +12,7 @@ from payment_sandbox.projects.slots import Slots
 
 EVENTS_KEPT_MAX: Final = 1000
 VALUE_LENGTH_MAX: Final = 4000
+LENGTHY: Final = (str, list, dict)
 TOO_LONG: Final = "(too long to repeat)"
 
 
@@ -30,8 +31,8 @@ class Event(NamedTuple):
     data: Mapping[str, Any]
 
 
-class _Kept(NamedTuple):
-    """An event as it is kept; what is costly to build is built when somebody reads it."""
+class StoredEvent(NamedTuple):
+    """An event as it is stored; what is costly to build is built when somebody reads it."""
 
     number: int
     kind: str
@@ -39,7 +40,33 @@ class _Kept(NamedTuple):
     build: Build | None
 
     def read(self) -> Event:
+        """The event with its secrets."""
         return Event(self.number, self.kind, self.data if self.build is None else _shortened(self.build()))
+
+    def read_lazily(self, masking: Masking) -> Event:
+        """The event; each value loses its secrets when it is read."""
+        facts = Facts(self.data if self.build is None else self.build(), masking)
+        return Event(self.number, self.kind, facts)
+
+
+class Facts(Mapping[str, Any]):
+    """The data of an event for readers who need little of it: a value is masked when it is read."""
+
+    __slots__ = ("_data", "_masking")
+
+    def __init__(self, data: Mapping[str, Any], masking: Masking) -> None:
+        self._data = data
+        self._masking = masking
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._data[name]
+        return self._masking.named_value(name, _short(value)) if value else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
 
 
 class _Waiting:
@@ -65,7 +92,7 @@ class Events:
         self._changed = Condition(self._lock)
         self._for_anything = _Waiting(self._changed)
         self._of_orders: dict[str, _Waiting] = {}  # those who wait for events of one order
-        self._newest: deque[_Kept] = deque(maxlen=EVENTS_KEPT_MAX)
+        self._newest: deque[StoredEvent] = deque(maxlen=EVENTS_KEPT_MAX)
         self.number = 0
         self.is_ended = False
         self._listeners: list[Callable[[], None]] = []
@@ -118,7 +145,7 @@ class Events:
     def _append(self, kind: str, data: Mapping[str, Any], build: Build | None) -> None:
         with self._changed:
             self.number += 1
-            self._newest.append(_Kept(self.number, kind, data, build))
+            self._newest.append(StoredEvent(self.number, kind, data, build))
             self._wake(None if kind in ABOUT_ALL else data.get("order_id", ""))
 
     def end(self) -> None:
@@ -176,12 +203,18 @@ class Events:
         with self._changed:
             return self.number - len(self._newest) + 1
 
-    def beyond(self, number: int, kinds: Container[str] | None = None) -> list[Event]:
-        """The stored events after ``number``, without secrets; with ``kinds``, only these."""
+    def beyond(self, number: int) -> list[Event]:
+        """The stored events after ``number``, without secrets."""
+        return self.masking.record([stored.read() for stored in self._beyond(number)])
+
+    def stored_beyond(self, number: int, kinds: Container[str]) -> list[StoredEvent]:
+        """The events of these kinds after ``number``, to be read by whoever needs little of them."""
+        return [stored for stored in self._beyond(number) if stored.kind in kinds]
+
+    def _beyond(self, number: int) -> list[StoredEvent]:
         with self._changed:
             count = min(self.number - number, len(self._newest))
-            events = [self._newest[-index] for index in range(count, 0, -1)]
-        return self.masking.record([kept.read() for kept in events if kinds is None or kept.kind in kinds])
+            return [self._newest[-index] for index in range(count, 0, -1)]
 
     def _wake(self, order_id: str | None = None) -> None:
         """Wake those who wait for anything, and for this order; None: for whatever order."""
@@ -198,9 +231,11 @@ class Events:
 
 def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data without values that would take much room: settings and faults can be long."""
-    long = [
-        name
+    return {
+        name: TOO_LONG if isinstance(value, LENGTHY) and len(str(value)) > VALUE_LENGTH_MAX else value
         for name, value in data.items()
-        if isinstance(value, str | list | dict) and len(str(value)) > VALUE_LENGTH_MAX
-    ]
-    return {**data, **dict.fromkeys(long, TOO_LONG)}
+    }
+
+
+def _short(value: Any) -> Any:
+    return _shortened({"": value})[""]

@@ -11,8 +11,9 @@ from payment_sandbox.rehearsal.changes import StepRecorder
 from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
 from payment_sandbox.rehearsal.judging import Judged, judged_without_books
 from payment_sandbox.rehearsal.run import RehearsedRun
+from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.serving.server import Server
+from payment_sandbox.serving.server import build
 from payment_sandbox.web.pictures import sequence, svg
 
 SECONDS_MORE: Final = 20.0  # than the first run took, for a run in which something hangs
@@ -78,7 +79,7 @@ class Suite:
 
     def _run(self, variation: Variation) -> tuple[Ran, str | None]:
         observing = _Observing(variation)
-        with Server(observer=observing, seed=SEED, clock=CLOCK) as server:
+        with build(ServerConfig(observer=observing, seed=SEED, clock=CLOCK)) as server:
             failure = self._failure(server.url)
             judged = judged_without_books(observing.runs, observing.recorder.steps, variation, failure)
             return self._ran(observing, judged, failure), failure

@@ -5,12 +5,14 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from payment_sandbox.kernel.sharing import NOTHING
 from payment_sandbox.orders.amounts import Cents
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.scenarios.effects import Fault, WebhookEffect
 
 DECIDING_KEYS: Final = ("customer", "credit", "screening", "processor")
 """The keys of an outcome that say who acts; the others say how."""
+NONE_SPENT: Final[frozenset[int]] = frozenset()
 
 
 class AmountRange(NamedTuple):
@@ -183,7 +185,7 @@ class Scenario(NamedTuple):
             if rule.when.holds(subject) and rule.decides(subject, uses.get(index, 0)):
                 return Decision(self, subject, index)
         spent = {index for index, used in uses.items() if used == self.rules[index].times}
-        return Decision(self, subject, None, frozenset(spent))
+        return Decision(self, subject, None, frozenset(spent) if spent else NONE_SPENT)
 
 
 class Decision(NamedTuple):
@@ -192,12 +194,12 @@ class Decision(NamedTuple):
     scenario: Scenario
     subject: Subject
     rule: int | None
-    spent: frozenset[int] = frozenset()  # rules without uses left; recorded only if none matched
+    spent: frozenset[int] = NONE_SPENT  # rules without uses left; recorded only if none matched
 
     @property
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> Mapping[str, Any]:
         """The outcome as plain data; empty without a rule, so all actors wait."""
         if self.rule is None:
-            return {}
+            return NOTHING
         then = self.scenario.rules[self.rule].then
         return {key: then[key] for key in then if key in self.subject.outcome_keys}

@@ -36,7 +36,7 @@ from payment_sandbox.storage.sharing import SharedStorage, SharedStore, flush_al
 from payment_sandbox.version import __version__
 
 FOLLOW_SECONDS: Final = 0.1
-FLUSH_SECONDS: Final = 0.01
+FLUSH_SECONDS: Final = 0.02
 RENEW_SECONDS: Final = 2.0
 TIDY_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 60.0

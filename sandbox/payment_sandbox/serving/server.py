@@ -1,22 +1,20 @@
-"""Builds, binds, starts and stops the sandbox."""
+"""Builds a sandbox from its configuration, and starts and stops it."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from payment_sandbox.loading import LOADING
-from payment_sandbox.methods import NAMES
-from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Unattended
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.settings import check_scenario_settings
-from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.serving.binding import bind, reachable_url, url_of
+from payment_sandbox.serving.config import Security, ServerConfig
 from payment_sandbox.serving.courier import Courier
 from payment_sandbox.serving.listeners import SiteServer
-from payment_sandbox.serving.services import REAL_TIME, Housekeeper, Observer, ServerServices
-from payment_sandbox.serving.sessions import Trust
-from payment_sandbox.serving.starting import Start, is_database, make_projects
+from payment_sandbox.serving.services import REAL_TIME, Housekeeper, ServerServices
+from payment_sandbox.serving.starting import is_database, make_projects, usable_scenarios
 from payment_sandbox.storage.codec import StateRefused
 from payment_sandbox.storage.memory import MemoryStorage
 from payment_sandbox.storage.snapshot import send_owed
@@ -24,113 +22,34 @@ from payment_sandbox.web.app import make_app
 from payment_sandbox.web.site import Around
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
-
     from payment_sandbox.serving.cluster import Cluster
-    from payment_sandbox.serving.connection import Limits
     from payment_sandbox.storage.postgresql import Database
     from payment_sandbox.storage.sqlite import StateFile
     from payment_sandbox.web.app import SandboxFlask
 
+FINISH_SECONDS: Final = 60.0  # for calls under way; those that only wait are ended
 
-class Security(NamedTuple):
-    """The server's TLS, if it speaks https besides http, and whom it trusts to receive webhooks."""
 
-    tls: "SSLContext | None" = None
-    trusted_receivers: Trust | None = None
-    authority: Path | None = None  # the certificate that clients have to trust, if it is the sandbox's own
+@dataclass(eq=False)
+class Server:
+    """A sandbox in this process, as ``build`` makes it."""
+
+    app: "SandboxFlask"
+    url: str  # where merchants and payers reach it
+    local_url: str  # where it listens
+    security: Security
+    services: ServerServices
+    registry: Registry
+    ignored: Sequence[str]  # sentences: what its configuration asks of projects that exist already
+    kept: "StateFile | Database | None"  # the storage of all projects, if they outlive the process
+    listener: SiteServer
+    housekeeper: Housekeeper | None  # if journals are stored, or anybody may create projects
+    cluster: "Cluster | None"  # this server's part, where several share their projects
 
     @property
-    def scheme(self) -> str:
-        """The scheme of the server's addresses."""
-        return "http" if self.tls is None else "https"
-
-
-FINISH_SECONDS: Final = 0.5
-NO_TLS: Final = Security()
-
-
-def _addresses(listener: "SiteServer | None", host: str, port: int, scheme: str) -> tuple[str, str]:
-    """Where a server listens, and where others reach it if nobody says otherwise."""
-    if listener is not None:
-        return listener.url, listener.url
-    return url_of(host, port), reachable_url(host, port, scheme)
-
-
-class Server:
-    """One sandbox on one port, in this process; ``port`` 0 takes any free one."""
-
-    cluster: "Cluster | None" = None  # this server's part, where several share their projects
-    _housekeeper: Housekeeper | None = None
-    _is_http = False
-
-    def __init__(
-        self,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        public_url: str | None = None,
-        control_token: str | None = None,
-        allow_hosts: Sequence[str] = (),
-        freeze_memory: bool = False,
-        listener: SiteServer | None = None,
-        observer: Observer | None = None,
-        security: Security = NO_TLS,
-        limits: "Limits | None" = None,
-        webhooks_stay_here: bool = False,  # unless a project allows another machine
-        **start: Unpack[Start],
-    ) -> None:
-        """Bind the port and build the sandbox; serving begins with ``start``.
-
-        A ``listener`` serves instead of an HTTP server with ``limits``; an ``observer`` sees projects, and
-        requests of none. ``ignored`` is what ``start`` asks of existing projects.
-
-        Raises:
-            PortTaken: the address is in use or does not belong to this host.
-            Invalid: the ``clock``, an address or a file is invalid, or a scenario does not exist.
-            StateRefused: the ``state`` file cannot be used.
-        """
-        courier = Courier(trusted=security.trusted_receivers, stays_here=webhooks_stay_here)
-        self.security = security
-        self.services = ServerServices(courier, start.get("quotas"), observer, freeze_memory=freeze_memory)
-        self.kept = _kept(start.get("state"), self.services)
-        try:
-            self.registry, self.ignored = make_projects(self.services, self.kept, start)
-            self._http = listener or self._http_server(host, port, limits, start)
-        except BaseException:
-            self._close()
-            raise
-        self.port = self._http.port
-        self.local_url, reached = _addresses(listener, host, self.port, security.scheme)
-        self.url = (public_url or reached).rstrip("/")
-        self.app = self._made_app((host, *allow_hosts), control_token, observer, start)
-
-    def _made_app(
-        self, hosts: Sequence[str], control_token: str | None, observer: Observer | None, start: Start
-    ) -> "SandboxFlask":
-        on_refused = observer.refused if observer is not None else None
-        speaks_tls, counted = self.security.tls is not None, self.services.courier.statistics
-        around = Around(on_refused, speaks_tls, self.cluster, counted)
-        return make_app(
-            self.registry,
-            public_url=self.url,
-            control_token=control_token or None,
-            allow_hosts=hosts,
-            around=around,
-        )
-
-    def _http_server(self, host: str, port: int, limits: "Limits | None", start: Start) -> SiteServer:
-        is_worker = start.get("is_worker", False)
-        bound, self._is_http = bind(host, port, is_shared=is_worker), True
-        with LOADING:
-            from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
-
-        if self.registry.is_shared:
-            with LOADING:
-                from payment_sandbox.serving.cluster import Cluster  # here: most servers stand alone
-
-            self.cluster = Cluster(self.registry, reachable_url(host, bound.getsockname()[1]))
-        return HttpServer(bound, self.security.tls, limits, self.cluster, self.services.courier.statistics)
+    def port(self) -> int:
+        """The port where it listens."""
+        return self.listener.port
 
     def start(self) -> None:
         """Serve on background threads.
@@ -140,39 +59,46 @@ class Server:
         """
         if self.cluster is not None:
             self.cluster.start()
-        self._http.start(self.app)
+        self.listener.start(self.app)
         self.services.pacer.start()
-        if self.kept is not None or self._is_http:
-            self._housekeeper = Housekeeper(self.registry)
-            self._housekeeper.start()
+        if self.housekeeper is not None:
+            self.housekeeper.start()
         for project in self.registry.loaded():
             send_owed(project)
 
     def listen(self, listener: SiteServer) -> None:
         """Serve at another address, after one where nobody could connect."""
-        self._http.stop()
-        self._http, self.port, self.local_url, self.url = listener, listener.port, listener.url, listener.url
+        self.listener.stop()
+        self.listener, self.local_url, self.url = listener, listener.url, listener.url
         self.app.site.move(self.url)
         listener.start(self.app)
 
     def stop(self, noticed_seconds: float = 0.0) -> None:
         """Stop within two seconds; requests still running end with their threads.
 
-        A server of several says that it is draining for at least ``noticed_seconds``.
+        A server of several says that it is draining for at least ``noticed_seconds``, and then answers what
+        is under way.
         """
         if self.cluster is not None:
             self.cluster.drain(noticed_seconds)
-            self._http.finish(FINISH_SECONDS)
-        for project in self.registry.loaded():
-            project.end_waiting()
+            self._end_waiting()
+            self.listener.finish(FINISH_SECONDS)
+        self._end_waiting()
         self.services.courier.stop()
         for project in self.registry.loaded():
             project.epoch.outbox.close()
         self.services.pacer.stop()
-        self._http.stop()
-        if self._housekeeper is not None:
-            self._housekeeper.stop()
-        self._close()
+        self.listener.stop()
+        if self.housekeeper is not None:
+            self.housekeeper.stop()
+        if self.cluster is not None:
+            self.cluster.stop()
+        if self.kept is not None:
+            self.kept.close()
+
+    def _end_waiting(self) -> None:
+        for project in self.registry.loaded():
+            project.end_waiting()
 
     def __enter__(self) -> "Server":
         self.start()
@@ -181,20 +107,98 @@ class Server:
     def __exit__(self, *error: object) -> None:
         self.stop()
 
-    def _close(self) -> None:
-        if self.cluster is not None:
-            self.cluster.stop()
-        if self.kept is not None:
-            self.kept.close()
+
+def build(config: ServerConfig) -> Server:
+    """Bind the port and build the sandbox; serving begins with ``Server.start``.
+
+    Raises:
+        PortTaken: the address is in use or does not belong to this host.
+        Invalid: the ``clock``, an address or a file is invalid, or a scenario does not exist.
+        StateRefused: the ``state`` cannot be used.
+    """
+    courier = Courier(trusted=config.security.trusted_receivers, stays_here=config.webhooks_stay_here)
+    services = ServerServices(courier, config.quotas, config.observer, freeze_memory=config.freeze_memory)
+    with ExitStack() as on_failure:
+        kept = _kept(config.state, services)
+        if kept is not None:
+            on_failure.callback(kept.close)
+        registry, ignored = make_projects(services, kept, config)
+        place = _place(config, services, registry, on_failure)
+        server = Server(
+            app=_app(config, services, registry, place),
+            url=place.url,
+            local_url=place.local_url,
+            security=config.security,
+            services=services,
+            registry=registry,
+            ignored=ignored,
+            kept=kept,
+            listener=place.listener,
+            housekeeper=_housekeeper(config, registry, kept),
+            cluster=place.cluster,
+        )
+        on_failure.pop_all()
+    return server
 
 
-def _catalogue(folders: Sequence[Path] = ()) -> Catalogue:
-    return Catalogue(NAMES, check_scenario_settings, folders, default=default_scenario())
+def _housekeeper(
+    config: ServerConfig, registry: Registry, kept: "StateFile | Database | None"
+) -> Housekeeper | None:
+    """Whoever stores journals and deletes what is unused; servers with a database do that by themselves."""
+    is_needed = kept is not None or config.listener is None
+    return Housekeeper(registry) if is_needed and not registry.is_shared else None
+
+
+class _Place(NamedTuple):
+    """Where a server listens, where others reach it, and how it stands to other servers."""
+
+    listener: SiteServer
+    local_url: str
+    url: str
+    cluster: "Cluster | None" = None
+
+
+def _place(
+    config: ServerConfig, services: ServerServices, registry: Registry, on_failure: ExitStack
+) -> _Place:
+    """The configured listener, or an HTTP server; the latter is closed ``on_failure``."""
+    given, public_url = config.listener, (config.public_url or "").rstrip("/")
+    if given is not None:
+        return _Place(given, given.url, public_url or given.url)
+    bound = bind(config.host, config.port, is_shared=config.is_worker)
+    on_failure.callback(bound.close)
+    port, tls = bound.getsockname()[1], config.security.tls
+    with LOADING:
+        from payment_sandbox.serving.http import HttpServer  # here, because other listeners need none
+
+    cluster = _cluster(registry, reachable_url(config.host, port)) if registry.is_shared else None
+    listener = HttpServer(bound, tls, config.limits, cluster, services.courier.statistics)
+    reached = reachable_url(config.host, port, config.security.scheme)
+    return _Place(listener, url_of(config.host, port), public_url or reached, cluster)
+
+
+def _cluster(registry: Registry, url: str) -> "Cluster":
+    with LOADING:
+        from payment_sandbox.serving.cluster import Cluster  # here: most servers stand alone
+
+    return Cluster(registry, url)
+
+
+def _app(config: ServerConfig, services: ServerServices, registry: Registry, place: _Place) -> "SandboxFlask":
+    on_refused = config.observer.refused if config.observer is not None else None
+    speaks_tls, counted = config.security.tls is not None, services.courier.statistics
+    return make_app(
+        registry,
+        public_url=place.url,
+        control_token=config.control_token or None,
+        allow_hosts=(config.host, *config.allow_hosts),
+        around=Around(on_refused, speaks_tls, place.cluster, counted),
+    )
 
 
 def unattended_registry() -> Registry:
     """Build a registry without a server, for callers that need only the application's routes."""
-    return Registry(Unattended(REAL_TIME), MemoryStorage(), _catalogue())
+    return Registry(Unattended(REAL_TIME), MemoryStorage(), usable_scenarios())
 
 
 def description() -> str:

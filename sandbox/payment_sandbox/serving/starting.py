@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from payment_sandbox.forms import Form, Items, Part, Text, load, unknown_keys
 from payment_sandbox.kernel.ids import Ids
@@ -13,12 +13,12 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import RUNNING, ClockStart
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.quotas import Quotas
 from payment_sandbox.projects.registry import FIRST_API_KEY, AlreadyMade, Registry
 from payment_sandbox.projects.settings import SettingsForm, check_scenario_settings
 from payment_sandbox.scenarios.catalogue import Catalogue, read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.model import Scenario
+from payment_sandbox.serving.config import ServerConfig
 from payment_sandbox.serving.services import ServerServices
 from payment_sandbox.storage.memory import MemoryStorage
 
@@ -137,20 +137,6 @@ def _scenario(item: Mapping[str, Any], catalogue: Catalogue) -> tuple[Scenario |
 FIRST_NAME: Final = "sandbox"
 
 
-class Start(TypedDict, total=False):
-    """The initial state of a server's projects."""
-
-    seed: int | None
-    clock: str
-    scenario_folders: Sequence[Path]
-    scenario: str | None  # of the first project
-    webhook_url: str | None  # of the first project
-    project_files: Sequence[Path]
-    quotas: Quotas
-    is_worker: bool  # one of several processes on the same port
-    state: Path | str | None  # an SQLite file, or the address of a PostgreSQL database
-
-
 class Started(NamedTuple):
     """The projects, and sentences about what was asked for but is ignored, since a project exists already."""
 
@@ -163,7 +149,14 @@ def is_database(state: str) -> bool:
     return state.startswith(("postgresql://", "postgres://"))
 
 
-def make_projects(services: ServerServices, kept: "StateFile | Database | None", start: Start) -> Started:
+def usable_scenarios(folders: Sequence[Path] = ()) -> Catalogue:
+    """The scenarios that come with the sandbox, and those in folders."""
+    return Catalogue(NAMES, check_scenario_settings, folders, default=default_scenario())
+
+
+def make_projects(
+    services: ServerServices, kept: "StateFile | Database | None", config: ServerConfig
+) -> Started:
     """Create the projects of the state file and project files, and the default one (CTL-04).
 
     Raises:
@@ -171,19 +164,16 @@ def make_projects(services: ServerServices, kept: "StateFile | Database | None",
             not exist.
         StateRefused: the ``state`` file cannot be used.
     """
-    catalogue = Catalogue(
-        NAMES, check_scenario_settings, start.get("scenario_folders", ()), default=default_scenario()
-    )
-    seed = start.get("seed")
-    ids = Ids(seed) if seed is not None else None
-    clock = start.get("clock", RUNNING)
+    catalogue = usable_scenarios(config.scenario_folders)
+    ids = Ids(config.seed) if config.seed is not None else None
+    clock = config.clock
     registry = (
         Registry(services, MemoryStorage(), catalogue, ids=ids, clock=clock)
         if kept is None
         else _resumed(services, kept, catalogue, ids, clock)
     )
     ignored: list[str] = []
-    for project in _wanted(start, catalogue):
+    for project in _wanted(config, catalogue):
         if registry.is_known(project.api_key):
             ignored += _ignored(registry.find(project.api_key), project)
             continue
@@ -193,10 +183,10 @@ def make_projects(services: ServerServices, kept: "StateFile | Database | None",
     return Started(registry, ignored)
 
 
-def _wanted(start: Start, catalogue: Catalogue) -> Iterator[DeclaredProject]:
+def _wanted(config: ServerConfig, catalogue: Catalogue) -> Iterator[DeclaredProject]:
     """The declared projects, and the first one with its options, unless a file declares that, too."""
-    declared = read_all(start.get("project_files", ()), catalogue)
-    first = _first(start, catalogue)
+    declared = read_all(config.project_files, catalogue)
+    first = _first(config, catalogue)
     for project in declared:
         is_first = project.api_key == FIRST_API_KEY
         yield _filled(project, first) if is_first else project
@@ -210,15 +200,14 @@ def _filled(project: DeclaredProject, more: DeclaredProject) -> DeclaredProject:
     return DeclaredProject(project.api_key, settings, project.scenario or more.scenario)
 
 
-def _first(start: Start, catalogue: Catalogue) -> DeclaredProject:
+def _first(config: ServerConfig, catalogue: Catalogue) -> DeclaredProject:
     """What the options say about the first project."""
     options: dict[str, Any] = {}
-    if start.get("webhook_url") is not None:
-        options["webhook_url"] = start.get("webhook_url")
-    if start.get("clock", RUNNING) != RUNNING:
-        options["clock"] = start.get("clock")
-    name = start.get("scenario")
-    scenario = catalogue.find(name) if name is not None else None
+    if config.webhook_url is not None:
+        options["webhook_url"] = config.webhook_url
+    if config.clock != RUNNING:
+        options["clock"] = config.clock
+    scenario = catalogue.find(config.scenario) if config.scenario is not None else None
     return DeclaredProject(FIRST_API_KEY, options, scenario)
 
 

@@ -103,9 +103,15 @@ class Threads:
 
 
 def on_thread(
-    loop: "AbstractEventLoop", run: Callable[[Job], object], work: Callable[[], Any]
+    loop: "AbstractEventLoop",
+    run: Callable[[Job], object],
+    work: Callable[[], Any],
+    ended: Callable[[], None] = lambda: None,
 ) -> "Future[Any]":
-    """What ``work`` returns or raises, as a future of the event loop; ``run`` has it run on a thread."""
+    """What ``work`` returns or raises, as a future of the event loop; ``run`` has it run on a thread.
+
+    The event loop calls ``ended`` when the work has ended, even if nobody waits for it any more.
+    """
     made: Future[Any] = loop.create_future()
 
     def job() -> None:
@@ -114,14 +120,17 @@ def on_thread(
         except BaseException as error:
             result, failed = None, error
         with suppress(RuntimeError):  # the loop has stopped
-            loop.call_soon_threadsafe(_settle, made, result, failed)
+            loop.call_soon_threadsafe(_settle, made, result, failed, ended)
 
     run(job)
     return made
 
 
-def _settle(made: "Future[Any]", result: Any, failed: BaseException | None) -> None:
+def _settle(
+    made: "Future[Any]", result: Any, failed: BaseException | None, ended: Callable[[], None]
+) -> None:
     """Set the result of a future, or what failed, unless nobody waits for it any more."""
+    ended()
     if made.done():
         return
     if failed is not None:

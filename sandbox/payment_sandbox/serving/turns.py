@@ -89,17 +89,18 @@ class Lane:
         turn = Turn(self, share, self._waiting)
 
         def queue(job: Callable[[], None]) -> None:
-            self._queue.put(share, lambda: turn.run(job))
+            self._queue.put(share, job)
             self._go_on()
 
-        return on_thread(self._loop, queue, lambda: work(turn))
+        return on_thread(self._loop, queue, lambda: work(turn), turn.end)
+
+    def pass_on_soon(self) -> None:
+        """Note that a job waits. To be called on its thread."""
+        with suppress(RuntimeError):  # the loop has stopped
+            self._loop.call_soon_threadsafe(self.pass_on)
 
     def pass_on(self) -> None:
-        """Note that a job has ended, or waits. To be called on its thread."""
-        with suppress(RuntimeError):  # the loop has stopped
-            self._loop.call_soon_threadsafe(self._passed_on)
-
-    def _passed_on(self) -> None:
+        """Note that a job has ended, or waits. To be called on the event loop."""
         self._running -= 1
         self._go_on()
 
@@ -153,19 +154,16 @@ class Turn:
         self._waiting = waiting
         self._is_waiting = False
 
-    def run(self, job: Callable[[], None]) -> None:
-        """Run the job on this thread."""
-        try:
-            job()
-        finally:
-            if self._is_waiting:
-                self._waiting.end(self._share)
-            else:
-                self._lane.pass_on()
+    def end(self) -> None:
+        """Pass on the turn of a job that has ended. To be called on the event loop."""
+        if self._is_waiting:
+            self._waiting.end(self._share)
+        else:
+            self._lane.pass_on()
 
     def begin_waiting(self) -> bool:
         """Let another job run; False if too many wait already. To be called on the job's thread."""
         if not self._is_waiting and self._waiting.begin(self._share):
             self._is_waiting = True
-            self._lane.pass_on()
+            self._lane.pass_on_soon()
         return self._is_waiting

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from psycopg import Connection
 
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.connections import STATEMENT_SECONDS, Connections
+from payment_sandbox.storage.connections import STATEMENT_SECONDS, Connections, Row
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox.storage.places import CLAIM_SECONDS
 
@@ -56,8 +56,7 @@ class Bulletin(Connections):
             return
         flat = [(project_id, *row) for project_id, row in rows]
         values = {"me": self.server_id, "rows": as_json(flat, "project", "kind", "number", "body")}
-        with self.asking() as run:
-            run.execute(PUT_HISTORY, values)
+        self.rows(PUT_HISTORY, values)
 
     def forget_history(self, project_id: str) -> None:
         """Delete the oldest records of a journal."""
@@ -66,8 +65,7 @@ class Bulletin(Connections):
                 SELECT number FROM sandbox_history WHERE project = %(id)s
                 ORDER BY number DESC OFFSET {KEPT_MAX} LIMIT 1)
         """
-        with self.asking() as run:
-            run.execute(query, {"id": project_id})
+        self.rows(query, {"id": project_id})
 
     def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
         """What other servers have written to a journal since a time; and the time of the next call.
@@ -94,9 +92,7 @@ class Bulletin(Connections):
                 WITH ORDINALITY AS new (project, kind, data, place)
             ORDER BY new.place
         """
-        values = {"me": self.server_id, "rows": as_json(events, "project", "kind", "data")}
-        with self.asking() as run:
-            run.execute(query, values)
+        self.rows(query, {"me": self.server_id, "rows": as_json(events, "project", "kind", "data")})
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Let other servers put events of these projects, for some seconds."""
@@ -104,26 +100,24 @@ class Bulletin(Connections):
             UPDATE sandbox_project SET watched_until = {LATER}
             WHERE id IN (SELECT id FROM sandbox_project WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED)
         """
-        with self.asking() as run:
-            run.execute(query, (list(project_ids),))
+        self.rows(query, (list(project_ids),))
 
-    def newer_events(self, project_ids: Sequence[str]) -> list[tuple[int, str, str, str]]:
+    def newer_events(self, project_ids: Sequence[str]) -> list[Row]:
         """The events of other servers in the last seconds: number, project, kind, data."""
         query = f"""
             SELECT position, project, kind, data FROM sandbox_event
             WHERE project = ANY(%s) AND server <> %s AND made_at > now() - interval '{UNDER_WAY}'
             ORDER BY position
         """
-        with self.asking() as run:
-            return run.execute(query, (list(project_ids), self.server_id)).fetchall()
+        return self.rows(query, (list(project_ids), self.server_id))
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """The records of a journal up to a number, oldest first."""
         query = """
             SELECT kind, number, body FROM sandbox_history WHERE project = %s AND number <= %s ORDER BY number
         """
-        with self.asking(4 * STATEMENT_SECONDS) as run:
-            return [HistoryRow(*row) for row in run.execute(query, (project_id, number_max))]
+        rows = self.rows(query, (project_id, number_max), 4 * STATEMENT_SECONDS)
+        return [HistoryRow(*row) for row in rows]
 
     # Claims and servers
 
@@ -135,8 +129,7 @@ class Bulletin(Connections):
                 ORDER BY attend_at LIMIT %s FOR UPDATE SKIP LOCKED)
             RETURNING id
         """
-        with self.asking() as run:
-            return [project_id for (project_id,) in run.execute(query, (most,))]
+        return [project_id for (project_id,) in self.rows(query, (most,))]
 
     def renew(self, project_ids: Sequence[str]) -> None:
         """Renew this server's claims of these projects."""
@@ -149,8 +142,7 @@ class Bulletin(Connections):
                 AND (courier = %(me)s OR split_part(clock_holder, ':', 1) = %(me)s)
                 ORDER BY id FOR UPDATE SKIP LOCKED)
         """
-        with self.asking() as run:
-            run.execute(query, {"me": self.server_id, "ids": list(project_ids)})
+        self.rows(query, {"me": self.server_id, "ids": list(project_ids)})
 
     def note_used(self, project_ids: Sequence[str]) -> None:
         """Note that these projects were used just now."""
@@ -158,36 +150,34 @@ class Bulletin(Connections):
             UPDATE sandbox_project SET used_at = now()
             WHERE id IN (SELECT id FROM sandbox_project WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED)
         """
-        with self.asking() as run:
-            run.execute(query, (list(project_ids),))
+        self.rows(query, (list(project_ids),))
 
     def forget_requests(self) -> None:
         """Delete the answers to requests that nobody asks again."""
-        with self.asking() as run:
-            run.execute(f"DELETE FROM sandbox_request WHERE made_at < now() - interval '{REQUESTS_KEPT}'")
-            run.execute("DELETE FROM sandbox_event WHERE made_at < now() - interval '1 minute'")
-            run.execute(f"DELETE FROM sandbox_note WHERE made_at < now() - interval '{REQUESTS_KEPT}'")
+        self.rows(f"""
+            DELETE FROM sandbox_request WHERE made_at < now() - interval '{REQUESTS_KEPT}';
+            DELETE FROM sandbox_event WHERE made_at < now() - interval '1 minute';
+            DELETE FROM sandbox_note WHERE made_at < now() - interval '{REQUESTS_KEPT}'
+        """)
 
     def report(self, server: PeerServer) -> None:
         """Say that this server is alive, for a list that people read."""
         query = """
             INSERT INTO sandbox_server (id, url, version, is_draining, projects) VALUES (%s, %s, %s, %s, %s)
             ON CONFLICT (id) DO UPDATE SET seen_at = now(), url = excluded.url,
-                is_draining = excluded.is_draining, projects = excluded.projects
+                is_draining = excluded.is_draining, projects = excluded.projects;
+            DELETE FROM sandbox_server WHERE seen_at < now() - interval '1 hour'
         """
-        with self.asking() as run:
-            run.execute(query, server)
-            run.execute("DELETE FROM sandbox_server WHERE seen_at < now() - interval '1 hour'")
+        self.rows(query, server)
 
     def leave(self) -> None:
         """Remove this server from the list, and give up its claims."""
         query = """
             UPDATE sandbox_project SET courier = NULL, courier_until = NULL, attend_at = now()
-            WHERE courier = %s
+            WHERE courier = %(me)s;
+            DELETE FROM sandbox_server WHERE id = %(me)s
         """
-        with self.asking() as run:
-            run.execute(query, (self.server_id,))
-            run.execute("DELETE FROM sandbox_server WHERE id = %s", (self.server_id,))
+        self.rows(query, {"me": self.server_id})
 
     def servers(self) -> list[PeerServer]:
         """All servers that have said a moment ago that they are alive, oldest first."""
@@ -195,8 +185,7 @@ class Bulletin(Connections):
             SELECT id, url, version, is_draining, projects FROM sandbox_server
             WHERE seen_at > now() - interval '{CLAIM_SECONDS} seconds' ORDER BY started_at, id
         """
-        with self.asking() as run:
-            return [PeerServer(*row) for row in run.execute(query)]
+        return [PeerServer(*row) for row in self.rows(query)]
 
 
 def as_json(rows: Sequence[Sequence[Any]], *names: str) -> str:

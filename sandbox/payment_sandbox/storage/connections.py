@@ -3,15 +3,17 @@
 import os
 import select
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from threading import Condition, Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import Connection
-from psycopg.pq import TransactionStatus
+from psycopg import ClientCursor, Connection, errors
+from psycopg.generators import execute
+from psycopg.pq import ExecStatus, TransactionStatus
+from psycopg.pq.abc import PGresult
 from psycopg_pool import ConnectionPool
 
 from payment_sandbox.storage.codec import NotStored, StateRefused, in_one_line
@@ -21,6 +23,11 @@ START_SECONDS: Final = 10  # for the first connection
 CONNECT_SECONDS: Final = 4
 POOL_SECONDS: Final = 5.0  # to get a connection
 CONNECTIONS_MAX: Final = 16
+
+Row = tuple[Any, ...]
+Values = Mapping[str, Any] | Sequence[Any]
+READ: Final[Mapping[int, Callable[[str], Any]]] = {16: "t".__eq__, 20: int, 23: int}
+"""How values are read, by the number of their type: booleans and whole numbers; all others are text."""
 
 
 class Unavailable(NotStored):
@@ -143,27 +150,82 @@ class Connections:
         return self._watchdog.limited(connection, seconds)
 
     @contextmanager
-    def connected(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
-        """A connection for statements that take no longer than this.
-
-        Raises:
-            psycopg.Error: whatever goes wrong.
-        """
-        with self._pool.connection() as connection, self._watchdog.limited(connection, seconds):
-            yield connection
-
-    @contextmanager
     def asking(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
-        """The same, for what changes nothing, or may happen twice.
+        """A connection for what changes nothing, or may happen twice, and takes no longer than this.
 
         Raises:
             Unavailable: the database does not answer, or refuses.
         """
         try:
-            with self.connected(seconds) as connection:
+            with self._pool.connection() as connection, self._watchdog.limited(connection, seconds):
                 yield connection
         except psycopg.Error as error:
             raise Unavailable(self.place, reason(error), is_full=False) from error
+
+    def asked(
+        self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS
+    ) -> list[list[Row]]:
+        """Send statements together; returns the rows of each that has some.
+
+        Raises:
+            psycopg.Error: whatever goes wrong.
+        """
+        asker = Asker(self)
+        try:
+            return asker.ask(statements, values, seconds)
+        finally:
+            asker.close()
+
+    def rows(self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS) -> list[Row]:
+        """The rows of statements that change nothing, or may happen twice.
+
+        Raises:
+            Unavailable: the database does not answer, or refuses.
+        """
+        try:
+            return next(iter(self.asked(statements, values, seconds)), [])
+        except psycopg.Error as error:
+            raise Unavailable(self.place, reason(error), is_full=False) from error
+
+
+class Asker:
+    """A connection, and what is sent on it; without the cursors of the driver, which are slow."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._limited = connections.limited
+        self._ends = ExitStack()
+        self._connection: Connection[Any] = self._ends.enter_context(connections.borrowed())
+
+    def ask(self, statements: str, values: Values, seconds: float = STATEMENT_SECONDS) -> list[list[Row]]:
+        """Send statements together; returns the rows of each that has some.
+
+        Raises:
+            psycopg.Error: whatever goes wrong.
+        """
+        connection, encoding = self._connection, self._connection.info.encoding
+        query = ClientCursor(connection).mogrify(statements, values)
+        with self._limited(connection, seconds):
+            connection.pgconn.send_query(query.encode(encoding))
+            results = connection.wait(execute(connection.pgconn))
+        for result in results:
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise errors.error_from_result(result, encoding)
+        return [_rows(result, encoding) for result in results if result.status == ExecStatus.TUPLES_OK]
+
+    def close(self) -> None:
+        """Give the connection back; what is not committed is undone."""
+        self._ends.close()
+
+
+def _rows(result: PGresult, encoding: str) -> list[Row]:
+    columns = [(number, READ.get(result.ftype(number), str)) for number in range(result.nfields)]
+    return [
+        tuple(
+            None if (value := result.get_value(row, number)) is None else read(value.decode(encoding))
+            for number, read in columns
+        )
+        for row in range(result.ntuples)
+    ]
 
 
 @contextmanager

@@ -5,16 +5,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from payment_sandbox.kernel.timeline import Due, Timeline
+from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import Command
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.clock import RUNNING, Clock
+from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.store import ChangeSet, Counters
+from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
 from payment_sandbox.storage.codec import FORMAT, decode
 from payment_sandbox.storage.places import JOB, Anchor, Head, Place
 from payment_sandbox.storage.rows import (
@@ -51,12 +52,14 @@ def bring_up(project: Project, place: Place, head: Head, changes: Any) -> None:
         _reload(project, place, read.head, read.rows)
         return
     read = changes(place.version)
-    _take_in(project, place, read.rows)
-    _take_counters(project, place, head, counters)
-    place.version, place.last = head.version, head.last
+    epoch, is_chosen = project.epoch, head.chosen != place.chosen
+    state = chosen_state(json.loads(head.chosen or "{}"), epoch.state.clock) if is_chosen else epoch.state
+    _take_in(project, place, read.rows, state.chosen if is_chosen else None)
+    _take_counters(project, place, state, counters)
+    place.chosen, place.version, place.last = head.chosen, head.version, head.last
 
 
-def _reload(project: Project, place: Place, head: Head, rows: Sequence[tuple[str, str, str | None]]) -> None:
+def _reload(project: Project, place: Place, head: Head, rows: Rows) -> None:
     """Load a whole epoch."""
     place.jobs.clear()
     place.queued.clear()
@@ -98,29 +101,39 @@ KINDS: Final[Mapping[str, Any]] = {
 }
 
 
-def _take_in(project: Project, place: Place, rows: Sequence[tuple[str, str, str | None]]) -> None:
-    """Take the records in that other servers have written."""
-    records: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+def _take_in(project: Project, place: Place, rows: Rows, chosen: Chosen | None) -> None:
+    """Take the records in that other servers have written, and count them."""
+    records: dict[str, list[Any]] = {kind: [] for kind in (*KINDS, DUE)}
     surplus: list[str] = []
+    finished: list[int] = []
     epoch, store = project.epoch, project.epoch.store
     for kind, item_id, body in rows:
         if kind == JOB:
             _take_job(place, int(item_id), body)
-        elif kind == DUE:
-            _take_due(epoch.timeline, int(item_id), body)
         elif body is not None:
-            records[kind].append(decode(KINDS[kind], json.loads(body), f"{kind}.{item_id}"))
+            records[kind].append(_record(kind, item_id, json.loads(body)))
+        elif kind == DUE:
+            finished.append(int(item_id))
         elif store.delivery(item_id) is not None:
             surplus.append(item_id)
-    change = ChangeSet(
-        {order.id: order for order in records[ORDER]},
-        tuple(records[CREDENTIAL]),
-        tuple(records[QR_REQUEST]),
-        tuple(records[DELIVERY]),
+    orders = {order.id: order for order in records[ORDER]}
+    credentials, requests, deliveries, dues = (
+        tuple(records[kind]) for kind in (CREDENTIAL, QR_REQUEST, DELIVERY, DUE)
     )
+    change = ChangeSet(orders, credentials, requests, deliveries, dues, tuple(finished), chosen)
     assert isinstance(store, DurableStore), "it is shared"
     store.take_in(change, surplus)
+    for due in dues:
+        epoch.timeline.add(due)
+    epoch.timeline.remove(finished)
     epoch.orders_created = len(store.order_ids())
+
+
+def _record(kind: str, item_id: str, data: Any) -> Any:
+    if kind != DUE:
+        return decode(KINDS[kind], data, f"{kind}.{item_id}")
+    at, sequence, command = data
+    return Due(decode(datetime, at, DUE), int(sequence), decode(Command, command, DUE))
 
 
 def _take_job(place: Place, number: int, body: str | None) -> None:
@@ -130,16 +143,8 @@ def _take_job(place: Place, number: int, body: str | None) -> None:
         place.jobs[number] = _job(number, body)
 
 
-def _take_due(timeline: Timeline[Command], sequence: int, body: str | None) -> None:
-    if body is None:
-        timeline.remove([sequence])
-    else:
-        at, _, command = json.loads(body)
-        timeline.add(Due(decode(datetime, at, DUE), sequence, decode(Command, command, DUE)))
-
-
-def _take_counters(project: Project, place: Place, head: Head, data: dict[str, Any]) -> None:
-    """Take in clock and counters, and the settings if somebody has chosen others."""
+def _take_counters(project: Project, place: Place, state: State, data: dict[str, Any]) -> None:
+    """Take in clock and counters, and the state with the settings that were chosen last."""
     epoch = project.epoch
     at, real_at = _taken_anchor(data)
     counters: Counters = decode(Counters, data, "counters")
@@ -149,11 +154,8 @@ def _take_counters(project: Project, place: Place, head: Head, data: dict[str, A
         running = counters.clock_mode == RUNNING
         clock = _clock(project, clock.set(at, running=running, rate=counters.clock_rate), at, real_at)
         place.anchor = Anchor(clock, at, real_at)
-    state = epoch.state._replace(clock=clock)
-    if head.chosen != place.chosen:
-        state = chosen_state(json.loads(head.chosen or "{}"), clock)
-        place.chosen = head.chosen
     epoch.state = state._replace(
+        clock=clock,
         scenario_faults=state.scenario_faults.used(counters.scenario_faults),
         faults=state.faults.used(counters.fault_uses),
         rule_uses=dict(counters.rule_uses),

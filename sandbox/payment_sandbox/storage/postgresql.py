@@ -6,13 +6,13 @@ as one, which takes a single round trip.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from threading import Event
 from typing import Any, Final
 
 import psycopg
-from psycopg import ClientCursor, Connection, errors
+from psycopg import errors
 from psycopg_pool import PoolTimeout
 
 from payment_sandbox.kernel.ids import Ids
@@ -23,7 +23,7 @@ from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.batches import Batches
 from payment_sandbox.storage.bulletin import LATER, Bulletin, as_json
 from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.storage.connections import STATEMENT_SECONDS, Unavailable, reason
+from payment_sandbox.storage.connections import STATEMENT_SECONDS, Asker, Unavailable, reason
 from payment_sandbox.storage.places import Changes, Head, Place, Undecided, Written, last_of
 from payment_sandbox.storage.rows import StoredProject, identity_body, read_identity
 from payment_sandbox.storage.schema import migrate
@@ -102,37 +102,6 @@ ADD: Final = """
     ON CONFLICT DO NOTHING
 """
 ADD_DELETED_KEY: Final = "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLICT DO NOTHING"
-
-
-class Asker:
-    """A connection, and what is sent on it."""
-
-    def __init__(self, database: "Database") -> None:
-        self._database = database
-        self._ends = ExitStack()
-        self._connection: Connection[Any] = self._ends.enter_context(database.borrowed())
-
-    def ask(
-        self, statements: str, values: Mapping[str, Any], seconds: float = STATEMENT_SECONDS
-    ) -> list[list[tuple[Any, ...]]]:
-        """Send statements together; returns the rows of each that has some.
-
-        Raises:
-            psycopg.Error: whatever goes wrong.
-        """
-        with self._database.limited(self._connection, seconds), ClientCursor(self._connection) as cursor:
-            cursor.execute(statements, values)
-            results: list[list[tuple[Any, ...]]] = []
-            is_more: bool | None = True
-            while is_more:
-                if cursor.description is not None:
-                    results.append(cursor.fetchall())
-                is_more = cursor.nextset()
-            return results
-
-    def close(self) -> None:
-        """Give the connection back; what is not committed is undone."""
-        self._ends.close()
 
 
 class PostgresSession:
@@ -246,9 +215,8 @@ class Database(Bulletin):
 
     def heads(self, project_ids: Sequence[str]) -> dict[str, Head]:
         """The newest versions of some projects, without those that were deleted."""
-        query = f"SELECT id, {HEAD} FROM sandbox_project WHERE id = ANY(%s)"
-        with self.asking() as run:
-            return {row[0]: Head(*row[1:]) for row in run.execute(query, (list(project_ids),))}
+        query = f"SELECT id, {HEAD} FROM sandbox_project WHERE id = ANY(%(ids)s)"
+        return {row[0]: Head(*row[1:]) for row in self.rows(query, {"ids": list(project_ids)})}
 
     def _read_heads(self, project_ids: Sequence[str]) -> Sequence[Head | None]:
         heads = self.heads(project_ids)
@@ -259,22 +227,13 @@ class Database(Bulletin):
         values = {"id": project_id, "known": since, "me": self.server_id}
         for number in range(TRIES):
             try:
-                heads, rows = self._asked(READ, values, 4 * STATEMENT_SECONDS)
+                heads, rows = self.asked(READ, values, 4 * STATEMENT_SECONDS)
             except psycopg.Error as error:
                 if number == TRIES - 1 or not self.breaks(error):
                     raise self.refused(error) from error
                 continue
             return Changes(Head(*heads[0]), [tuple(row) for row in rows]) if heads else None
         raise AssertionError("the last try has raised")
-
-    def _asked(
-        self, statements: str, values: Mapping[str, Any], seconds: float = STATEMENT_SECONDS
-    ) -> list[list[tuple[Any, ...]]]:
-        asker = Asker(self)
-        try:
-            return asker.ask(statements, values, seconds)
-        finally:
-            asker.close()
 
     def add(self, written: Written) -> int:
         """Add a project.
@@ -287,7 +246,7 @@ class Database(Bulletin):
         own = {"key_digest": identity.key_digest, "identity": identity_body(identity)}
         values = {**written_values(written), **own, "me": self.server_id, "version": 0}
         try:
-            results = self._asked(f"BEGIN; {ADD}; {WRITE}; COMMIT", values)
+            results = self.asked(f"BEGIN; {ADD}; {WRITE}; COMMIT", values)
         except psycopg.Error as error:
             if not self.breaks(error):
                 raise self.refused(error) from error
@@ -313,7 +272,7 @@ class Database(Bulletin):
         until_seconds = self.real.monotonic_seconds() + DECIDED_SECONDS
         while self.real.monotonic_seconds() < until_seconds:
             try:
-                results = self._asked(query, written_values(written))
+                results = self.asked(query, written_values(written))
             except PoolTimeout:
                 break
             except psycopg.Error:
@@ -329,7 +288,7 @@ class Database(Bulletin):
         """Whether the database has a commit that this server knows; a standby might lack it."""
         values = {"id": project_id, "version": version, "last": last}
         try:
-            return bool(self._asked(COMMITTED, values)[0][0][0])
+            return bool(self.asked(COMMITTED, values)[0][0][0])
         except psycopg.Error as error:
             raise self.refused(error) from error
 
@@ -339,9 +298,7 @@ class Database(Bulletin):
             SELECT answer FROM sandbox_request
             WHERE project = %s AND id = %s AND answer IS NOT NULL ORDER BY part LIMIT 1
         """
-        with self.asking() as run:
-            row = run.execute(query, (project_id, request_id)).fetchone()
-        return row[0] if row is not None else None
+        return next((answer for (answer,) in self.rows(query, (project_id, request_id))), None)
 
     def storage(self, identity: Identity, real: RealTime) -> SharedStorage:
         """The storage of a project that is new, or about to be read."""
@@ -352,22 +309,18 @@ class Database(Bulletin):
     def identity(self, name: str) -> Identity | None:
         """The project with this id or key digest."""
         query = "SELECT identity FROM sandbox_project WHERE id = %(name)s OR key_digest = %(name)s"
-        with self.asking() as run:
-            row = run.execute(query, {"name": name}).fetchone()
-        return read_identity(json.loads(row[0])) if row is not None else None
+        found = (read_identity(json.loads(body)) for (body,) in self.rows(query, {"name": name}))
+        return next(found, None)
 
     def without_records(self) -> list[StoredProject]:
         """All projects, oldest first; none has its records."""
         query = "SELECT identity, chosen, counters FROM sandbox_project ORDER BY position"
-        with self.asking() as run:
-            rows = run.execute(query).fetchall()
+        rows = self.rows(query)
         return [StoredProject.read(identity, chosen, counters, ()) for identity, chosen, counters in rows]
 
     def count(self) -> int:
         """How many projects there are."""
-        with self.asking() as run:
-            row = run.execute("SELECT count(*) FROM sandbox_project").fetchone()
-        return int(row[0]) if row is not None else 0
+        return int(self.rows("SELECT count(*) FROM sandbox_project")[0][0])
 
     @contextmanager
     def drawing(self, ids: Ids) -> Iterator[Ids]:
@@ -384,17 +337,12 @@ class Database(Bulletin):
 
     def shared_value(self, name: str, proposed: str) -> str:
         """A value that all servers share: the first one that was proposed."""
-        with self.asking() as run:
-            run.execute("INSERT INTO sandbox_value VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, proposed))
-            row = run.execute("SELECT body FROM sandbox_value WHERE name = %s", (name,)).fetchone()
-        assert row is not None, "it was put there"
-        return str(row[0])
+        self.rows("INSERT INTO sandbox_value VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, proposed))
+        return str(self.rows("SELECT body FROM sandbox_value WHERE name = %s", (name,))[0][0])
 
     def was_deleted(self, key_digest: str) -> bool:
         """Whether a deleted project had this key."""
-        with self.asking() as run:
-            query = "SELECT 1 FROM sandbox_deleted_key WHERE digest = %s"
-            return run.execute(query, (key_digest,)).fetchone() is not None
+        return bool(self.rows("SELECT 1 FROM sandbox_deleted_key WHERE digest = %s", (key_digest,)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project; a key that a user has chosen is not given out again."""

@@ -8,7 +8,6 @@ servers have queued, in order. An advance claims the clock in the same way. Clai
 """
 
 import json
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -51,9 +50,6 @@ from payment_sandbox.storage.rows import (
 
 WRITTEN_SECONDS: Final = 0.05
 GONE: Final = "the project was deleted in the meantime"
-
-
-log = logging.getLogger(__name__)
 
 
 class SharedStorage:
@@ -144,7 +140,8 @@ class SharedStorage:
         """Stop the advance on this server if somebody has asked for that at another one."""
         place = self.place
         if place.own_hold is not None and place.clock_holder == f"{place.own_hold}{STOPS}":
-            place.clock_holder, project.epoch.is_stopping = place.own_hold, True
+            place.clock_holder = place.own_hold
+            project.epoch.is_stopping |= not place.lets_clock_go  # or it was meant for one that has ended
             project.epoch.outbox.wake()
 
     def _check_line(self) -> None:
@@ -258,7 +255,11 @@ class Numbers:
 
 
 def flush_all(database: SharedDatabase) -> None:
-    """Write what the journals of all projects have got since the last call, and their events."""
+    """Write what the journals of all projects have got since the last call, and their events.
+
+    Raises:
+        NotStored: the database does not take them; the next call tries again.
+    """
     waiting = database.unflushed
     histories, shown = [], []
     while waiting:
@@ -272,11 +273,11 @@ def flush_all(database: SharedDatabase) -> None:
     rows = [(project.project_id, row) for project, records in histories for row in map(history_row, records)]
     try:
         database.write_histories(rows)
-    except NotStored as failed:
-        log.warning("%d records of journals: %s", len(rows), failed)
+    except NotStored:
         for project, records in histories:
             project.epoch.journal.put_back(records)
             waiting[project.project_id] = project
+        raise
     if shown:
         with suppress(NotStored):  # watchers see the next ones
             database.put_events(shown)

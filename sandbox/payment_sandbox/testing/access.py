@@ -56,15 +56,18 @@ class Access:
 
     def _started(self, scenario_folders: Sequence[Path]) -> "Server":
         with collecting_later(), LOADING:
+            from payment_sandbox.serving.config import ServerConfig  # here, so that other suites load none
             from payment_sandbox.serving.listeners import Nowhere, OnFirstConnection
-            from payment_sandbox.serving.server import Server  # here, so that other suites do not load it
+            from payment_sandbox.serving.server import build
 
         try:
             listener: OnFirstConnection | Nowhere = OnFirstConnection()
         except RuntimeError:  # pytest-socket and its like
             listener, self._is_deaf = Nowhere(), True
         try:
-            server = Server(listener=listener, scenario_folders=scenario_folders, webhooks_stay_here=True)
+            server = build(
+                ServerConfig(listener=listener, scenario_folders=scenario_folders, webhooks_stay_here=True)
+            )
         except BaseException:
             listener.stop()
             raise

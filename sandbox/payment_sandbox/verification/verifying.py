@@ -175,9 +175,10 @@ def model(settings: Mapping[str, Any] | None = None) -> Iterator[Model]:
     """
     with LOADING:
         from payment_sandbox.client.client import SandboxClient
-        from payment_sandbox.serving.server import Server
+        from payment_sandbox.serving.config import ServerConfig
+        from payment_sandbox.serving.server import build
 
-    with Server() as server, direct_session() as session:
+    with build(ServerConfig()) as server, direct_session() as session:
         first = SandboxClient(server.url, MODEL_KEY, session=session)
         client = first.create_project(**(settings or {}))
         receiver = WebhookReceiver()

@@ -9,6 +9,7 @@ from payment_sandbox.serving.server import Server
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.payer import HTML, Page
+from tests.support.servers import make_server
 
 TOKEN = "a-control-token-for-this-test"
 COOKIE = "sandbox_dashboard"
@@ -17,7 +18,7 @@ COOKIE = "sandbox_dashboard"
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[Server]:
     """A server with a control token, as others can reach it."""
-    with Server(control_token=TOKEN, allow_hosts=["sandbox.example"]) as server:
+    with make_server(control_token=TOKEN, allow_hosts=["sandbox.example"]) as server:
         yield server
 
 

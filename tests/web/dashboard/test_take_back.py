@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from payment_sandbox.operations.bank_qr import scan
-from payment_sandbox.serving.server import Server
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.payer import Form, Page
+from tests.support.servers import make_server
 from tests.support.shop import Shop
 
 DAY = "P1D"
@@ -163,7 +163,7 @@ def test_only_the_last_move_and_once(sandbox: Sandbox) -> None:
 def test_a_move_is_taken_back_in_the_state_file(tmp_path: Path) -> None:
     """A restart does not bring it back, and the journal of before is there."""
     path = tmp_path / "state.db"
-    with Server(state=path, clock="frozen@2026-03-01T12:00:00Z") as server:
+    with make_server(state=path, clock="frozen@2026-03-01T12:00:00Z") as server:
         sandbox = Sandbox(server)
         order = sandbox.place(card())
         browser = Dashboard(sandbox)
@@ -171,7 +171,7 @@ def test_a_move_is_taken_back_in_the_state_file(tmp_path: Path) -> None:
         browser.send(take_back(moved), {}, moved)
         timeline = sandbox.get("/control/timeline/").json()
         key = sandbox.key
-    with Server(state=path) as server:
+    with make_server(state=path) as server:
         project = server.registry.find(key)
         assert project is not None
         assert project.find_order(order["id"]).status == "new"

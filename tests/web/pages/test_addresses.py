@@ -3,9 +3,9 @@
 import pytest
 import requests
 
-from payment_sandbox.serving.server import Server
 from tests.support.driver import NOBODY, Sandbox, by
 from tests.support.payer import RETURN, Page, Payer, payment_page, placed
+from tests.support.servers import make_server
 
 
 @pytest.mark.parametrize("which", ["project", "order", "transaction"])
@@ -44,7 +44,7 @@ def test_a_return_url_that_no_browser_could_follow_is_refused(live: Sandbox, url
 
 def test_pages_behind_a_proxy_keep_its_path_and_origin() -> None:
     """As --public-url says."""
-    with Server(public_url="https://pay.example/sandbox/") as server:
+    with make_server(public_url="https://pay.example/sandbox/") as server:
         url = f"http://127.0.0.1:{server.port}"
         body = {"currency": "EUR", "amount": 5, "return_url": RETURN, "transactions": [by("wallet-web")]}
         order = requests.post(f"{url}/v1/orders/", json=body, auth=("sandbox-key", ""), timeout=5).json()

@@ -178,7 +178,7 @@ class Shown(NamedTuple):
     @property
     def customer(self) -> dict[str, Any] | None:
         """The customer, in full or reduced, as the project's settings say."""
-        customer = self.order.customer
+        customer: dict[str, Any] | None = self.order.sent.get("customer")
         if customer is not None and self.project.settings.reduced_customer:
             return reduced(customer)
         return customer
@@ -186,9 +186,10 @@ class Shown(NamedTuple):
     @property
     def extra(self) -> dict[str, Any] | None:
         """The merchant's extra data, plus the QR request's id on QR orders."""
+        extra: dict[str, Any] | None = self.order.sent.get("extra")
         if self.order.bankqr_id is None:
-            return self.order.extra
-        return {**(self.order.extra or {}), "bankqr_id": self.order.bankqr_id}
+            return extra
+        return {**(extra or {}), "bankqr_id": self.order.bankqr_id}
 
 
 SHOWN: Final[Mapping[str, Callable[[Shown], Any]]] = {

@@ -1,0 +1,59 @@
+"""The configuration of a server."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from payment_sandbox.projects.clock import RUNNING
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from payment_sandbox.projects.quotas import Quotas
+    from payment_sandbox.serving.connection import Limits
+    from payment_sandbox.serving.listeners import SiteServer
+    from payment_sandbox.serving.services import Observer
+    from payment_sandbox.serving.sessions import Trust
+
+
+class Security(NamedTuple):
+    """The server's TLS, if it speaks https besides http, and whom it trusts to receive webhooks."""
+
+    tls: "SSLContext | None" = None
+    trusted_receivers: "Trust | None" = None
+    authority: Path | None = None  # the certificate that clients have to trust, if it is the sandbox's own
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the server's addresses."""
+        return "http" if self.tls is None else "https"
+
+
+NO_TLS: Final = Security()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerConfig:
+    """The address, the protection and the initial projects of a server."""
+
+    host: str = "127.0.0.1"
+    port: int = 0  # takes any free one
+    listener: "SiteServer | None" = None  # serves instead of an HTTP server on host and port
+    limits: "Limits | None" = None  # of that HTTP server
+    is_worker: bool = False  # one of several processes on the same port
+    public_url: str | None = None
+    allow_hosts: Sequence[str] = ()
+    control_token: str | None = None
+    security: Security = NO_TLS
+    observer: "Observer | None" = None  # sees projects, and requests that belong to none
+    webhooks_stay_here: bool = False  # unless a project allows another machine
+    freeze_memory: bool = False  # the garbage collector skips existing orders
+    state: Path | str | None = None  # an SQLite file, or the address of a PostgreSQL database
+    quotas: "Quotas | None" = None
+    seed: int | None = None
+    clock: str = RUNNING
+    scenario_folders: Sequence[Path] = ()
+    project_files: Sequence[Path] = ()
+    scenario: str | None = None  # of the first project
+    webhook_url: str | None = None  # of the first project

@@ -1,0 +1,45 @@
+"""What orders have in common is in memory once."""
+
+from typing import Any
+
+from payment_sandbox.kernel.sharing import NOTHING
+from payment_sandbox.orders.order import Order
+from tests.support.driver import Sandbox, card
+
+CUSTOMER = {"email_address": "jan@example.com", "country": "NL", "locale": "nl"}
+LINE = {"merchant_order_line_id": "line-1", "name": "Socks", "amount": 1295, "quantity": 1}
+
+
+def stored(sandbox: Sandbox, **fields: Any) -> Order:
+    """A new order as the server has it."""
+    made = sandbox.place(card(), customer=CUSTOMER, order_lines=[LINE], amount=1295, **fields)
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    order = project.epoch.store.order(made["id"])
+    assert order is not None
+    return order
+
+
+def test_a_second_order_brings_no_texts_that_the_first_one_has(sandbox: Sandbox) -> None:
+    """Neither those that the merchant sends with each order, nor the names of their fields."""
+    first, second = (stored(sandbox, description="Socks", merchant_order_id=f"shop-{n}") for n in range(2))
+    assert first.client is second.client
+    assert first.sent["customer"] is second.sent["customer"]
+    assert first.sent["description"] is second.sent["description"]
+    assert {id(name) for name in first.sent} == {id(name) for name in second.sent}
+    assert first.currency is second.currency
+    assert first.order_lines[0].name is second.order_lines[0].name
+    attempts = [order.transactions[0] for order in (first, second)]
+    assert attempts[0].payment_method is attempts[1].payment_method
+    assert [(each.asked, each.details, each.plan) for each in attempts] == [(NOTHING,) * 3] * 2
+    assert all(each.asked is each.details is each.plan is NOTHING for each in attempts)
+    assert first.sent["merchant_order_id"] != second.sent["merchant_order_id"]
+
+
+def test_what_has_been_shared_ends_with_the_epoch(sandbox: Sandbox) -> None:
+    """A reset begins without what the orders before had in common."""
+    before = stored(sandbox, description="Socks")
+    sandbox.post("/control/reset/")
+    after = stored(sandbox, description="Socks")
+    assert before.client == after.client
+    assert before.client is not after.client
