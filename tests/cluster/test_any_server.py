@@ -199,6 +199,9 @@ def test_an_advance_is_stopped_at_another_server(company: Company, first: Sandbo
             return 200
 
         first.place(card())
+        first.place(
+            card(), expiration_period="P30D"
+        )  # without it, the advance may be over before it is stopped
         shop.answer = answer
         moving = pool.submit(first.post, "/control/clock/advance/", {"by": "P60D"})
         assert seen.wait(10)
