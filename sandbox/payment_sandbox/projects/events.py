@@ -60,7 +60,9 @@ class Facts(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         value = self._data[name]
-        return self._masking.named_value(name, _short(value)) if value else value
+        if not value or type(value) is bool:
+            return value
+        return self._masking.named_value(name, _short(value))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -235,5 +237,7 @@ def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _short(value: Any) -> Any:
     """The value, unless it would take much room: settings and faults can be long."""
+    if type(value) is str:
+        return TOO_LONG if len(value) > VALUE_LENGTH_MAX else value
     is_long = isinstance(value, LENGTHY) and len(str(value)) > VALUE_LENGTH_MAX
     return TOO_LONG if is_long else value
