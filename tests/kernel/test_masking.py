@@ -20,6 +20,7 @@ JOINTS = (
     "\n", "\r\n", "\r\n\r\n", "\t", "\v", "\f", "\x1f", "\x7f", "\x85", "\u2028", "\u3000", "\u202e", "\u2066",
     "\u0336", "\ufe0f\u20e3", "\u200b" * 40, " \u200d\n\u202e ", "\x1b", "      ",
 )  # fmt: skip
+ORDER_ID = "41111111-1111-4111-8111-111111111111"
 HIDING = ("Cc", "Cf", "Zl", "Zp", "Zs")
 
 
@@ -176,3 +177,20 @@ def _seconds(text: str) -> float:
         mask(text, "sandbox-key")
         taken.append(thread_time() - begun)
     return min(taken)
+
+
+@pytest.mark.parametrize(
+    ("path", "masked"),
+    [
+        (f"/v1/orders/{ORDER_ID}/", None),
+        (f"/v1/orders/{ORDER_ID}/transactions/{ORDER_ID}/cancel/", None),
+        (f"/v1/cvc/{ORDER_ID}/", "/v1/cvc/***/"),
+        (f"/v1/security-code/{ORDER_ID}", "/v1/security-code/***"),
+        ("/v1/4111/1111/1111/1111/", "/v1/0/"),
+        (f"/v1/orders/4111111111111111/{ORDER_ID}/", f"/v1/orders/0/{ORDER_ID}/"),
+        ("/v1/orders/key-of-shop/", "/v1/orders/***/"),
+    ],
+)
+def test_paths_of_words_and_identifiers_stay(path: str, masked: str | None) -> None:
+    """Also the identifier of an order with many digits; what is called a code does not."""
+    assert mask(path, "key-of-shop") == (masked or path)

@@ -39,8 +39,9 @@ _UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{
 UUID_LENGTH: Final = 36
 _HARMLESS: Final = Pattern(
     rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
+    rf"|(?!.*(?:cv|csc|code|verif))(?:/(?:v1|[a-z_-]{{0,40}}|{_UUID.pattern}))+"
 )
-"""Words, identifiers and times: most texts of a record, looked at once instead of in each way."""
+"""Words, identifiers, times and paths: most texts of a record, looked at once instead of in each way."""
 
 _HINTS: Final = ("cvc", "cvv", "cvn", "csc", "code", "verification")
 _NAME: Final = (

@@ -60,7 +60,9 @@ class Facts(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         value = self._data[name]
-        return self._masking.named_value(name, _short(value)) if value else value
+        if not value or type(value) is bool:
+            return value
+        return self._masking.named_value(name, _short(value))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._data)
@@ -231,11 +233,12 @@ class Events:
 
 def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data without values that would take much room: settings and faults can be long."""
-    return {
-        name: TOO_LONG if isinstance(value, LENGTHY) and len(str(value)) > VALUE_LENGTH_MAX else value
-        for name, value in data.items()
-    }
+    return {name: _short(value) if isinstance(value, LENGTHY) else value for name, value in data.items()}
 
 
 def _short(value: Any) -> Any:
-    return _shortened({"": value})[""]
+    """The value, unless it would take much room."""
+    if type(value) is str:
+        return TOO_LONG if len(value) > VALUE_LENGTH_MAX else value
+    is_long = isinstance(value, LENGTHY) and len(str(value)) > VALUE_LENGTH_MAX
+    return TOO_LONG if is_long else value
