@@ -3,11 +3,30 @@
 import gc
 import sys
 
-from flask import Response, request
+from flask import Blueprint, Response
 
 from payment_sandbox.cli.serve import SWITCH_SECONDS
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.faces import Face
+from payment_sandbox.web.routes import route
 from tests.bench.bodies import ANSWER
 from tests.support.servers import make_server
+
+constant = Blueprint("constant", __name__)
+
+
+@route(constant, "GET", "/constant/", media_type="text/plain")
+def get_constant(call: Call) -> Response:
+    """Answer with an order."""
+    return Response(ANSWER, mimetype="application/json")
+
+
+@route(constant, "POST", "/constant/", media_type="text/plain")
+def post_constant(call: Call) -> Response:
+    """Read a body, and answer with an order."""
+    call.request.get_data()
+    return Response(ANSWER, status=201, mimetype="application/json")
 
 
 def main() -> None:
@@ -16,11 +35,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)  # as `serve` does
     server = make_server(clock="frozen", seed=1, freeze_memory=True, state=state)
 
-    def constant() -> Response:
-        request.get_data()
-        return Response(ANSWER, status=201 if request.method == "POST" else 200, mimetype="application/json")
-
-    server.app.add_url_rule("/constant/", view_func=constant, methods=["GET", "POST"])
+    server.app.add(Face(constant, (), answer_for))
     gc.freeze()
     server.start()
     print(server.url, flush=True)

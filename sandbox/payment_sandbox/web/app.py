@@ -1,6 +1,6 @@
 """The WSGI application: both APIs, the payment pages and the documentation."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, cast
 
 from flask import Blueprint, Flask, Response
@@ -50,7 +50,10 @@ class SandboxFlask(Flask):
 
     url_rule_class = LazyRoute
     site: Site
-    _routes: Mapping[str, Routed]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._routes: dict[str, Routed] = {}
 
     def add_url_rule(
         self,
@@ -63,19 +66,15 @@ class SandboxFlask(Flask):
         """Add a route without automatic OPTIONS; Flask before 3.1 has no app-wide setting for this."""
         super().add_url_rule(rule, endpoint, view_func, bool(provide_automatic_options), **options)
 
-    def serve(self, site: Site, faces: Sequence[Face]) -> None:
-        """Answer the calls of these faces."""
-        self.site = site
-        for face in faces:
-            self.register_blueprint(face.blueprint)
+    def add(self, face: Face) -> None:
+        """Answer the calls of a face."""
+        before = set(self.view_functions)
+        self.register_blueprint(face.blueprint)
         require_facts(self)
-        answers = {face.blueprint.name: face.answer for face in faces}
-        self._routes = {rule.endpoint: self._routed(rule, answers) for rule in self.url_map.iter_rules()}
-
-    def _routed(self, rule: Rule, answers: Mapping[str, Callable[[Call], Response]]) -> Routed:
-        facts, view = facts_of(self, rule.endpoint), self.view_functions[rule.endpoint]
-        assert facts is not None, "require_facts has checked every route"
-        return Routed(answers[rule.endpoint.partition(".")[0]], cast(Callable[..., Response], view), facts)
+        for endpoint in self.view_functions.keys() - before:
+            facts, view = facts_of(self, endpoint), self.view_functions[endpoint]
+            assert facts is not None, "require_facts has checked every route"
+            self._routes[endpoint] = Routed(face.answer, cast(Callable[..., Response], view), facts)
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request (PEP 3333), wherever it runs."""
@@ -142,6 +141,7 @@ def make_app(
     # Every path works with and without its trailing slash, without a redirect (SET-01).
     app.url_map = Map(strict_slashes=False, merge_slashes=False)
     registry.services.public_url = public_url
-    site = Site(app, registry, control_token, allow_hosts, around, make_app)
-    app.serve(site, (merchant.FACE, *control.FACES, pages.FACE, docs.FACE, DESCRIPTION, *wings))
+    app.site = Site(app, registry, control_token, allow_hosts, around, make_app)
+    for face in (merchant.FACE, *control.FACES, pages.FACE, docs.FACE, DESCRIPTION, *wings):
+        app.add(face)
     return app
