@@ -1,14 +1,17 @@
 """What runs on the event loop, what on threads, and what a server says for an application that fails."""
 
 import logging
+import select
+import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from http.client import HTTPConnection
 from typing import Any
 
 import pytest
 import requests
 from werkzeug import Request
+from werkzeug.wsgi import ClosingIterator
 
 from payment_sandbox.serving.binding import bind
 from payment_sandbox.serving.connection import Limits
@@ -26,20 +29,32 @@ class App:
 
     def __init__(self) -> None:
         self.let_go = threading.Event()
+        self.client: socket.socket | None = None  # that asks for what has an end
+        self.was_sent: list[bool] = []  # when a response has ended: whether the client had it
+        self.ended = threading.Semaphore(0)
         self.waiting = threading.Semaphore(0)
 
     def place(self, environ: dict[str, Any], length: int, line: Line) -> Call:
         """By path, and by project."""
         site: Any = None
         call = Call(site, Request(environ), line)
-        takes_long = environ["PATH_INFO"] in ("/thread", "/wait", "/stream")
+        takes_long = environ["PATH_INFO"] in ("/thread", "/wait", "/stream", "/thread/end")
         call.on_thread = takes_long or length > AT_ONCE_BYTES_MAX
         call.share = environ.get("HTTP_PROJECT", "")
         return call
 
-    def answer(self, call: Call, start_response: Start) -> list[bytes]:
+    def _end(self) -> None:
+        assert self.client is not None, "somebody has asked"
+        readable, _, _ = select.select([self.client], [], [], 0)
+        self.was_sent.append(bool(readable))
+        self.ended.release()
+
+    def answer(self, call: Call, start_response: Start) -> Iterable[bytes]:
         """Answer by path."""
         path = call.request.path
+        if path.endswith("/end"):
+            start_response("200 OK", [("Content-Length", "3")])
+            return ClosingIterator([b"end"], self._end)
         if path in ("/thread", "/wait", "/stream"):
             assert call.line.may_wait
             if path == "/wait":
@@ -102,6 +117,19 @@ def test_calls_beyond_the_number_that_may_wait_are_refused_with_a_reason(app: Ap
     assert requests.get(f"{url}/thread", timeout=5).status_code == 200
 
 
+@pytest.mark.rule("SET-59")
+@pytest.mark.parametrize("path", ["/end", "/thread/end"])
+def test_what_waits_for_a_response_happens_once_it_was_sent(app: App, url: str, path: str) -> None:
+    """The client has it by then: webhooks are held back until the response is sent."""
+    host, _, port = url.partition("://")[2].partition(":")
+    with socket.create_connection((host, int(port)), timeout=5) as app.client:
+        for count in range(1, 6):
+            app.client.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert app.ended.acquire(timeout=5)
+            assert app.was_sent == [True] * count
+            assert app.client.recv(4096).endswith(b"end")
+
+
 def test_a_connection_goes_on_after_a_stream(url: str) -> None:
     """Whose end was marked; a client that sends its next request at once is answered."""
     connection = HTTPConnection(url.partition("://")[2], timeout=5)
@@ -126,9 +154,8 @@ def test_an_application_that_fails_is_a_500_in_the_usual_shape(
 
 
 def test_a_header_that_http_does_not_allow_is_in_the_log(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The connection is closed, and the server goes on."""
-    with pytest.raises(requests.ConnectionError):
-        requests.get(f"{url}/header", timeout=5)
+    """The client gets an error, and the server goes on."""
+    assert requests.get(f"{url}/header", timeout=5).json()["error"]["status"] == 500
     assert "Forbidden control character" in caplog.text
     assert requests.get(f"{url}/", timeout=5).status_code == 200
 

@@ -88,13 +88,13 @@ class Gateway:
     async def answer(self, request: Request, reply: Reply) -> web.StreamResponse:
         """Answer a request."""
         if len(request.body) != request.length and takes_snapshot(request.path.decode("latin-1")):
-            return reply.whole(error(503, SNAPSHOTS_BUSY, retry=True))
+            return await reply.whole(error(503, SNAPSHOTS_BUSY, retry=True))
         line = TurnLine(request.headers)
         try:
             call = self._application.place(environment(request, reply.peers), request.length, line)
         except Exception:
             log.exception("a request could not be placed")
-            return reply.whole(error(500, "the sandbox failed; see its log"))
+            return await reply.whole(error(500, "the sandbox failed; see its log"))
         return await self.respond(await self.run(call, line, request.length), reply)
 
     async def run(self, call: Call, line: TurnLine, length: int) -> Run:
@@ -113,7 +113,15 @@ class Gateway:
         return await lane.run(call.share, run)
 
     async def respond(self, run: Run, reply: Reply) -> web.StreamResponse:
-        """Send what the application has said; a client that reads slowly holds no thread."""
+        """Send what the application has said, then end the call; a slow client holds no thread."""
+        if run.answer is not None and run.call.stream is None:
+            try:
+                async with timeout(self.limits.send_seconds):
+                    return await reply.whole(run.answer)
+            except TimeoutError:  # nobody reads it
+                return reply.reset()
+            finally:
+                run.close()
         try:
             response = await self._response(run, reply)
         except Exception:
@@ -125,15 +133,13 @@ class Gateway:
     async def _response(self, run: Run, reply: Reply) -> web.StreamResponse:
         if run.call.stream is not None:
             return await self._watch(run, run.call.stream, reply)
-        if run.answer is not None:
-            return reply.whole(run.answer)
         return await self._send_pieces(run, reply)
 
     async def _watch(self, run: Run, stream: EventStream, reply: Reply) -> web.StreamResponse:
         """Send a stream of events."""
         with self._watching.counted(run.call.share) as may_watch:
             if not may_watch or run.head is None:
-                return reply.whole(error(503, TOO_MANY_WAIT, retry=True))
+                return await reply.whole(error(503, TOO_MANY_WAIT, retry=True))
             await reply.begin(run.head)
             return await self._watchers.serve(stream, reply)
 
@@ -149,7 +155,7 @@ class Gateway:
                     async with timeout(self.limits.send_seconds):
                         await reply.send(piece)
                     piece = await self._next_piece(pieces, share)
-            return reply.ended()
+            return await reply.ended()
         except CutOff:
             return reply.cut() if reply.has_begun else reply.reset()
         except TimeoutError:  # nobody reads it

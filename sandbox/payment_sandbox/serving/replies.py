@@ -4,6 +4,7 @@ import socket
 import struct
 from asyncio import Transport
 from collections.abc import Callable
+from contextlib import suppress
 from email.utils import formatdate
 from functools import lru_cache
 from typing import Final, Protocol
@@ -67,8 +68,8 @@ class Reply:
         """Whether the client has a part of it."""
         return self._stream is not None
 
-    def whole(self, answer: Answer) -> web.StreamResponse:
-        """The complete response, or as much as there is of it before the connection is cut.
+    async def whole(self, answer: Answer) -> web.StreamResponse:
+        """Send the complete response, or as much as there is of it before the connection is cut.
 
         Raises:
             ValueError: it has no head.
@@ -80,8 +81,10 @@ class Reply:
         self.status = answer.head.status
         headers = _headers(answer.head.headers)
         if answer.is_cut:
-            return _Truncated(self._connection, body=answer.body, status=self.status, headers=headers)
-        return self._ending(web.Response(body=answer.body, status=self.status, headers=headers))
+            cut = _Truncated(self._connection, body=answer.body, status=self.status, headers=headers)
+            return await self._sent(cut)
+        response = web.Response(body=answer.body, status=self.status, headers=headers)
+        return await self._sent(self._ending(response))
 
     def refused(self, status: int, value: str) -> web.StreamResponse:
         """An error after which nothing more is read from the connection."""
@@ -104,10 +107,10 @@ class Reply:
             await self._stream.write(piece)
             await self._http.writer.drain()
 
-    def ended(self) -> web.StreamResponse:
-        """The end of a response that was sent in pieces."""
+    async def ended(self) -> web.StreamResponse:
+        """Send the end of a response that was sent in pieces."""
         assert self._stream is not None, "begin was not called"
-        return self._stream
+        return await self._sent(self._stream)
 
     def cut(self) -> web.StreamResponse:
         """Close once what is on its way has been sent, although the response is incomplete."""
@@ -128,6 +131,13 @@ class Reply:
     def when_lost(self, callback: Callable[[], None] | None) -> None:
         """Have something called when the client goes; None: no longer."""
         self._connection.on_lost = callback
+
+    async def _sent(self, response: web.StreamResponse) -> web.StreamResponse:
+        """Send a response to its end, before the server library does: what waits for that may happen then."""
+        with suppress(ConnectionError):  # the client has gone
+            await response.prepare(self._http)
+            await response.write_eof()
+        return response
 
     def _nothing(self) -> web.StreamResponse:
         """What the server library cannot send any more, because the connection is closed."""

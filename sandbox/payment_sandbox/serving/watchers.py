@@ -34,7 +34,7 @@ class Watchers:
                 return reply.cut()
             finally:
                 reply.when_lost(None)
-            return reply.ended()
+            return await reply.ended()
 
     async def _serve(self, stream: EventStream, news: Event, reply: Reply) -> None:
         text: str | None = stream.begin()

@@ -70,17 +70,12 @@ class Head(NamedTuple):
         return self.status in (204, 304) or "content-length" in [name.lower() for name, _ in self.headers]
 
 
-def _nothing() -> None:
-    pass
-
-
 class Answer(NamedTuple):
     """A response that is complete, or cut where the application cut it."""
 
     head: Head | None
     body: bytes
     is_cut: bool
-    close: Callable[[], None] = _nothing
 
 
 class Run:
@@ -108,10 +103,10 @@ class Run:
         try:
             body.extend(self.pieces)
         except CutOff:
-            return Answer(self.head, b"".join(body), is_cut=True, close=self.close)
+            return Answer(self.head, b"".join(body), is_cut=True)
         except Exception:
             body = [self._fail()]
-        return Answer(self.head, b"".join(body), is_cut=False, close=self.close)
+        return Answer(self.head, b"".join(body), is_cut=False)
 
     def close(self) -> None:
         """Tell the application that its response has been sent."""
