@@ -16,7 +16,7 @@ NEEDS: Final = {"order_lines": "ORD-16", "customer": "INV-02"}
 def check_order(
     data: Mapping[str, Any], in_form: Sequence[Violation], settings: Settings, terms: Terms
 ) -> list[Violation]:
-    """Check an order, skipping the parts in which its form ``in_form`` violations."""
+    """Check an order, skipping the parts that have violations ``in_form`` already."""
     violations: list[Violation] = []
     for index, asked in enumerate(data.get("transactions", ())[:VIOLATIONS_MAX]):
         violations += _check_transaction(f"transactions[{index}]", asked, data, in_form, settings, terms)

@@ -1,7 +1,6 @@
-"""Who causes a change: a call of a client, or nobody if it happens by itself.
+"""Who causes a change: a client's call, or nobody if it happens on its own.
 
-A thread works for one caller at a time. This is all that an edit finds out by itself; everything else is
-passed to it.
+A thread works for one caller at a time. Nothing else is looked up; it is passed as an argument.
 """
 
 from collections.abc import Callable, Iterator

@@ -354,7 +354,7 @@ class Project:
             self.services.order_created()
 
     def _wake(self, edit: Edit) -> None:
-        """Have what is due looked at, once the response is sent that the webhooks wait for."""
+        """Have the pacer check the agenda; if webhooks are held for a response, after that response."""
         held = edit.caller.held
         if held is not None and held.holds(edit.epoch.outbox):
             held.wakes = True

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 @lru_cache(maxsize=16)
 def say_once(problem: str) -> None:
-    """Log what the client may not say clearly; once, because it comes again."""
+    """Log a problem that the client may report unclearly; only once, because it recurs."""
     log.warning("%s", problem)
 
 

@@ -131,7 +131,7 @@ class Turns:
         return True
 
     def wait(self, share: str) -> "Future[None]":
-        """Wait for the turn of a project. To be called after ``take`` in vain."""
+        """Wait for the turn of a project; call it only after ``take`` has returned False."""
         turn: Future[None] = self._loop.create_future()
         self._queue.put(share, turn)
         return turn

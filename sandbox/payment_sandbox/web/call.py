@@ -156,7 +156,7 @@ class Call(Caller):
         return self.owner.masking if self.owner is not None else Masking()
 
     def begin_waiting(self) -> None:
-        """Let other calls run while this one waits, for whatever it likes.
+        """Let other calls run while this one waits, whatever it waits for.
 
         Raises:
             RequestRefused: 503, too many calls wait already.

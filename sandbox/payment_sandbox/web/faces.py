@@ -27,9 +27,9 @@ class Face:
     def __init__(self, blueprint: Blueprint, middlewares: tuple[Middleware, ...], on_error: OnError) -> None:
         """``middlewares`` are in order: the first one is around all others."""
         self.blueprint: Final = blueprint
-        self.answer = _answering(_view, on_error)
+        self.answer = _guarded(_view, on_error)
         for middleware in reversed(middlewares):
-            self.answer = _around(middleware, self.answer, on_error)
+            self.answer = _guarded(middleware, on_error, self.answer)
 
 
 def _view(call: Call) -> Response:
@@ -37,20 +37,10 @@ def _view(call: Call) -> Response:
     return call.routed.view(call, **call.values)
 
 
-def _answering(go_on: GoOn, on_error: OnError) -> GoOn:
+def _guarded(step: Callable[..., Response], on_error: OnError, *given: GoOn) -> GoOn:
     def answer(call: Call) -> Response:
         try:
-            return go_on(call)
-        except Exception as error:
-            return on_error(call, error)
-
-    return answer
-
-
-def _around(middleware: Middleware, go_on: GoOn, on_error: OnError) -> GoOn:
-    def answer(call: Call) -> Response:
-        try:
-            return middleware(call, go_on)
+            return step(call, *given)
         except Exception as error:
             return on_error(call, error)
 

@@ -1,7 +1,7 @@
-"""A request that is asked for again gets the answer that it got the first time, and does nothing (A57).
+"""A repeated request gets its first answer and changes nothing (A57).
 
-What is answered is part of the commit that the request makes: whoever has the one has the other. The id of
-a request is its ``Idempotency-Key``; one without gets an id, which is named if nobody knows what happened.
+The answer is committed together with the change, so neither exists without the other. The id of a request is
+its ``Idempotency-Key``; one without gets an id, which is named if nobody knows what happened.
 """
 
 import json

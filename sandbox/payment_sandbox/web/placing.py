@@ -2,8 +2,8 @@
 
 A call that can neither wait nor take long runs on the server's event loop, all others on threads. Few threads
 run at once; one that is about to wait says so, and then another one may run meanwhile. What decides are the
-facts of the route, the state of the project and the length of the body. The project also is whose share of
-the server the call uses.
+facts of the route, the state of the project and the length of the body. The call counts towards its
+project's share of the server.
 """
 
 from collections.abc import Mapping

@@ -196,7 +196,7 @@ SHOWN: Final[Mapping[str, Callable[[Shown], Any]]] = {
     "customer": attrgetter("customer"),
     "extra": attrgetter("extra"),
 }
-"""How fields are answered that are not just echoed."""
+"""How to show the fields that are not simply echoed."""
 
 
 def _echoed(field: SentField) -> Row[Shown]:

@@ -24,7 +24,7 @@ api = Blueprint("api", __name__, url_prefix="/v1")
 
 
 def admitted(call: Call, go_on: GoOn) -> Response:
-    """Find the project, as it is now; whoever is not let in gets an explanation, too."""
+    """Find the project and bring it up to date; a refusal is explained, too."""
     try:
         refuse_foreign_host(call)
         project = require_project(call)

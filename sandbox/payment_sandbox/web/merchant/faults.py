@@ -180,7 +180,7 @@ def behaviour_of(fault: Fault) -> Behaviour[Any] | None:
 
 
 def faults(call: Call, go_on: GoOn) -> Response:
-    """Let go wrong what is configured for a call, or what a rehearsal lets go wrong with it."""
+    """Apply the fault that is configured for a call, or that a rehearsal has chosen for it."""
     fault = None if call.is_by_test else _matching(call) or call.rehearsed
     if fault is None or isinstance(fault.effect, WebhooksFirst):
         return go_on(call)

@@ -9,7 +9,7 @@ from payment_sandbox.web.faces import GoOn
 
 
 def rehearsed(call: Call, go_on: GoOn) -> Response:
-    """Count a step of the rehearsal, let go wrong what it says, and show an order as it wants."""
+    """Count a step of the rehearsal, choose its fault, and show the order as the rehearsal wants it."""
     project = call.project
     if call.is_by_test or project.epoch.rehearsal is NO_REHEARSAL:
         return go_on(call)
