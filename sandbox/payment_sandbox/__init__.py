@@ -11,6 +11,21 @@ if TYPE_CHECKING:
     from payment_sandbox.client.errors import SandboxError
     from payment_sandbox.client.receiver import WebhookReceiver
     from payment_sandbox.rehearsal.books import BookEntry
+    from payment_sandbox.scenarios.effects import (
+        Answer,
+        Delay,
+        Drop,
+        Duplicate,
+        ErrorStatus,
+        Fault,
+        Hang,
+        RateLimit,
+        Reset,
+        Swap,
+        Timeout,
+        Together,
+        Truncate,
+    )
     from payment_sandbox.testing.project import PaymentJobWarning, PaymentSandbox
     from payment_sandbox.testing.reviews import PaymentReviewWarning
     from payment_sandbox.testing.servers import PaymentSandboxServer
@@ -18,14 +33,27 @@ if TYPE_CHECKING:
     from payment_sandbox.web.answers import records as answers
 
 __all__ = [
+    "Answer",
     "BookEntry",
+    "Delay",
+    "Drop",
+    "Duplicate",
+    "ErrorStatus",
+    "Fault",
+    "Hang",
     "PaymentJobWarning",
     "PaymentReviewWarning",
     "PaymentSandbox",
     "PaymentSandboxMixin",
     "PaymentSandboxServer",
+    "RateLimit",
+    "Reset",
     "SandboxClient",
     "SandboxError",
+    "Swap",
+    "Timeout",
+    "Together",
+    "Truncate",
     "WebhookReceiver",
     "__version__",
     "answers",
@@ -46,9 +74,9 @@ _HOME_OF: Final = {
 
 def __getattr__(name: str) -> Any:
     """Import names lazily, so that the pytest plugin stays cheap to load."""
-    if name not in ("answers", *_HOME_OF):
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with LOADING:
         if name == "answers":  # the types of the control API's answers
             return import_module("payment_sandbox.web.answers.records")
-        return getattr(import_module(_HOME_OF[name]), name)
+        return getattr(import_module(_HOME_OF.get(name, "payment_sandbox.scenarios.effects")), name)

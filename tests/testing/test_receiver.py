@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from payment_sandbox.client.plain import period, plain
+from payment_sandbox.client.plain import plain
 from payment_sandbox.client.receiver import WebhookReceiver
+from payment_sandbox.kernel.times import spelled
 from payment_sandbox.testing.project import PaymentSandbox
 from tests.support.in_process import place
 
@@ -88,7 +89,7 @@ PERIODS = {
 @pytest.mark.parametrize("given", PERIODS)
 def test_python_s_durations(given: timedelta) -> None:
     """As ISO 8601."""
-    assert period(given) == PERIODS[given]
+    assert spelled(given) == PERIODS[given]
 
 
 def test_negative_durations() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.client.clock import Advance, SandboxClock, given
 from payment_sandbox.client.errors import SandboxError, Violation, plainly
-from payment_sandbox.client.plain import plain, seconds
+from payment_sandbox.client.plain import HasDocument, plain, seconds
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.web.answers import records as answers
@@ -22,6 +22,8 @@ from payment_sandbox.web.answers.records import OrderOverview, OrderRow
 
 if TYPE_CHECKING:
     import requests
+
+    from payment_sandbox.scenarios.effects import Fault, RequestEffect, WebhookEffect
 
 
 class Transport(Protocol):
@@ -42,6 +44,7 @@ class Transport(Protocol):
 
 REFUSED: Final = 400
 WITH_CONTROL_TOKEN: Final = ("/control/projects/", "/control/projects/prune/", "/control/servers/")
+RULES: Final = ("faults", "webhooks")
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 TIMEOUT_SECONDS: Final = 90.0  # longer than any wait that the server allows
@@ -141,6 +144,16 @@ class Calls:
     def close(self) -> None:
         """Close the connections, which clients created by this one share; the next call opens new ones."""
         self._session.close()
+
+
+def with_rules(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A scenario or faults as a document: an effect by itself becomes the rule that it stands for."""
+    listed = {key: document[key] for key in RULES if isinstance(document.get(key), Sequence)}
+    return {**document, **{key: [_rule(each) for each in rules] for key, rules in listed.items()}}
+
+
+def _rule(rule: Any) -> Any:
+    return {"then": rule} if isinstance(rule, HasDocument) else rule
 
 
 def refuse(answer: "requests.Response") -> None:
@@ -246,7 +259,8 @@ class SandboxClient(Calls):
     def scenario(self, scenario: str | Path | Mapping[str, Any]) -> answers.Scenario:
         """Switch to a scenario: a name, a file, or a whole document (CTL-19).
 
-        A file is a ``Path``, or text that ends in ``.yaml``, ``.yml`` or ``.json``.
+        A file is a ``Path``, or text that ends in ``.yaml``, ``.yml`` or ``.json``. A document may contain
+        effects, as ``faults`` does.
         """
         if isinstance(scenario, Path) or (isinstance(scenario, str) and scenario.endswith(FILES)):
             try:
@@ -258,7 +272,7 @@ class SandboxClient(Calls):
                 raise type(error)(f"scenario file {scenario} cannot be read: {why}") from None
         if not isinstance(scenario, str | Mapping):
             raise TypeError(f"a scenario is a name, a file or a document, not {scenario!r}")
-        body = {"name": scenario} if isinstance(scenario, str) else dict(scenario)
+        body = {"name": scenario} if isinstance(scenario, str) else with_rules(scenario)
         return self.call("PUT", "/control/scenario/", body)
 
     def reset_scenario(self) -> None:
@@ -269,9 +283,18 @@ class SandboxClient(Calls):
         """List the available scenarios with their descriptions (CTL-18)."""
         return self._items("/control/scenarios/")
 
-    def faults(self, faults: Sequence[Json] = (), webhooks: Sequence[Json] = ()) -> answers.Faults:
-        """Set the faults of requests and webhooks; without arguments, clear them (CTL-23, CTL-24)."""
-        return self.call("PUT", "/control/faults/", {"faults": list(faults), "webhooks": list(webhooks)})
+    def faults(
+        self,
+        faults: "Sequence[Mapping[str, Any] | Fault | RequestEffect]" = (),
+        webhooks: "Sequence[Mapping[str, Any] | WebhookEffect]" = (),
+    ) -> answers.Faults:
+        """Set the faults of requests and webhooks; without arguments, clear them (CTL-23, CTL-24).
+
+        A rule is a mapping, as in a scenario, whose ``then`` may be an effect: ``{"then": Duplicate(2)}``. An
+        effect by itself, such as ``Duplicate(2)``, is a rule for every request or webhook.
+        """
+        document = with_rules({"faults": faults, "webhooks": webhooks})
+        return self.call("PUT", "/control/faults/", document)
 
     def act(self, order_id: str, actor: Actor, action: ActionName, **how: Any) -> answers.Order:
         """Perform an action: ``act(order_id, "customer", "pay", card="challenge")`` (CTL-20)."""

@@ -1,8 +1,20 @@
-"""Python values as JSON ones: periods and times as ISO 8601."""
+"""Python values as JSON ones: periods and times as ISO 8601, and effects as in a scenario."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
+
+from payment_sandbox.kernel.times import spelled
+
+
+@runtime_checkable
+class HasDocument(Protocol):
+    """An effect of a scenario: it knows how a document says it."""
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The effect as data."""
+        ...
 
 
 def plain(value: Any) -> Any:
@@ -13,25 +25,14 @@ def plain(value: Any) -> Any:
         ValueError: a period is negative.
     """
     if isinstance(value, timedelta):
-        return period(value)
+        return spelled(value)
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, HasDocument):
+        return value.document
     raise TypeError(f"{type(value).__name__} {value!r} is not a value of JSON")
-
-
-def period(duration: timedelta) -> str:
-    """A duration in ISO 8601: days and seconds.
-
-    Raises:
-        ValueError: it is negative.
-    """
-    if duration < timedelta():
-        raise ValueError(f"a period is not negative: {duration}")
-    fraction = f".{duration.microseconds:06}".rstrip("0").rstrip(".")
-    seconds = f"T{duration.seconds}{fraction}S" if duration.seconds or fraction or not duration.days else ""
-    return f"P{f'{duration.days}D' if duration.days else ''}{seconds}"
 
 
 def seconds(duration: float | timedelta) -> float:

@@ -57,6 +57,18 @@ class Period(NamedTuple):
             rest = timedelta.max
         return Period(spelling, years * 12 + months, rest)
 
+    @classmethod
+    def of(cls, period: "Period | str | timedelta") -> "Period":
+        """The period that a text such as ``PT10M`` or a ``timedelta`` means.
+
+        Raises:
+            PeriodError: the text is not a duration, or is negative.
+            ValueError: the ``timedelta`` is negative.
+        """
+        if isinstance(period, cls):
+            return period
+        return cls.parse(spelled(period) if isinstance(period, timedelta) else str(period))
+
     @property
     def is_zero(self) -> bool:
         """Whether it has no length."""
@@ -86,6 +98,19 @@ class Period(NamedTuple):
 
     def __str__(self) -> str:
         return self.spelling
+
+
+def spelled(duration: timedelta) -> str:
+    """A duration in ISO 8601: days and seconds.
+
+    Raises:
+        ValueError: it is negative.
+    """
+    if duration < timedelta():
+        raise ValueError(f"a period is not negative: {duration}")
+    fraction = f".{duration.microseconds:06}".rstrip("0").rstrip(".")
+    seconds = f"T{duration.seconds}{fraction}S" if duration.seconds or fraction or not duration.days else ""
+    return f"P{f'{duration.days}D' if duration.days else ''}{seconds}"
 
 
 def add_months(moment: datetime, months: int) -> datetime:

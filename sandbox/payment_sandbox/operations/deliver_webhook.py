@@ -24,7 +24,7 @@ from payment_sandbox.projects.outbox import UNCHANGED, Changed, QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.relay import Label, Offer, label_of
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, Duplicate, Swap, Together, WebhookEffect
+from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, OneByOne, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
 
 ERROR_KEPT_MAX: Final = 500  # characters
@@ -65,7 +65,7 @@ class PreparedAttempt(NamedTuple):
         """Whether its copies are sent at the same time; unless the effect says so, over the network only."""
         if isinstance(self.effect, Together):
             return True
-        return over_network and not (isinstance(self.effect, Duplicate) and self.effect.one_by_one)
+        return over_network and not isinstance(self.effect, OneByOne)
 
 
 def prepare_attempt(project: Project, epoch: Epoch, queued: QueuedDelivery) -> PreparedAttempt | None:

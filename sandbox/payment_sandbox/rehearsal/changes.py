@@ -16,9 +16,9 @@ from payment_sandbox.scenarios.effects import (
     Answer,
     Delay,
     Drop,
-    Duplicate,
     ErrorStatus,
     Fault,
+    OneByOne,
     RateLimit,
     Reset,
     Silence,
@@ -182,7 +182,7 @@ def _reads_order(about: Asked) -> bool:
 
 CHANGES: Final[tuple[Change, ...]] = (
     # Webhooks
-    Change("twice", (WEBHOOK,), AT_ONCE, "{step} came twice", Duplicate(2, one_by_one=True), is_suspect=True),
+    Change("twice", (WEBHOOK,), AT_ONCE, "{step} came twice", OneByOne(2), is_suspect=True),
     Change(
         "together",
         (WEBHOOK,),

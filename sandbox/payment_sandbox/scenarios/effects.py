@@ -2,12 +2,14 @@
 
 An effect is one class. The tables at the end list those that scenarios and faults may contain, under their
 ``key``: form, schema, documentation and review go by them; the others are for rehearsals only. Those of
-requests are applied in ``web/merchant/faults.py``.
+requests are applied in ``web/merchant/faults.py``. Tests may use the objects where a document has their data:
+``{"then": Duplicate(2)}`` is ``{"then": {"duplicate": 2}}``.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final, NamedTuple, Self, cast
+from datetime import timedelta
+from typing import Any, ClassVar, Final, Self, cast
 
 from marshmallow import ValidationError
 from marshmallow.fields import Field
@@ -38,6 +40,11 @@ class Effect:
     def value(self) -> Any:
         """The value that a document has under the key."""
         return next((getattr(self, each.name) for each in fields(self)), True)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The effect as data, as after ``then`` in a scenario."""
+        return {self.key: self.value}
 
     @classmethod
     def of(cls, value: Any) -> Self:
@@ -132,7 +139,7 @@ class RateLimitText(Text):
         return text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class RateLimit(RequestEffect):
     """Requests over a rate, in sandbox time, are refused; they do not count."""
 
@@ -145,6 +152,10 @@ class RateLimit(RequestEffect):
         "429 `RateLimited` after more than ten requests per second of sandbox time; on a frozen clock, until "
         "you advance it"
     )
+
+    def __init__(self, requests: int, period: Period | str | timedelta) -> None:
+        object.__setattr__(self, "requests", requests)
+        object.__setattr__(self, "period", Period.of(period))
 
     @property
     def value(self) -> str:
@@ -160,7 +171,7 @@ class RateLimit(RequestEffect):
     def of(cls, value: str) -> Self:
         """The limit in a text such as ``10/PT1S``."""
         requests, _, period = value.partition("/")
-        return cls(int(requests), Period.parse(period))
+        return cls(int(requests), period)
 
 
 class Silence(RequestEffect):
@@ -182,7 +193,8 @@ class WebhooksFirst(RequestEffect):
     key = "early"
 
 
-class Fault(NamedTuple):
+@dataclass(frozen=True)
+class Fault:
     """What goes wrong with one request: an effect, a delay of ``latency`` real seconds, or both.
 
     With ``is_after``, the request is processed, and only its response is lost.
@@ -203,7 +215,7 @@ class Fault(NamedTuple):
         """The fault as data, as in a scenario."""
         document: dict[str, Any] = {}
         if self.effect is not None:
-            document[self.effect.key] = self.effect.value
+            document |= self.effect.document
         if self.latency is not None:
             document["latency"] = self.latency
         if self.is_after:
@@ -280,13 +292,15 @@ class Repeated(WebhookEffect):
         return self.times
 
 
-@dataclass(frozen=True)
 class Duplicate(Repeated):
-    """Over the network, all come at the same time, unless ``one_by_one``."""
+    """It comes several times: over the network at the same time, in a test's process one after the other."""
 
-    one_by_one: bool = False
     key = "duplicate"
     field = Whole(low=2, high=10, about="Arrives this many times.")
+
+
+class OneByOne(Duplicate):
+    """It comes several times, one after the other also over the network; for rehearsals only."""
 
 
 class Together(Repeated):
@@ -296,7 +310,7 @@ class Together(Repeated):
     field = Whole(low=2, high=10, about="Arrives this many times, at the same moment.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Delay(WebhookEffect):
     """It comes later."""
 
@@ -304,15 +318,13 @@ class Delay(WebhookEffect):
     key = "delay"
     field = PeriodText(about="Arrives this much later.")
 
+    def __init__(self, period: Period | str | timedelta) -> None:
+        object.__setattr__(self, "period", Period.of(period))
+
     @property
     def value(self) -> str:
         """Such as ``PT1H``."""
         return self.period.spelling
-
-    @classmethod
-    def of(cls, value: str) -> Self:
-        """Later by the period that a text such as ``PT1H`` means."""
-        return cls(Period.parse(value))
 
 
 class Swap(WebhookEffect):

@@ -98,6 +98,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "scenario": references.scenario,
     "outcomes": references.outcomes,
     "effects": references.effects,
+    "effect-classes": references.effect_classes,
     "ready-scenarios": references.ready_scenarios,
     "trigger-values": references.trigger_values,
     "cards": references.cards,

@@ -18,7 +18,7 @@ from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import load_file, ready_folder, scenario_files
-from payment_sandbox.scenarios.effects import REQUEST_EFFECTS
+from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
 
@@ -123,6 +123,16 @@ def effects() -> str:
         ("`latency: 1.5`", "the correct response, 1.5 real seconds late; also together with another effect")
     )
     return table(("Effect", "What the client sees"), rows)
+
+
+def effect_classes() -> str:
+    """The classes of effects, with their data in a document."""
+    rows = [
+        (f"`{each.__name__}`", of, f"`{each.key}`", (getdoc(each) or "").splitlines()[0])
+        for of, effects in (("requests", REQUEST_EFFECTS), ("webhooks", WEBHOOK_EFFECTS))
+        for each in effects
+    ]
+    return table(("Class", "Of", "Key", "What happens"), rows)
 
 
 def ready_scenarios() -> str:

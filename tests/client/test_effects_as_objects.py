@@ -1,0 +1,120 @@
+"""Tests write effects as objects where a document has their data; both mean the same."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import payment_sandbox
+from payment_sandbox import (
+    Answer,
+    Delay,
+    Drop,
+    Duplicate,
+    ErrorStatus,
+    Fault,
+    Hang,
+    PaymentSandbox,
+    RateLimit,
+    Reset,
+    Swap,
+    Timeout,
+    Together,
+    Truncate,
+)
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.forms import read
+from payment_sandbox.orders.refusals import Invalid
+from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, Effect, WebhookEffect
+from payment_sandbox.scenarios.forms import FaultsForm
+
+WEBHOOKS: tuple[tuple[Any, Any], ...] = (
+    (Answer(503), {"answer": 503}),
+    (Timeout(), {"timeout": True}),
+    (Drop(), {"drop": True}),
+    (Duplicate(2), {"duplicate": 2}),
+    (Together(2), {"together": 2}),
+    (Delay("PT10M"), {"delay": "PT10M"}),
+    (Delay(timedelta(minutes=10)), {"delay": "PT600S"}),
+    (Swap(), {"swap": True}),
+)
+REQUESTS: tuple[tuple[Any, Any], ...] = (
+    (ErrorStatus(503), {"status": 503}),
+    (Hang(5), {"hang": 5}),
+    (Reset(), {"reset": True}),
+    (Truncate(), {"truncate": True}),
+    (RateLimit(10, "PT1S"), {"rate_limit": "10/PT1S"}),
+    (Fault(ErrorStatus(503), is_after=True), {"status": 503, "phase": "after"}),
+    (Fault(Reset(), latency=0.5), {"reset": True, "latency": 0.5}),
+    (Fault(latency=0.5), {"latency": 0.5}),
+)
+
+
+@pytest.mark.parametrize(("effect", "said"), WEBHOOKS, ids=str)
+def test_effects_on_webhooks(payment_sandbox: PaymentSandbox, effect: Any, said: dict[str, Any]) -> None:
+    """By themselves, in a rule, and in a scenario."""
+    client = payment_sandbox.client
+    only = {"when": {"attempt": 1}, "then": effect}
+    shown = client.faults(webhooks=[effect, only])
+    assert shown["webhooks"] == [{"then": said}, {"when": {"attempt": 1}, "then": said}]
+    scenario = payment_sandbox.scenario({"name": "mine", "webhooks": [effect]})
+    assert scenario == client.scenario({"name": "mine", "webhooks": [{"then": said}]})
+
+
+@pytest.mark.parametrize(("effect", "said"), REQUESTS, ids=str)
+def test_effects_on_requests(payment_sandbox: PaymentSandbox, effect: Any, said: dict[str, Any]) -> None:
+    """In the same way, with what only faults of requests have."""
+    client = payment_sandbox.client
+    only = {"when": {"method": "POST", "nth": 1}, "then": effect}
+    shown = client.faults([effect, only])
+    assert shown["faults"] == [{"then": said}, {"when": only["when"], "then": said}]
+    scenario = payment_sandbox.scenario({"name": "mine", "faults": [effect]})
+    assert scenario == client.scenario({"name": "mine", "faults": [{"then": said}]})
+
+
+def test_a_shop_meets_the_effect(payment_sandbox: PaymentSandbox) -> None:
+    """A webhook comes twice, also under a scenario of the test's own."""
+    arrived = []
+
+    def shop(environ: Any, start_response: Any) -> list[bytes]:
+        arrived.append(environ["PATH_INFO"])
+        start_response("204 No Content", [])
+        return []
+
+    payment_sandbox.deliver_to(shop)
+    payment_sandbox.scenario({"name": "mine", "webhooks": [Duplicate(2)]})
+    body = {"currency": "EUR", "amount": 1295, "transactions": [{"payment_method": "wallet-web"}]}
+    url = f"{payment_sandbox.base_url}/v1/orders/"
+    payment_sandbox.act(payment_sandbox.session.post(url, json=body, timeout=5).json()["id"])
+    assert len(arrived) == 4
+
+
+def test_every_effect_of_documents_is_exported() -> None:
+    """A test author finds each by its name in the package."""
+    effects: list[type[Effect]] = [*REQUEST_EFFECTS, *WEBHOOK_EFFECTS]
+    assert {effect.__name__ for effect in effects} <= set(payment_sandbox.__all__)
+    assert all(getattr(payment_sandbox, effect.__name__) is effect for effect in effects)
+    shown = {type(effect) for effect, _ in (*WEBHOOKS, *REQUESTS)} - {Fault}
+    assert shown == set(effects), "this file tries each"
+
+
+@pytest.mark.parametrize("wrong", [Answer(42), Duplicate(1), Together(11), ErrorStatus(200)], ids=str)
+def test_wrong_values_are_refused_as_in_documents(wrong: Effect) -> None:
+    """The form that checks documents checks them."""
+    kind = "webhooks" if isinstance(wrong, WebhookEffect) else "faults"
+    with pytest.raises(Invalid, match=f"then.{wrong.key}: must be"):
+        read(FaultsForm(), {kind: [{"then": wrong.document}]})
+
+
+def test_a_wrong_period_is_refused_at_once() -> None:
+    """Where it is written."""
+    with pytest.raises(ValueError, match="'10 minutes' is not an ISO 8601 duration"):
+        Delay("10 minutes")
+
+
+def test_what_is_no_effect_is_no_body(payment_sandbox: PaymentSandbox) -> None:
+    """It is named, and nothing is sent."""
+    rules: Any = [{"then": object()}]
+    with pytest.raises(TypeError, match="is not a value of JSON"):
+        payment_sandbox.client.faults(rules)
+    assert isinstance(payment_sandbox.client, SandboxClient)
