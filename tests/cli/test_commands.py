@@ -62,7 +62,7 @@ def test_schema_prints_what_editors_need() -> None:
 
 def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
     """And says which files are fine."""
-    ready = Path(__file__).parents[2] / "scenarios" / "webhook-lost.yaml"
+    ready = Path(__file__).parents[2] / "scenarios" / "transfer-late.yaml"
     bad, worse = tmp_path / "bad.yaml", tmp_path / "worse.json"
     bad.write_text("name: bad\nrulez: []\n")
     worse.write_text('{"name": "worse",\n "rules": [{}]}')
@@ -70,7 +70,7 @@ def test_check_prints_every_mistake_of_every_file(tmp_path: Path) -> None:
     ran = run("check", str(ready), str(bad), str(worse))
     assert ran.returncode == 1
     lines = ran.stdout.splitlines()
-    assert "webhook-lost is fine" in lines[0]
+    assert "transfer-late is fine" in lines[0]
     assert lines[1].startswith(f"{bad}:2:1: rulez")
     assert lines[2].startswith(f"{worse}:2:12: rules[0].then is required")
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.rehearsal.books import BookProblem
-from payment_sandbox.rehearsal.changes import Asked, Step
-from payment_sandbox.rehearsal.exploring import Explorer, Ran, Variation, name_of
+from payment_sandbox.rehearsal.exploring import ChangedSteps, Explorer, Ran, name_of
 from payment_sandbox.rehearsal.judging import Judged
+from payment_sandbox.scenarios.variation import Asked, Step
 from tests.rehearsal.test_rehearsing import LOCKED, rehearsed
 from tests.support.state_files import NOON
 from tests.support.suites import suite
@@ -90,7 +90,7 @@ def test_what_is_tried_again_fails_the_second_time() -> None:
     read, second = Step("read", 1, "the read", asked), Step("read", 2, "the job's read", asked)
     tried: list[str] = []
 
-    def run(variation: Variation) -> Ran:
+    def run(variation: ChangedSteps) -> Ran:
         name = name_of(variation)
         tried.append(name)
         is_lost = "webhook:1:lost" in name

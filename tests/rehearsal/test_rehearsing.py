@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.rehearsal.changes import CHANGES, parse_changed_step
+from payment_sandbox.rehearsal.changes import parse_changed_step
+from payment_sandbox.scenarios import variations
+from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.library import written
 from tests.support.blocks import blocks
 from tests.support.suites import passed, suite
@@ -313,9 +315,9 @@ def test_the_example_of_the_page_survives(tmp_path: Path) -> None:
 
 def test_the_page_names_every_change() -> None:
     """By the name that users write, which means one change of a step."""
-    page = written("rehearsal")
-    assert [change.name for change in CHANGES if f"`{change.name}`" not in page] == []
-    named = [(f"{kind}:1:{change.name}", change) for change in CHANGES for kind in change.kinds]
+    shown, changes = page("rehearsal", lambda: "").text, variations.rehearsed()
+    assert [change.name for change in changes if f"`{change.name}`" not in shown] == []
+    named = [(f"{kind}:1:{change.name}", change) for change in changes for kind in change.kinds]
     assert [name for name, change in named if parse_changed_step(name).change is not change] == []
 
 

@@ -119,9 +119,9 @@ def is_server_url(url: str) -> bool:
 
 def scenario_names(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Return the ready-made scenarios."""
-    from payment_sandbox.scenarios.catalogue import ready_folder, scenario_files
+    from payment_sandbox.scenarios.catalogue import ready_names
 
-    return [path.stem for path in scenario_files(ready_folder()) if path.stem.startswith(begun)]
+    return [name for name in ready_names() if name.startswith(begun)]
 
 
 class Group(click.Group):

@@ -1,7 +1,7 @@
 """An order once more, with one thing otherwise: what a shop should cope with, tried with a click."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.operations.act import act
@@ -13,6 +13,9 @@ from payment_sandbox.orders.actions import CUSTOMER, Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.effects import WebhookEffect
+from payment_sandbox.scenarios.variation import Offer, Place, VariationEffect
+from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, WALKS_AWAY, offered
 
 UNPAID: Final = ("expiry", "page-expiry")
 EXPIRIES: Final = (*UNPAID, "authorization-expiry")
@@ -20,41 +23,22 @@ PAID_ON_PAGES: Final = (*PAGES_OF_BANKS, "terms")
 WEBHOOKS: Final = "webhooks"
 WEBHOOKS_SECONDS: Final = 12.0  # two attempts that take as long as they may
 PAYS: Final = Action(CUSTOMER, "pay")
-FAILS: Final = Action(CUSTOMER, "fail", reason="Do not honour")
 
 
-class Variation(NamedTuple):
-    """What is otherwise this time; ``webhooks`` is the effect on the new order's webhooks."""
-
-    name: str
-    label: str
-    about: str
-    webhooks: Mapping[str, Any] = {}
-
-
-VARIATIONS: Final = (
-    Variation("declined", "declined", "The bank declines the payment."),
-    Variation("webhook-lost", "webhook lost", "The shop never gets the webhooks.", {"drop": True}),
-    Variation("webhook-twice", "webhook twice", "Each webhook comes twice.", {"duplicate": 2}),
-    Variation("webhook-late", "webhook late", "Webhooks come ten minutes later.", {"delay": "PT10M"}),
-    Variation("slow-shop", "slow shop", "The first try of each webhook times out.", {"timeout": True}),
-    Variation("in-parts", "captured in parts", "The merchant captures twice, by hand."),
-    Variation("expires", "expires", "Nobody pays in time; this moves the clock."),
-)
-BY_VARIATION: Final = {variation.name: variation for variation in VARIATIONS}
-
-
-def variations(order: Order, *, is_told: bool) -> list[Variation]:
+def variations(order: Order, *, is_told: bool) -> list[Offer]:
     """The ways in which an order can be played again; webhooks matter only where somebody ``is_told``."""
     attempt = order.last_transaction
     is_payable = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAID_ON_PAGES
     is_captured = attempt is not None and attempt.authorization is not None and order.amount_cents > 1
-    possible = {
-        "declined": is_payable,
-        "in-parts": is_payable and is_captured,
-        "expires": True,
-    }
-    return [each for each in VARIATIONS if possible.get(each.name, is_payable and is_told)]
+
+    def is_possible(effect: VariationEffect | None) -> bool:
+        if effect is CAPTURES_IN_PARTS:
+            return is_payable and is_captured
+        if isinstance(effect, WebhookEffect):
+            return is_payable and is_told
+        return is_payable or effect is WALKS_AWAY
+
+    return [offer for offer in offered(Place.AGAIN).values() if is_possible(offer.effect)]
 
 
 def again(project: Project, order: Order, name: str, create: Callable[[], Order]) -> Order:
@@ -64,21 +48,19 @@ def again(project: Project, order: Order, name: str, create: Callable[[], Order]
         Invalid: there is no such variation.
         Refusal: the new order does not allow it.
     """
-    variation = BY_VARIATION.get(name)
-    if variation is None:
-        known = list(BY_VARIATION)
-        raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", known)])
-    made = create()
-    attempt = order.last_transaction
-    if made.last_transaction is None and attempt is not None and name != "expires":
+    known = offered(Place.AGAIN)
+    if name not in known:
+        raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
+    effect, made, attempt = known[name].effect, create(), order.last_transaction
+    if made.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
         act(project, made.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
-    if name == "declined":
-        act(project, made.id, FAILS)
-    elif name == "expires":
+    if effect is WALKS_AWAY:
         expire(project, made)
+    elif isinstance(effect, Action):
+        act(project, made.id, effect)
     else:
-        _pay(project, made.id, variation.webhooks)
-    if name == "in-parts":
+        _pay(project, made.id, effect.document if isinstance(effect, WebhookEffect) else {})
+    if effect is CAPTURES_IN_PARTS:
         _capture_in_parts(project, made)
     project.settle(WEBHOOKS_SECONDS, orders=[made.id])
     return project.find_order(made.id)

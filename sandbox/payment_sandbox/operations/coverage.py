@@ -5,15 +5,15 @@ from functools import cache
 from itertools import chain
 from typing import Final, NamedTuple
 
-from payment_sandbox.kernel.times import Period
 from payment_sandbox.methods import BY_NAME, NAMES
 from payment_sandbox.orders.authorization import Taken
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import kinds_of_refusals
 from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction
-from payment_sandbox.orders.webhooks import DROPPED_BY_SCENARIO, Delivery, DeliveryState
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.variations import is_lost, met_by_webhooks
 
 METHOD, WEBHOOK, REFUSAL, RULE = "method", "webhook", "refusal", "rule"
 
@@ -25,16 +25,7 @@ SCREENED_OUT, SCREENED_LATE = "declined by screening", "screening took time"
 REFUNDED, REFUNDED_IN_PART, REFUND_FAILED = "refunded", "refunded in part", "refund failed"
 STORED, CHARGED_AGAIN, CHARGE_FAILED = "card stored", "stored card charged", "stored card declined"
 
-WEBHOOK_OUTCOMES: Final = (
-    "delivered",
-    "retried",
-    "failed for good",
-    "twice",
-    "lost",
-    "late",
-    "before the response",
-)
-LATE: Final = Period.parse("PT1M")
+DELIVERED: Final = "delivered"
 CONTROL_RULES: Final = ("CTL-",)
 
 
@@ -97,11 +88,12 @@ def _met_ends(project: Project) -> MetAt:
 
 
 def _met_webhooks(project: Project) -> MetAt:
-    is_early = project.settings.webhook_timing == "before_response"
+    variations, settings = met_by_webhooks(), project.settings.as_mapping()
     for delivery in project.epoch.store.deliveries():
-        yield from ((Met(WEBHOOK, outcome, ""), delivery.order_id) for outcome in _webhook_outcomes(delivery))
-        if is_early:
-            yield Met(WEBHOOK, "before the response", ""), delivery.order_id
+        if delivery.state is DeliveryState.DELIVERED and not is_lost(delivery):
+            yield Met(WEBHOOK, DELIVERED, ""), delivery.order_id
+        met = (name for name, is_met in variations.items() if is_met(delivery, settings))
+        yield from ((Met(WEBHOOK, name, ""), delivery.order_id) for name in met)
 
 
 def _met_refusals(project: Project) -> MetAt:
@@ -204,21 +196,6 @@ def _refund_ends(order: Order) -> Ends:
     }
 
 
-def _webhook_outcomes(delivery: Delivery) -> Iterator[str]:
-    attempts = delivery.tries
-    numbers = {attempt.number for attempt in attempts}
-    is_lost = any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in attempts)
-    outcomes = {
-        "delivered": delivery.state is DeliveryState.DELIVERED and not is_lost,
-        "lost": is_lost,
-        "failed for good": delivery.state is DeliveryState.FAILED,
-        "retried": len(numbers) > 1,
-        "twice": len(attempts) > len(numbers),
-        "late": bool(attempts) and attempts[0].at > LATE.after(delivery.created),
-    }
-    yield from (outcome for outcome, holds in outcomes.items() if holds)
-
-
 def enabled_methods(project: Project) -> list[str]:
     """The methods that a project's shop has enabled, in their usual order; none if nobody has chosen."""
     chosen = project.settings.payment_methods
@@ -276,7 +253,9 @@ def _method(name: str, met: Places) -> CoverageGroup:
 
 
 def _others(met: Places) -> list[CoverageGroup]:
-    webhooks = {outcome: met.get(Met(WEBHOOK, outcome, ""), ()) for outcome in WEBHOOK_OUTCOMES}
+    webhooks = {
+        outcome: met.get(Met(WEBHOOK, outcome, ""), ()) for outcome in (DELIVERED, *met_by_webhooks())
+    }
     refusals = {rule: met.get(Met(REFUSAL, rule, ""), ()) for rule in refusal_rules()}
     rules = {f"{one.subject}, {one.what}": met[one] for one in sorted(met) if one.group == RULE}
     return [

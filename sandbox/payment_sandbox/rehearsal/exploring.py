@@ -6,32 +6,25 @@ from typing import Final, NamedTuple
 from zlib import crc32
 
 from payment_sandbox.rehearsal.books import BookProblem
-from payment_sandbox.rehearsal.changes import (
-    CHANGES,
-    WEBHOOK,
-    Acts,
-    Change,
-    ChangedStep,
-    Step,
-    changes_of,
-    parse_changed_step,
-)
+from payment_sandbox.rehearsal.changes import ChangedStep, changes_of, parse_changed_step
 from payment_sandbox.rehearsal.judging import Judged
+from payment_sandbox.scenarios.variation import WEBHOOK, Acts, Step, Trait, Variation
+from payment_sandbox.scenarios.variations import rehearsed
 
 PAIRS_MAX: Final = 100  # of a test
 NO_THREADS: Final = (
     "nothing was tried at the same moment: the shop's handlers fail on other threads than the test's"
 )
 
-Variation = tuple[ChangedStep, ...]
+ChangedSteps = tuple[ChangedStep, ...]
 
 
-def name_of(variation: Variation) -> str:
+def name_of(variation: ChangedSteps) -> str:
     """How users write a variation: ``webhook:2:twice+action:1:cancels``."""
     return "+".join(changed.name for changed in variation)
 
 
-def parse_variation(text: str) -> Variation:
+def parse_variation(text: str) -> ChangedSteps:
     """Read ``webhook:2:twice+action:1:cancels``.
 
     Raises:
@@ -56,7 +49,7 @@ class RehearsalFinding(NamedTuple):
     """A problem, with the smallest variation that shows it."""
 
     problem: BookProblem
-    variation: Variation
+    variation: ChangedSteps
     sentence: str
     timeline: str
     picture: str
@@ -76,7 +69,7 @@ class Explored(NamedTuple):
     notes: list[str]
 
 
-Run = Callable[[Variation], Ran]
+Run = Callable[[ChangedSteps], Ran]
 """Runs the test once with these changes."""
 
 
@@ -89,7 +82,7 @@ class Explorer:
         has_time: Callable[[], bool],
         *,
         seed: int = 0,
-        first: Sequence[Variation] = (),
+        first: Sequence[ChangedSteps] = (),
         threads: Callable[[], bool] = lambda: True,
     ) -> None:
         """``first`` are the variations that failed the last time; ``threads`` tells whether handlers may run
@@ -101,7 +94,7 @@ class Explorer:
         self._first = first
         self._threads = threads
         self._findings: dict[str, RehearsalFinding] = {}
-        self._tried: dict[Variation, Ran] = {}
+        self._tried: dict[ChangedSteps, Ran] = {}
 
     def explore(self, baseline: Ran) -> Explored:
         """Try all single changes, then pairs, as long as there is time."""
@@ -121,7 +114,7 @@ class Explorer:
             self._find(problem, (), baseline)
         return {problem.kind for problem in baseline.judged.problems}
 
-    def only(self, variation: Variation, baseline: Ran) -> Explored:
+    def only(self, variation: ChangedSteps, baseline: Ran) -> Explored:
         """Try this variation and no other."""
         known = self._begin(baseline)
         ran = self._run(variation)
@@ -130,7 +123,7 @@ class Explorer:
         notes = [f"the test has no step for {name}" for name in missed]
         return Explored(list(self._findings.values()), 1, 0, notes)
 
-    def _try_all(self, planned: Sequence[Variation], known: set[str]) -> int:
+    def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
         """Try these; return for how many there was no time."""
         for count, variation in enumerate(planned):
             if not self._has_time():
@@ -139,13 +132,13 @@ class Explorer:
             self._find_news(variation, ran, known)
         return 0
 
-    def _find_news(self, variation: Variation, ran: Ran, known: set[str]) -> None:
+    def _find_news(self, variation: ChangedSteps, ran: Ran, known: set[str]) -> None:
         """One finding for a variation: what else it shows has the same cause."""
         news = [problem for problem in ran.judged.problems if problem.kind not in known]
         if news and not any(problem.kind in self._findings for problem in news):
             self._find(news[0], variation, ran)
 
-    def _find(self, problem: BookProblem, variation: Variation, ran: Ran) -> None:
+    def _find(self, problem: BookProblem, variation: ChangedSteps, ran: Ran) -> None:
         if problem.kind not in self._findings:
             self._findings[problem.kind] = RehearsalFinding(
                 problem, variation, sentence_of(problem, variation, ran.steps), ran.timeline, ran.picture
@@ -158,26 +151,29 @@ class Explorer:
             for change in changes_of(step)
             if _is_possible(step, change, baseline)
         ]
-        if any(changed.change.needs_threads for changed in possible) and not self._threads():
+        if any(Trait.THREADS in changed.change.traits for changed in possible) and not self._threads():
             notes += _why_not_together(baseline)
-            possible = [changed for changed in possible if not changed.change.needs_threads]
-        return sorted(possible, key=lambda changed: CHANGES.index(changed.change))
+            possible = [each for each in possible if Trait.THREADS not in each.change.traits]
+        known = rehearsed()
+        return sorted(possible, key=lambda changed: known.index(changed.change))
 
-    def _pairs(self, baseline: Ran) -> list[Variation]:
+    def _pairs(self, baseline: Ran) -> list[ChangedSteps]:
         """Pairs of changes that made a difference and did no harm, the most suspicious first."""
         harmless = [
             variation[0]
             for variation, ran in self._tried.items()
             if len(variation) == 1 and not ran.judged.problems and ran.judged[1:] != baseline.judged[1:]
         ]
-        pairs: list[Variation] = [pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step]
+        pairs: list[ChangedSteps] = [
+            pair for pair in combinations(harmless, 2) if pair[0].step != pair[1].step
+        ]
         known = {step.name for step in baseline.steps}
         pairs += self._follow_ups(baseline, harmless, known)
         return sorted(dict.fromkeys(pairs), key=lambda pair: self._suspicion(pair, known))[:PAIRS_MAX]
 
     def _follow_ups(
         self, baseline: Ran, harmless: Sequence[ChangedStep], known: Collection[str]
-    ) -> list[Variation]:
+    ) -> list[ChangedSteps]:
         """Pairs whose second change is in what the shop does only after the first, such as trying again."""
         return [
             (first, ChangedStep(step.name, change))
@@ -185,15 +181,15 @@ class Explorer:
             for step in self._tried[(first,)].steps
             if step.name not in known
             for change in changes_of(step)
-            if _is_possible(step, change, baseline) and not change.needs_threads
+            if _is_possible(step, change, baseline) and Trait.THREADS not in change.traits
         ]
 
-    def _suspicion(self, pair: Variation, known: Collection[str]) -> tuple[int, bool, int]:
+    def _suspicion(self, pair: ChangedSteps, known: Collection[str]) -> tuple[int, bool, int]:
         """The fewer of the usual suspects, the later; what is tried again fails first.
 
         Among equals, only the seed decides.
         """
-        unsuspected = sum(not changed.change.is_suspect for changed in pair)
+        unsuspected = sum(Trait.SUSPECT not in changed.change.traits for changed in pair)
         return unsuspected, pair[1].step in known, crc32(f"{self._seed} {name_of(pair)}".encode())
 
 
@@ -202,14 +198,14 @@ def _why_not_together(baseline: Ran) -> list[str]:
     return [NO_THREADS] if any(step.kind == WEBHOOK for step in baseline.steps) else []
 
 
-def _is_possible(step: Step, change: Change, baseline: Ran) -> bool:
-    if change.needs_restart and not baseline.has_restart:
+def _is_possible(step: Step, change: Variation, baseline: Ran) -> bool:
+    if Trait.RESTART in change.traits and not baseline.has_restart:
         return False
     can_return = baseline.has_return and isinstance(step.about, Acts) and step.about.has_return
-    return can_return or not change.needs_return
+    return can_return or Trait.RETURN not in change.traits
 
 
-def sentence_of(problem: BookProblem, variation: Variation, steps: Sequence[Step]) -> str:
+def sentence_of(problem: BookProblem, variation: ChangedSteps, steps: Sequence[Step]) -> str:
     """A finding in one sentence: what went otherwise, and what the shop made of it."""
     if not variation:
         return f"as it is: {problem.sentence}"

@@ -20,9 +20,10 @@ from payment_sandbox.rehearsal.books import (
     unpaid,
     went_back,
 )
-from payment_sandbox.rehearsal.changes import AT_ONCE, CALLS, PRESS, ChangedStep, Step
+from payment_sandbox.rehearsal.changes import ChangedStep
 from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.scenarios.effects import Fault, WebhooksFirst
+from payment_sandbox.scenarios.variation import CALLS, PRESS, Step, Trait
 
 SOON: Final = timedelta(days=1)
 HORIZON: Final = timedelta(days=40)
@@ -146,7 +147,7 @@ def judged_without_books(
 
 def _failed(what: str, failure: str | None, changes: Sequence[ChangedStep]) -> list[BookProblem]:
     """The failure of a test or a suite, where its assertions must still hold."""
-    if failure is None or any(changed.change.ends != AT_ONCE for changed in changes):
+    if failure is None or any(Trait.AT_ONCE not in changed.change.traits for changed in changes):
         return []
     return [BookProblem("test", f"the {what} fails: {failure.splitlines()[0]}")]
 

@@ -14,7 +14,11 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
-from payment_sandbox.rehearsal.changes import (
+from payment_sandbox.rehearsal.changes import ChangedStep, StepRecorder, kind_of_call
+from payment_sandbox.rehearsal.scenes import Scene, others, played
+from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
+from payment_sandbox.scenarios.model import Subject
+from payment_sandbox.scenarios.variation import (
     ACTION,
     ATTEMPT,
     PRESS,
@@ -22,16 +26,12 @@ from payment_sandbox.rehearsal.changes import (
     WEBHOOK,
     Acts,
     Asked,
-    ChangedStep,
-    ChangeEffect,
+    Instead,
+    Passes,
     Repeat,
     Step,
-    StepRecorder,
-    kind_of_call,
+    VariationEffect,
 )
-from payment_sandbox.rehearsal.scenes import Scene, others
-from payment_sandbox.scenarios.effects import Fault, Together, WebhookEffect
-from payment_sandbox.scenarios.model import Subject
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -154,11 +154,11 @@ class RehearsedRun:
         )
         label = NAMES.get(action.name, f"what the {action.actor} does ({action.action})")
         effect = self._effect(ACTION, label, about)
-        if not callable(effect):
+        if not isinstance(effect, Action | Passes | Instead):
             return do(action)
         self._is_acting = True
         try:
-            return effect(Scene(self.project, order_id, action, do, self.visit, self.restart))
+            return played(effect, Scene(self.project, order_id, action, do, self.visit, self.restart))
         finally:
             self._is_acting = False
 
@@ -196,7 +196,9 @@ class RehearsedRun:
             except BrokenBarrierError:
                 self._meeting = None
 
-    def _effect(self, kind: str, label: str, about: Asked | Acts | Delivery | Subject) -> ChangeEffect | None:
+    def _effect(
+        self, kind: str, label: str, about: Asked | Acts | Delivery | Subject
+    ) -> VariationEffect | None:
         """What happens to the next step of a kind; None if it goes as it does."""
         job = self.project.epoch.jobs.running
         is_over = not self._is_on or (self._is_resting and (job is None or kind != READ))

@@ -1,6 +1,6 @@
 """What somebody does instead of what a rehearsed test lets them do."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,6 +13,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Refusal
 from payment_sandbox.projects.calling import caller
 from payment_sandbox.projects.rehearsal import Do
+from payment_sandbox.scenarios import variations
+from payment_sandbox.scenarios.variation import Instead, Passes
 
 if TYPE_CHECKING:
     from payment_sandbox.projects.project import Project
@@ -99,16 +101,6 @@ def returns_unpaid(scene: Scene) -> Order:
     return scene.order
 
 
-def fails(scene: Scene) -> Order:
-    """Their payment fails."""
-    return scene.customer("fail")
-
-
-def cancels(scene: Scene) -> Order:
-    """They cancel."""
-    return scene.customer("cancel")
-
-
 def fails_then_pays(scene: Scene) -> Order:
     """Their first try fails, the second succeeds."""
     scene.customer("fail")
@@ -169,17 +161,6 @@ def surplus(scene: Scene) -> Order:
     return scene.acts(scene.action._replace(amount_cents=cents + SURPLUS_CENTS))
 
 
-def then_passes(period: str) -> Callable[[Scene], Order]:
-    """They act; then a period passes."""
-
-    def passes(scene: Scene) -> Order:
-        scene.acts()
-        scene.passes(Period.parse(period).after(scene.project.now()))
-        return scene.order
-
-    return passes
-
-
 def lapses(scene: Scene) -> Order:
     """They act; then the authorization runs out."""
     attempt = scene.acts().last_transaction
@@ -196,3 +177,31 @@ def restarted(scene: Scene) -> Order:
     if scene.restart is not None:
         scene.restart()
     return order
+
+
+SCENES: Final[Mapping[Instead, Callable[[Scene], Order]]] = {
+    variations.RETURNS_FIRST: returns_first,
+    variations.TWO_TABS: two_tabs,
+    variations.RETURNS_UNPAID: returns_unpaid,
+    variations.FAILS_THEN_PAYS: fails_then_pays,
+    variations.CANCELS_THEN_PAYS: cancels_then_pays,
+    variations.WALKS_AWAY: walks_away,
+    variations.ACTS_TOO_LATE: after_expiry,
+    variations.ACTS_TWICE: twice,
+    variations.PAYS_BOTH: pays_both,
+    variations.SENDS_LESS: short,
+    variations.SENDS_MORE: surplus,
+    variations.LAPSES: lapses,
+    variations.RESTARTS: restarted,
+}
+
+
+def played(effect: Action | Passes | Instead, scene: Scene) -> Order:
+    """The order, after somebody has done something else."""
+    if isinstance(effect, Action):
+        return scene.acts(effect)
+    if isinstance(effect, Instead):
+        return SCENES[effect](scene)
+    scene.acts()
+    scene.passes(Period.parse(effect.period).after(scene.project.now()))
+    return scene.order

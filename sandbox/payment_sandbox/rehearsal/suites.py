@@ -8,7 +8,7 @@ from typing import Final
 from payment_sandbox.operations.history import Happening, history
 from payment_sandbox.projects.project import Project
 from payment_sandbox.rehearsal.changes import StepRecorder
-from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation
+from payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran
 from payment_sandbox.rehearsal.judging import Judged, judged_without_books
 from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.serving.config import ServerConfig
@@ -29,7 +29,7 @@ class SuiteFails(Exception):
 class _Observing:
     """Rehearses every project of a run."""
 
-    def __init__(self, variation: Variation) -> None:
+    def __init__(self, variation: ChangedSteps) -> None:
         self.runs: list[RehearsedRun] = []
         self.recorder = StepRecorder()
         self._variation = variation
@@ -57,7 +57,7 @@ class Suite:
         self._command = list(command)
         self._limit_seconds: float | None = None
 
-    def explore(self, budget_seconds: float, only: Variation = ()) -> Explored:
+    def explore(self, budget_seconds: float, only: ChangedSteps = ()) -> Explored:
         """Run it as it is, then in its variations, as long as there is time.
 
         Raises:
@@ -77,7 +77,7 @@ class Suite:
         )
         return explorer.only(only, baseline) if only else explorer.explore(baseline)
 
-    def _run(self, variation: Variation) -> tuple[Ran, str | None]:
+    def _run(self, variation: ChangedSteps) -> tuple[Ran, str | None]:
         observing = _Observing(variation)
         with build(ServerConfig(observer=observing, seed=SEED, clock=CLOCK)) as server:
             failure = self._failure(server.url)

@@ -7,8 +7,10 @@ from typing import Final
 
 from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.scenarios.loader import CheckSettings, load_text
+from payment_sandbox.scenarios.loader import CheckSettings, load_scenario, load_text
 from payment_sandbox.scenarios.model import Scenario
+from payment_sandbox.scenarios.variation import Place
+from payment_sandbox.scenarios.variations import offered
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 SCHEMA_SUFFIX: Final = ".schema.json"  # for editors, next to the scenarios it describes
@@ -18,6 +20,19 @@ def ready_folder() -> Path:
     """The folder of the ready-made scenarios: in the package, or next to it in a checkout."""
     packed = Path(__file__).parent / "ready"
     return packed if packed.is_dir() else Path(__file__).parents[3] / "scenarios"
+
+
+def ready_names() -> list[str]:
+    """The names of the ready-made scenarios: files, and variations of the catalogue."""
+    return sorted([*offered(Place.SCENARIO), *(path.stem for path in scenario_files(ready_folder()))])
+
+
+def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
+    """The ready-made scenarios by name."""
+    offers = offered(Place.SCENARIO).items()
+    variations = {name: load_scenario(offer.scenario, methods, check_settings) for name, offer in offers}
+    known = {**variations, **load_folder(ready_folder(), methods, check_settings)}
+    return {name: known[name] for name in sorted(known)}
 
 
 def load_folder(folder: Path, methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
@@ -92,7 +107,7 @@ class Catalogue:
 
     @cached_property
     def _ready(self) -> dict[str, Scenario]:
-        return load_folder(ready_folder(), self._methods, self._check_settings)
+        return ready_scenarios(self._methods, self._check_settings)
 
     @property
     def scenarios(self) -> dict[str, Scenario]:

@@ -14,8 +14,7 @@ from _pytest import runner  # as plugins that run tests again do
 
 from payment_sandbox.operations.history import history
 from payment_sandbox.rehearsal.books import BookEntry
-from payment_sandbox.rehearsal.changes import WEBHOOK
-from payment_sandbox.rehearsal.exploring import Explored, Explorer, Ran, Variation, parse_variation
+from payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
 from payment_sandbox.rehearsal.judging import (
     Judged,
     judge,
@@ -26,6 +25,7 @@ from payment_sandbox.rehearsal.judging import (
 )
 from payment_sandbox.rehearsal.report import lines_of, report_of, summary, write
 from payment_sandbox.rehearsal.run import RehearsedRun
+from payment_sandbox.scenarios.variation import WEBHOOK
 from payment_sandbox.serving.realtime import monotonic_seconds, wall_now
 from payment_sandbox.testing import exploring_options
 from payment_sandbox.testing.options import ERROR, review_mode
@@ -86,7 +86,7 @@ class OneRun:
     def __init__(
         self,
         item: pytest.Item,
-        variation: Variation = (),
+        variation: ChangedSteps = (),
         *,
         elsewhere: bool = False,
         baseline: Judged | None = None,
@@ -209,7 +209,7 @@ RUN: "pytest.StashKey[OneRun]" = pytest.StashKey()
 class RehearsedItem:
     """The rehearsal of a test run."""
 
-    def __init__(self, config: pytest.Config, *, budget_seconds: float, only: Variation = ()) -> None:
+    def __init__(self, config: pytest.Config, *, budget_seconds: float, only: ChangedSteps = ()) -> None:
         self._config = config
         self._until_seconds = monotonic_seconds() + budget_seconds
         self._only = only
@@ -252,7 +252,7 @@ class RehearsedItem:
         self._remember(item, explored)
         return explored
 
-    def _failed_before(self, item: pytest.Item) -> list[Variation]:
+    def _failed_before(self, item: pytest.Item) -> list[ChangedSteps]:
         cache = getattr(self._config, "cache", None)
         known = cache.get(f"payment-rehearsal/{crc32(item.nodeid.encode())}", []) if cache is not None else []
         variations = []

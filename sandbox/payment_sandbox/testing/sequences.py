@@ -1,36 +1,36 @@
 """The sequences in which webhooks can arrive, and tests that run once per sequence."""
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from payment_sandbox.loading import LOADING
+
 if TYPE_CHECKING:
+    from payment_sandbox.scenarios.variation import Offer
     from payment_sandbox.testing.project import PaymentSandbox
 
 FIXTURE = "payment_webhook_sequence"
+KINDS = ("faults", "webhooks")
 MARKERS = ("payment_webhook_sequences", "payment_webhook_orders")
 
 
-class WebhookSequence(NamedTuple):
-    """How a project is set up so that its webhooks come in a sequence."""
-
-    settings: dict[str, Any] = {}
-    webhooks: Sequence[dict[str, Any]] = ()
-    faults: Sequence[dict[str, Any]] = ()
+PAIRS = (("twice", "before the response"),)
 
 
-SEQUENCES: dict[str, WebhookSequence] = {
-    # from the simplest to the most complex
-    "after the response": WebhookSequence(),
-    "before the response": WebhookSequence({"webhook_timing": "before_response"}),
-    "twice": WebhookSequence(webhooks=[{"then": {"duplicate": 2}}]),
-    "swapped": WebhookSequence(webhooks=[{"then": {"swap": True}}]),
-    "twice, before the response": WebhookSequence(
-        {"webhook_timing": "before_response"}, [{"then": {"duplicate": 2}}]
-    ),
-}
+def sequences() -> "dict[str, tuple[Offer, ...]]":
+    """The variations of each sequence, from the simplest to the most complex."""
+    with LOADING:
+        from payment_sandbox.scenarios.variation import (
+            Place,
+        )  # imported late, as the plugin is in every suite
+        from payment_sandbox.scenarios.variations import offered
+
+    offers = sorted(offered(Place.SEQUENCE).values(), key=lambda offer: not offer.settings)
+    single = {offer.reported: (offer,) for offer in offers}
+    paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in PAIRS}
+    return {"after the response": (), **single, **paired}
 
 
 def is_marked(item: Any) -> bool:
@@ -43,7 +43,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     if is_marked(metafunc.definition):
         if FIXTURE not in metafunc.fixturenames:
             metafunc.fixturenames.append(FIXTURE)
-        metafunc.parametrize(FIXTURE, list(SEQUENCES), ids=_test_id)
+        metafunc.parametrize(FIXTURE, list(sequences()), ids=_test_id)
 
 
 def _test_id(sequence: str) -> str:
@@ -71,19 +71,22 @@ def refuse_unparametrized(items: list[pytest.Item]) -> None:
 
 def arrange(project: "PaymentSandbox", callspec: Any) -> None:
     """Let a project's webhooks arrive in the sequence of its test."""
-    sequence = SEQUENCES.get(callspec.params.get(FIXTURE, "")) if callspec is not None else None
-    if sequence is not None:
-        if sequence.webhooks or sequence.faults:
-            project.client.faults(sequence.faults, sequence.webhooks)
-        if sequence.settings:
-            project.client.change_settings(**sequence.settings)
+    name = callspec.params.get(FIXTURE) if callspec is not None else None
+    offers = sequences()[name] if name is not None else ()
+    rules = {kind: [rule for offer in offers for rule in offer.rules.get(kind, ())] for kind in KINDS}
+    if any(rules.values()):
+        project.client.faults(**rules)
+    settings = {key: value for offer in offers for key, value in offer.settings.items()}
+    if settings:
+        project.client.change_settings(**settings)
 
 
 def summarize(terminalreporter: Any) -> None:
     """For each test that failed in some sequence, name the simplest one."""
     smallest: dict[str, int] = {}
-    names = list(SEQUENCES)
-    for report in terminalreporter.stats.get("failed", ()):
+    failed = [each for each in terminalreporter.stats.get("failed", ()) if _test_id("") in each.nodeid]
+    names = list(sequences()) if failed else []
+    for report in failed:
         test, _, rest = report.nodeid.partition("[")
         for rank, name in enumerate(names):
             if re.search(rf"(?:^|-){re.escape(_test_id(name))}(?:-|$)", rest.rstrip("]")):

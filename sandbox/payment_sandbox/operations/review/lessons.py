@@ -2,6 +2,8 @@
 
 from typing import Final, NamedTuple
 
+from payment_sandbox.scenarios import variations as risks
+
 PAGE: Final = "/docs/mistakes/"
 
 
@@ -17,14 +19,12 @@ class Lesson(NamedTuple):
         return f"{PAGE}#{self.section}"
 
 
-READ: Final = Lesson("goods leave the shop for a payment that failed, or that nobody made", "read-the-order")
-LEARN: Final = Lesson("a customer has paid and waits for goods", "learn-of-every-payment")
-TWICE: Final = Lesson("a customer pays twice for one basket", "after-a-lost-response")
-ONCE: Final = Lesson("goods or money leave the shop twice", "do-everything-once")
-CAPTURE: Final = Lesson(
-    "the reserved money is gone, and goods that were shipped stay unpaid", "capture-in-time"
-)
-REFUNDS: Final = Lesson("a customer who is owed money believes the shop, and gets none", "refunds-can-fail")
+READ: Final = Lesson(risks.UNPAID, "read-the-order")
+LEARN: Final = Lesson(risks.MISSED, "learn-of-every-payment")
+TWICE: Final = Lesson(risks.PAID_TWICE, "after-a-lost-response")
+ONCE: Final = Lesson(risks.TWICE, "do-everything-once")
+CAPTURE: Final = Lesson(risks.LAPSED, "capture-in-time")
+REFUNDS: Final = Lesson(risks.OWED, "refunds-can-fail")
 
 LESSONS: Final[dict[str, Lesson]] = {
     # by the rule of a finding
@@ -33,9 +33,7 @@ LESSONS: Final[dict[str, Lesson]] = {
     "HOOK-09": LEARN,
     "HOOK-03": LEARN,
     "HOOK-04": Lesson("customers and webhooks end at addresses that do not answer", "one-scheme"),
-    "HOOK-02": Lesson(
-        "the service limits shops that poll, and refuses their calls", "wait-instead-of-polling"
-    ),
+    "HOOK-02": Lesson(risks.REFUSED, "wait-instead-of-polling"),
     "ORD-07": TWICE,
     "CTL-23": TWICE,
     "CAP-03": CAPTURE,
@@ -55,9 +53,9 @@ LESSONS: Final[dict[str, Lesson]] = {
     "shipped-twice": ONCE,
     "refunds-differ": REFUNDS,
     "cancelled-but-kept": REFUNDS,
-    "went-back": Lesson("a message that comes late takes a payment back", "go-forward-only"),
+    "went-back": Lesson(risks.TAKEN_BACK, "go-forward-only"),
     "lapsed": CAPTURE,
-    "waits": Lesson("one silent call stops the shop for everybody", "set-time-limits"),
+    "waits": Lesson(risks.STUCK, "set-time-limits"),
     "endless": Lesson("one payment keeps a worker of the shop busy for ever", "set-time-limits"),
     "secret": Lesson("whoever reads the log can charge and refund in the shop's name", "keep-secrets"),
 }

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from flask import Response
 
 from payment_sandbox.forms import read
-from payment_sandbox.operations.again import BY_VARIATION, Variation, again, variations
+from payment_sandbox.operations.again import again, variations
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.history import Happening
@@ -17,6 +17,8 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
+from payment_sandbox.scenarios.variation import Offer, Place
+from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
 from payment_sandbox.web.browsers import go
@@ -30,15 +32,6 @@ from payment_sandbox.web.routes import route
 ORDER_FORM: Final = OrderForm()
 STEPS_SHOWN: Final = 500
 CREATIONS: Final = ("creates the order", "creates a test order")
-SEEN_TO_FAIL: Final = {
-    "HOOK-08": "declined",
-    "FLOW-15": "declined",
-    "HOOK-03": "slow-shop",
-    "HOOK-09": "webhook-lost",
-    "CAP-03": "expires",
-    "CAP-04": "in-parts",
-}
-"""The variation that shows what a finding costs, by its rule."""
 
 
 class Side(NamedTuple):
@@ -71,8 +64,8 @@ def post_again(call: Call, project_id: str, order_id: str) -> Response:
         raise Unknown("nobody knows any more what this order was created with")
     name = call.request.form.get("again", "")
     made = again(project, order, name, lambda: made_by_hand(project, body, order.client))
-    variation = BY_VARIATION[name]
-    notice = Notice(f"The same order again, {variation.label}. {variation.about}")
+    offer = offered(Place.AGAIN)[name]
+    notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
     return go(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
 
 
@@ -103,7 +96,7 @@ def made_by_hand(project: Project, body: Mapping[str, Any], client: Mapping[str,
 
 def ways_again(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any]:
     """What the page of an order offers: how it can be played again, and what it can be compared with."""
-    offers: list[Variation] = []
+    offers: list[Offer] = []
     if created_with(project, order, created) is not None:
         url_told = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
         offers = variations(order, is_told=url_told is not None)

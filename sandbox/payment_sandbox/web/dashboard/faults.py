@@ -12,62 +12,48 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
+from payment_sandbox.scenarios.variation import Offer, Place
+from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.overview import scenario_record
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
 from payment_sandbox.web.routes import route
 
-CREATION: Final = {"method": "POST", "path": "/v1/orders/"}
 BAD_REQUEST: Final = 400
 
 
 class Switch(NamedTuple):
-    """A common fault that can be switched on and off."""
+    """A variation that is switched on and off, and whether it is on."""
 
-    name: str
-    label: str
-    kind: str  # faults or webhooks
-    rule: Mapping[str, Any]
-    is_on: bool = False
-
-
-SWITCHES: Final = (
-    Switch(
-        "lost-answer",
-        "The answer to the next new order is lost",
-        "faults",
-        {"when": {**CREATION, "nth": 1}, "then": {"status": 503, "phase": "after"}},
-    ),
-    Switch(
-        "unavailable", "The next call gets a 503", "faults", {"when": {"nth": 1}, "then": {"status": 503}}
-    ),
-    Switch("slow", "Every answer takes 1.5 s", "faults", {"then": {"latency": 1.5}}),
-    Switch("webhook-twice", "Every webhook comes twice", "webhooks", {"then": {"duplicate": 2}}),
-    Switch("webhook-late", "Every webhook is 10 minutes late", "webhooks", {"then": {"delay": "PT10M"}}),
-    Switch("unreachable", "Your shop is unreachable", "webhooks", {"then": {"timeout": True}}),
-)
+    offer: Offer
+    is_on: bool
 
 
 def switches(project: Project) -> list[Switch]:
     """All switches, as they stand."""
-    return [switch._replace(is_on=_is_on(switch, project.epoch.state.faults)) for switch in SWITCHES]
+    faults = project.epoch.state.faults
+    return [Switch(offer, _is_on(offer, faults)) for offer in offered(Place.SWITCH).values()]
 
 
-def _is_on(switch: Switch, faults: Faults) -> bool:
-    """Whether its rule is set and can still apply: one for the next call only is used up by it."""
-    rules = faults.document.get(switch.kind, [])
-    if switch.rule not in rules:
-        return False
-    return switch.kind == "webhooks" or not faults.is_spent(rules.index(switch.rule))
+def _is_on(offer: Offer, faults: Faults) -> bool:
+    """Whether its rules are set and can still apply: one for the next call only is used up by it."""
+    return all(_applies(rule, kind, faults) for kind, rules in offer.rules.items() for rule in rules)
 
 
-def _switched(switch: Switch, before: Faults) -> Faults:
+def _applies(rule: Any, kind: str, faults: Faults) -> bool:
+    known = faults.document.get(kind, [])
+    return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
+
+
+def _switched(offer: Offer, before: Faults) -> Faults:
     """The faults with a switch pressed; rules set otherwise stay, with their uses."""
-    rules = [rule for rule in before.document.get(switch.kind, ()) if rule != switch.rule]
-    if not _is_on(switch, before):
-        rules.insert(0, dict(switch.rule))  # the first rule that matches decides
-    return before.with_rules(switch.kind, rules, [switch.rule])
+    after, is_on = before, _is_on(offer, before)
+    for kind, rules in offer.rules.items():
+        others = [rule for rule in after.document.get(kind, ()) if rule not in rules]
+        # the first rule that matches decides
+        after = after.with_rules(kind, others if is_on else [*rules, *others], rules)
+    return after
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/faults/", **POSTED)
@@ -78,10 +64,10 @@ def post_switch(call: Call, project_id: str) -> Response:
     if name == "none":
         project.put_faults({})
     else:
-        switch = next((switch for switch in SWITCHES if switch.name == name), None)
-        if switch is None:
+        offer = offered(Place.SWITCH).get(name or "")
+        if offer is None:
             raise Unknown(f"there is no switch {name!r}")
-        project.change_faults(partial(_switched, switch))
+        project.change_faults(partial(_switched, offer))
     return go(way_back(call) or url(project, "scenario/"))
 
 

@@ -29,7 +29,7 @@ from payment_sandbox.web.answers.overview import order_overview, order_row
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import faults
-from payment_sandbox.web.dashboard.again import SEEN_TO_FAIL, made_by_hand, ways_again
+from payment_sandbox.web.dashboard.again import made_by_hand, ways_again
 from payment_sandbox.web.dashboard.copies import creation_of, curl, pretty, test_code
 from payment_sandbox.web.dashboard.first_minute import first_calls, first_steps
 from payment_sandbox.web.dashboard.frame import (
@@ -271,6 +271,5 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "curl": curl(project, created),
         "test_code": test_code(project, order),
         "pretty": pretty,
-        "fail_by": SEEN_TO_FAIL,
         **ways_again(project, order, created),
     }

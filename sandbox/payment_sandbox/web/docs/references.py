@@ -17,8 +17,10 @@ from payment_sandbox.orders import refusals as refused
 from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
-from payment_sandbox.scenarios.catalogue import load_file, ready_folder, scenario_files
+from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS
+from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, PRESS, WEBHOOK, Place
+from payment_sandbox.scenarios.variations import all_offers, rehearsed
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
 
@@ -135,11 +137,48 @@ def effect_classes() -> str:
     return table(("Class", "Of", "Key", "What happens"), rows)
 
 
-def ready_scenarios() -> str:
+STEPS: Final = {WEBHOOK: "the webhook", PRESS: "the form", ACTION: "the payment", ATTEMPT: "the attempt"}
+PLACES: Final = {
+    Place.AGAIN: "**Again, but** on the page of an order",
+    Place.SWITCH: "a switch of the dashboard",
+    Place.SEQUENCE: "`payment_webhook_sequences`",
+    Place.SCENARIO: "scenario `{}`",
+}
+
+
+def variations() -> str:
+    """What rehearsals change, by the kind of step."""
+    rows = (
+        (
+            code(each.kinds),
+            f"`{each.name}`",
+            each.sentence.format(step=STEPS.get(each.kinds[0], "the call")),
+            each.risk,
+        )
+        for each in rehearsed()
+    )
+    return table(("Step", "Variation", "What happens", "What it costs"), rows)
+
+
+def offers() -> str:
+    """The variations that people play for a whole project, or for an order once more."""
+    rows = (
+        (
+            offer.title,
+            "; ".join(PLACES[place].format(offer.name) for place in offer.places),
+            offer.risk,
+            offer.undo,
+        )
+        for offer in all_offers()
+    )
+    return table(("What happens", "Where", "What it costs", "Undo"), rows)
+
+
+def ready_scenarios_table() -> str:
     """The scenarios that come with the sandbox."""
     names = [method.name for method in ALL]
-    scenarios = [load_file(path, names, lambda settings: None) for path in scenario_files(ready_folder())]
-    return table(("Name", "What happens"), ((f"`{item.name}`", item.description) for item in scenarios))
+    known = ready_scenarios(names, lambda settings: None).values()
+    return table(("Name", "What happens"), ((f"`{item.name}`", item.description) for item in known))
 
 
 def trigger_values() -> str:

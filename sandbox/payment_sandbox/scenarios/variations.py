@@ -1,0 +1,305 @@
+"""The catalogue of variations: what can go another way, what that costs a shop, and how it is done.
+
+Rehearsals play a variation at one step of a test. With an offer, people play it for a whole project, or for
+an order once more: by a switch of the dashboard, by "Again, but", as a sequence of webhooks or a scenario.
+Coverage tells whether it was met, and the documentation lists it. To add a variation, add one entry.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.orders.actions import CUSTOMER, Action
+from payment_sandbox.orders.webhooks import DROPPED_BY_SCENARIO, Delivery, DeliveryState
+from payment_sandbox.scenarios.effects import (
+    Answer,
+    Delay,
+    Drop,
+    ErrorStatus,
+    Fault,
+    OneByOne,
+    RateLimit,
+    Reset,
+    Silence,
+    Stale,
+    Swap,
+    Timeout,
+    Together,
+    WebhooksFirst,
+)
+from payment_sandbox.scenarios.variation import (
+    ACTION,
+    ATTEMPT,
+    CALLS,
+    CHANGE,
+    CREATE,
+    NOTHING,
+    PRESS,
+    READ,
+    WEBHOOK,
+    Document,
+    Instead,
+    IsMet,
+    Offer,
+    Passes,
+    Place,
+    Repeat,
+    Trait,
+    Variation,
+)
+
+UNPAID: Final = "goods leave the shop for a payment that failed, or that nobody made"
+MISSED: Final = "a customer has paid and waits for goods"
+PAID_TWICE: Final = "a customer pays twice for one basket"
+TWICE: Final = "goods or money leave the shop twice"
+LAPSED: Final = "the reserved money is gone, and goods that were shipped stay unpaid"
+OWED: Final = "a customer who is owed money believes the shop, and gets none"
+TAKEN_BACK: Final = "a message that comes late takes a payment back"
+STUCK: Final = "one silent call stops the shop for everybody"
+REFUSED: Final = "the service limits shops that poll, and refuses their calls"
+
+
+def _came_twice(delivery: Delivery, settings: Document) -> bool:
+    return len(delivery.tries) > len({attempt.number for attempt in delivery.tries})
+
+
+def is_lost(delivery: Delivery, settings: Document = NOTHING) -> bool:
+    """Whether the shop never got a webhook that counts as delivered."""
+    return any(attempt.reply.warning == DROPPED_BY_SCENARIO for attempt in delivery.tries)
+
+
+def _was_retried(delivery: Delivery, settings: Document) -> bool:
+    return len({attempt.number for attempt in delivery.tries}) > 1
+
+
+def _was_late(delivery: Delivery, settings: Document) -> bool:
+    return bool(delivery.tries) and delivery.tries[0].at > LATE.after(delivery.created)
+
+
+def _was_early(delivery: Delivery, settings: Document) -> bool:
+    return settings.items() >= EARLY.items()
+
+
+def _failed(delivery: Delivery, settings: Document) -> bool:
+    return delivery.state is DeliveryState.FAILED
+
+
+LATE: Final = Period.parse("PT1M")
+EARLY: Final[Document] = {"webhook_timing": "before_response"}
+NEXT_ORDER: Final[Document] = {"method": "POST", "path": "/v1/orders/", "nth": 1}
+PROCESSING: Final[Document] = {"status": "processing"}
+COMPLETED: Final[Document] = {"status": "completed"}
+WEBHOOKS_FIRST: Final = Fault(WebhooksFirst())
+UNAVAILABLE: Final = Fault(ErrorStatus(503))
+LOST: Final = Fault(Reset(), is_after=True)
+LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
+SLOW: Final[Document] = {"screening": "needs-time", "after": "P1D"}
+
+AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART = Trait
+AGAIN, SWITCH, SEQUENCE, SCENARIO = Place
+
+RETURNS_FIRST: Final = Instead("is back before the webhook", Trait.RETURN)
+TWO_TABS: Final = Instead("is back in two tabs", Trait.RETURN | Trait.THREADS)
+RETURNS_UNPAID: Final = Instead("is back without having paid", Trait.RETURN)
+FAILS_THEN_PAYS: Final = Instead("fails, then pays", applies=lambda step: step.is_hosted)
+CANCELS_THEN_PAYS: Final = Instead("cancels, then pays", applies=lambda step: step.is_hosted)
+WALKS_AWAY: Final = Instead("walks away", undo="undo the last move of the clock")
+ACTS_TOO_LATE: Final = Instead("acts after the expiry")
+ACTS_TWICE: Final = Instead("acts twice")
+PAYS_BOTH: Final = Instead("pays an earlier try, too", applies=lambda step: step.has_others)
+SENDS_LESS: Final = Instead("sends less")
+SENDS_MORE: Final = Instead("sends more")
+LAPSES: Final = Instead("lets it run out", applies=lambda step: step.is_authorization)
+RESTARTS: Final = Instead("restarts the shop", Trait.RESTART)
+CAPTURES_IN_PARTS: Final = Instead("captures in parts")
+
+_webhook = partial(Variation, kinds=(WEBHOOK,))
+_call = partial(Variation, kinds=(CREATE, CHANGE))
+_read = partial(Variation, kinds=(READ,))
+_order_read = partial(_read, applies=lambda call: "/orders/" in call.path)
+_form = partial(Variation, kinds=(PRESS,))
+_action = partial(Variation, kinds=(ACTION,))
+_customer = partial(_action, applies=lambda acts: acts.action.name == "customer pay")
+_bank = partial(_action, applies=lambda acts: acts.action.name == "bank credit")
+_attempt = partial(Variation, kinds=(ATTEMPT,))
+_screening = partial(_attempt, applies=lambda attempt: "screening" in attempt.outcome_keys)
+_long_screening = partial(_attempt, applies=lambda attempt: "needs-time" in attempt.screenings)
+_refund = partial(_attempt, applies=lambda attempt: attempt.is_refund)
+_charge = partial(_attempt, applies=lambda each: not each.is_refund and "processor" in each.outcome_keys)
+
+VARIATIONS: tuple[Variation, ...] = (
+    # Webhooks; in each group the most usual first
+    _webhook(
+        "twice", "{step} came twice", OneByOne(2), TWICE, AT_ONCE | SUSPECT, is_met=_came_twice
+    ).offering(Offer("webhook-twice", "Every webhook comes twice", AGAIN | SWITCH | SEQUENCE | SCENARIO)),
+    _webhook(
+        "together", "{step} came twice at the same moment", Together(2), TWICE, AT_ONCE | SUSPECT | THREADS
+    ),
+    _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, is_met=is_lost).offering(
+        Offer(
+            "webhook-lost", "No webhook ever arrives, without any error", AGAIN | SCENARIO, shows=("HOOK-09",)
+        )
+    ),
+    _webhook(
+        "refused",
+        "{step} came two minutes late",
+        Answer(503),
+        MISSED,
+        AT_REST,
+        is_met=_was_retried,
+        reported_as="retried",
+    ).offering(
+        Offer(
+            "slow-shop",
+            "The first try of each webhook times out",
+            AGAIN,
+            effect=Timeout(),
+            shows=("HOOK-03",),
+        )
+    ),
+    _webhook("swapped", "{step} came after the next one", Swap(), TAKEN_BACK, AT_REST | SUSPECT).offering(
+        Offer("webhook-swapped", "Each webhook comes after the next one", SEQUENCE),
+        Offer(
+            "webhooks-swapped", "The webhook for processing comes after the next one", SCENARIO, PROCESSING
+        ),
+    ),
+    _webhook(
+        "late", "{step} came an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, is_met=_was_late
+    ).offering(
+        Offer("webhook-late", "Every webhook is 10 minutes late", AGAIN | SWITCH, effect=Delay("PT10M")),
+        Offer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
+    ),
+    _call(
+        "early",
+        "the webhooks of {step} came before its response",
+        WEBHOOKS_FIRST,
+        MISSED,
+        AT_REST | SUSPECT,
+        is_met=_was_early,
+        reported_as="before the response",
+    ).offering(
+        Offer(
+            "webhook-before-response",
+            "Webhooks arrive before the response",
+            SEQUENCE | SCENARIO,
+            settings=EARLY,
+        )
+    ),
+    Variation(
+        "unreachable", "no try arrived", Timeout(), MISSED, is_met=_failed, reported_as="failed for good"
+    ).offering(Offer("unreachable", "Your shop is unreachable", SWITCH)),
+    # Calls of the shop
+    _read("unavailable", "{step} failed once with 503", UNAVAILABLE, MISSED, AT_REST | SUSPECT).offering(
+        Offer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
+    ),
+    _order_read("overtaken", "{step} got an answer that was overtaken", Fault(Stale()), TAKEN_BACK, AT_REST),
+    _call("unavailable", "{step} failed with 503, and nothing was done", UNAVAILABLE, PAID_TWICE, SUSPECT),
+    _call(
+        "answer-lost", "{step} was carried out, but its response was lost", LOST, PAID_TWICE, SUSPECT
+    ).offering(
+        Offer("lost-answer", "The answer to the next new order is lost", SWITCH, NEXT_ORDER, LOST_WITH_503),
+        Offer(
+            "lost-create-response",
+            "The first order is created but the response is lost",
+            SCENARIO,
+            NEXT_ORDER,
+        ),
+    ),
+    Variation("limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), REFUSED, kinds=CALLS),
+    Variation("silent", "{step} got no answer", Fault(Silence()), STUCK, kinds=CALLS),
+    Variation("slow", "every answer took 1.5 s", Fault(latency=1.5), STUCK).offering(
+        Offer("slow", "Every answer takes 1.5 s", SWITCH)
+    ),
+    # The shop's own forms
+    _form("twice", "{step} was submitted twice", Repeat(at_once=False), TWICE, SUSPECT),
+    _form(
+        "together",
+        "{step} was submitted twice at the same moment",
+        Repeat(at_once=True),
+        TWICE,
+        SUSPECT | THREADS,
+    ),
+    # Customers
+    _customer(
+        "returns-first",
+        "the customer was back in the shop before the webhook of {step}",
+        RETURNS_FIRST,
+        UNPAID,
+        AT_REST | SUSPECT,
+    ),
+    _customer(
+        "two-tabs",
+        "the customer came back in two tabs at the same moment, before the webhook of {step}",
+        TWO_TABS,
+        TWICE,
+        AT_REST,
+    ),
+    _customer("returns-unpaid", "the customer came back without having paid", RETURNS_UNPAID, UNPAID),
+    _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID).offering(
+        Offer("declined", "The bank declines the payment", AGAIN, shows=("HOOK-08", "FLOW-15"))
+    ),
+    _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
+    _customer("fails-then-pays", "{step} failed, and succeeded at the second try", FAILS_THEN_PAYS, MISSED),
+    _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
+    _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).offering(
+        Offer("expires", "Nobody pays in time; this moves the clock", AGAIN, shows=("CAP-03",))
+    ),
+    _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
+    _customer(
+        "twice", "the customer pressed the button twice for {step}", ACTS_TWICE, TWICE, AT_ONCE | SUSPECT
+    ),
+    # Money and time
+    _bank("short", "{step} was one cent short", SENDS_LESS, UNPAID),
+    _bank("surplus", "{step} was one euro too much", SENDS_MORE, OWED),
+    _bank("after-expiry", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
+    _bank("credited-twice", "{step} came twice", ACTS_TWICE, OWED, SUSPECT),
+    _bank("never", "{step} never came", WALKS_AWAY, UNPAID),
+    _customer(
+        "pays-both",
+        "the customer also paid on the page of an earlier try after {step}",
+        PAYS_BOTH,
+        PAID_TWICE,
+    ),
+    _customer("three-days", "three days passed after {step}", Passes("P3D"), LAPSED),
+    _customer("lapses", "the authorization ran out after {step}", LAPSES, LAPSED),
+    _customer("month", "a month passed after {step}", Passes("P31D"), LAPSED),
+    Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).offering(
+        Offer("captured-in-parts", "The merchant captures twice, by hand", AGAIN, shows=("CAP-04",))
+    ),
+    _action("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
+    # The service
+    _screening("declined", "the screening of {step} declined", {"screening": "declined"}, UNPAID),
+    _long_screening("needs-time", "the screening of {step} took a day", {**SLOW, "then": "passed"}, MISSED),
+    _long_screening(
+        "declined-later",
+        "the screening of {step} took a day and then declined",
+        {**SLOW, "then": "declined"},
+        UNPAID,
+    ),
+    _refund("settles-later", "{step} took two days", {"processor": "settles", "after": "P2D"}, OWED, AT_REST),
+    _refund("fails-later", "{step} failed after two days", {"processor": "fails", "after": "P2D"}, OWED),
+    _charge("charge-declined", "{step} was declined", {"processor": "fails", "after": "PT1M"}, UNPAID),
+)
+
+
+def rehearsed() -> list[Variation]:
+    """The variations that rehearsals play, the first ones to try first."""
+    return [variation for variation in VARIATIONS if variation.kinds]
+
+
+def met_by_webhooks() -> dict[str, IsMet]:
+    """The variations that coverage tells of webhooks."""
+    return {each.reported: each.is_met for each in VARIATIONS if each.is_met is not None}
+
+
+def all_offers() -> Iterator[Offer]:
+    """All offers, each with what its variation knows."""
+    for each in VARIATIONS:
+        for offer in each.offers:
+            yield offer._replace(effect=offer.effect or each.effect, risk=each.risk, reported=each.reported)
+
+
+def offered(place: Place) -> dict[str, Offer]:
+    """What is offered in a place, by name."""
+    return {offer.name: offer for offer in all_offers() if place in offer.places}
