@@ -11,8 +11,9 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from payment_sandbox.scenarios.variations import sequences
 from payment_sandbox.testing.project import PaymentSandbox
-from payment_sandbox.testing.sequences import FIXTURE, arrange, sequences
+from payment_sandbox.testing.sequences import FIXTURE, arrange
 from payment_sandbox.testing.servers import PaymentSandboxServer
 
 TRANSFER = {"currency": "EUR", "amount": 5, "transactions": [{"payment_method": "bank-transfer"}]}

@@ -303,3 +303,14 @@ def all_offers() -> Iterator[Offer]:
 def offered(place: Place) -> dict[str, Offer]:
     """What is offered in a place, by name."""
     return {offer.name: offer for offer in all_offers() if place in offer.places}
+
+
+PAIRS: Final = (("twice", "before the response"),)
+
+
+def sequences() -> dict[str, tuple[Offer, ...]]:
+    """What is offered in each sequence of webhooks, from the simplest sequence to the most complex."""
+    offers = sorted(offered(Place.SEQUENCE).values(), key=lambda offer: not offer.settings)
+    single = {offer.reported: (offer,) for offer in offers}
+    paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in PAIRS}
+    return {"after the response": (), **single, **paired}

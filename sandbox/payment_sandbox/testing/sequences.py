@@ -16,21 +16,11 @@ KINDS = ("faults", "webhooks")
 MARKERS = ("payment_webhook_sequences", "payment_webhook_orders")
 
 
-PAIRS = (("twice", "before the response"),)
-
-
-def sequences() -> "dict[str, tuple[Offer, ...]]":
-    """The variations of each sequence, from the simplest to the most complex."""
+def _sequences() -> "dict[str, tuple[Offer, ...]]":
     with LOADING:
-        from payment_sandbox.scenarios.variation import (
-            Place,
-        )  # imported late, as the plugin is in every suite
-        from payment_sandbox.scenarios.variations import offered
+        from payment_sandbox.scenarios.variations import sequences  # imported late: the plugin stays light
 
-    offers = sorted(offered(Place.SEQUENCE).values(), key=lambda offer: not offer.settings)
-    single = {offer.reported: (offer,) for offer in offers}
-    paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in PAIRS}
-    return {"after the response": (), **single, **paired}
+    return sequences()
 
 
 def is_marked(item: Any) -> bool:
@@ -43,7 +33,7 @@ def parametrize(metafunc: pytest.Metafunc) -> None:
     if is_marked(metafunc.definition):
         if FIXTURE not in metafunc.fixturenames:
             metafunc.fixturenames.append(FIXTURE)
-        metafunc.parametrize(FIXTURE, list(sequences()), ids=_test_id)
+        metafunc.parametrize(FIXTURE, list(_sequences()), ids=_test_id)
 
 
 def _test_id(sequence: str) -> str:
@@ -72,7 +62,7 @@ def refuse_unparametrized(items: list[pytest.Item]) -> None:
 def arrange(project: "PaymentSandbox", callspec: Any) -> None:
     """Let a project's webhooks arrive in the sequence of its test."""
     name = callspec.params.get(FIXTURE) if callspec is not None else None
-    offers = sequences()[name] if name is not None else ()
+    offers = _sequences()[name] if name is not None else ()
     rules = {kind: [rule for offer in offers for rule in offer.rules.get(kind, ())] for kind in KINDS}
     if any(rules.values()):
         project.client.faults(**rules)
@@ -85,7 +75,7 @@ def summarize(terminalreporter: Any) -> None:
     """For each test that failed in some sequence, name the simplest one."""
     smallest: dict[str, int] = {}
     failed = [each for each in terminalreporter.stats.get("failed", ()) if _test_id("") in each.nodeid]
-    names = list(sequences()) if failed else []
+    names = list(_sequences()) if failed else []
     for report in failed:
         test, _, rest = report.nodeid.partition("[")
         for rank, name in enumerate(names):

@@ -100,6 +100,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     "effects": references.effects,
     "effect-classes": references.effect_classes,
     "variations": references.variations,
+    "sequences": references.webhook_sequences,
     "offers": references.offers,
     "ready-scenarios": references.ready_scenarios_table,
     "trigger-values": references.trigger_values,

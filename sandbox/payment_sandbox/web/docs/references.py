@@ -20,7 +20,7 @@ from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
 from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, PRESS, WEBHOOK, Place
-from payment_sandbox.scenarios.variations import all_offers, rehearsed
+from payment_sandbox.scenarios.variations import all_offers, rehearsed, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
 from payment_sandbox.web.errors import TYPE_OF, TYPE_OF_STATUS, status_of
 
@@ -172,6 +172,11 @@ def offers() -> str:
         for offer in all_offers()
     )
     return table(("What happens", "Where", "What it costs", "Undo"), rows)
+
+
+def webhook_sequences() -> str:
+    """The sequences in which webhooks can arrive."""
+    return f"The sequences, from the simplest to the most complex: {'; '.join(sequences())}."
 
 
 def ready_scenarios_table() -> str:
