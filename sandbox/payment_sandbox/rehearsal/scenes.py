@@ -45,18 +45,19 @@ class Scene(NamedTuple):
             return self.do(action or self.action)
         return self.order
 
-    def customer(self, action: str) -> Order:
-        """The customer does something else."""
-        return self.acts(Action(CUSTOMER, action))
-
-    def comes_back(self) -> Order:
-        """The customer chooses the same method again, and then acts."""
-        attempt = self.order.last_transaction
+    def acts_after(self, action: str) -> Order:
+        """The customer does something else, chooses the same method again, and then acts."""
+        attempt = self.acts(Action(CUSTOMER, action)).last_transaction
         if attempt is not None:
             again = Action(CUSTOMER, "choose", payment_method=attempt.payment_method)
             with suppress(Refusal):
                 act(self.project, self.order_id, again)
         return self.acts()
+
+    def sends(self, more_cents: int) -> Order:
+        """Act with another amount, if there is something to send."""
+        cents = (self.action.amount_cents or self.order.amount_cents) + more_cents
+        return self.acts(self.action._replace(amount_cents=cents)) if cents > 0 else self.order
 
     def passes(self, until: datetime) -> None:
         """Time passes; what is due happens, and its webhooks are delivered."""
@@ -68,10 +69,17 @@ class Scene(NamedTuple):
             advance(self.project, lambda now: max(now, until))
         jobs.skips_quiet_times = False
 
-    def returns(self, tabs: int) -> None:
+    def returns(self, tabs: int) -> Order:
         """The customer comes back to the shop."""
         if self.visit is not None:
             self.visit(self.order, tabs)
+        return self.order
+
+    def acts_and_returns(self, tabs: int) -> Order:
+        """Act, and be back before the webhook, which waits until this call has ended."""
+        order = self.acts()
+        self.returns(tabs)
+        return order
 
 
 def _let_webhooks_go(project: "Project") -> None:
@@ -79,43 +87,6 @@ def _let_webhooks_go(project: "Project") -> None:
     held = caller().held
     if held is not None:
         project.release(held)
-
-
-def returns_first(scene: Scene) -> Order:
-    """They act, and are back in the shop before the webhook."""
-    order = scene.acts()  # its webhook waits until this call has ended
-    scene.returns(1)
-    return order
-
-
-def two_tabs(scene: Scene) -> Order:
-    """They act, and are back in two tabs before the webhook."""
-    order = scene.acts()
-    scene.returns(2)
-    return order
-
-
-def returns_unpaid(scene: Scene) -> Order:
-    """They come back without having acted."""
-    scene.returns(1)
-    return scene.order
-
-
-def fails_then_pays(scene: Scene) -> Order:
-    """Their first try fails, the second succeeds."""
-    scene.customer("fail")
-    return scene.comes_back()
-
-
-def cancels_then_pays(scene: Scene) -> Order:
-    """They cancel, come back and act."""
-    scene.customer("cancel")
-    return scene.comes_back()
-
-
-def walks_away(scene: Scene) -> Order:
-    """They do nothing."""
-    return scene.order
 
 
 def after_expiry(scene: Scene) -> Order:
@@ -149,18 +120,6 @@ def pays_both(scene: Scene) -> Order:
     return order
 
 
-def short(scene: Scene) -> Order:
-    """One cent is missing."""
-    cents = scene.action.amount_cents or scene.order.amount_cents
-    return scene.acts(scene.action._replace(amount_cents=cents - 1)) if cents > 1 else scene.order
-
-
-def surplus(scene: Scene) -> Order:
-    """One euro is too much."""
-    cents = scene.action.amount_cents or scene.order.amount_cents
-    return scene.acts(scene.action._replace(amount_cents=cents + SURPLUS_CENTS))
-
-
 def lapses(scene: Scene) -> Order:
     """They act; then the authorization runs out."""
     attempt = scene.acts().last_transaction
@@ -180,17 +139,17 @@ def restarted(scene: Scene) -> Order:
 
 
 SCENES: Final[Mapping[Instead, Callable[[Scene], Order]]] = {
-    variations.RETURNS_FIRST: returns_first,
-    variations.TWO_TABS: two_tabs,
-    variations.RETURNS_UNPAID: returns_unpaid,
-    variations.FAILS_THEN_PAYS: fails_then_pays,
-    variations.CANCELS_THEN_PAYS: cancels_then_pays,
-    variations.WALKS_AWAY: walks_away,
+    variations.RETURNS_FIRST: lambda scene: scene.acts_and_returns(1),
+    variations.TWO_TABS: lambda scene: scene.acts_and_returns(2),
+    variations.RETURNS_UNPAID: lambda scene: scene.returns(1),
+    variations.FAILS_THEN_PAYS: lambda scene: scene.acts_after("fail"),
+    variations.CANCELS_THEN_PAYS: lambda scene: scene.acts_after("cancel"),
+    variations.WALKS_AWAY: lambda scene: scene.order,
     variations.ACTS_TOO_LATE: after_expiry,
     variations.ACTS_TWICE: twice,
     variations.PAYS_BOTH: pays_both,
-    variations.SENDS_LESS: short,
-    variations.SENDS_MORE: surplus,
+    variations.SENDS_LESS: lambda scene: scene.sends(-1),
+    variations.SENDS_MORE: lambda scene: scene.sends(SURPLUS_CENTS),
     variations.LAPSES: lapses,
     variations.RESTARTS: restarted,
 }

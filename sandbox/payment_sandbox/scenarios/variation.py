@@ -76,21 +76,13 @@ class Trait(Flag):
 NO_TRAIT: Final = Trait(0)
 
 
-def always(about: Any) -> bool:
-    """Every step can go so."""
-    return True
-
-
-NEW_ORDER: Final = "make a new order"
-
-
 class Instead(NamedTuple):
     """What somebody does instead of acting as planned, or besides; rehearsals and "Again, but" play it."""
 
     scene: str
     needs: Trait = NO_TRAIT
-    applies: Applies = always
-    undo: str = NEW_ORDER
+    applies: Applies | None = None  # only then, if it is given
+    moves_clock: bool = False
 
 
 class Passes(NamedTuple):
@@ -164,7 +156,8 @@ class Offer(NamedTuple):
             return "change the setting back"
         if self.rules:
             return "remove the rule; one for an order ends with it"
-        return self.effect.undo if isinstance(self.effect, Instead) else NEW_ORDER
+        moves_clock = isinstance(self.effect, Instead) and self.effect.moves_clock
+        return "undo the last move of the clock" if moves_clock else "make a new order"
 
     @property
     def scenario(self) -> Document:
@@ -191,7 +184,7 @@ class Variation:
     effect: VariationEffect
     risk: str
     own_traits: Trait = NO_TRAIT
-    applies: Applies = always  # is called with the step's ``about``
+    applies: Applies | None = None  # only then, if it is given
     kinds: tuple[str, ...] = ()
     is_met: IsMet | None = None
     reported_as: str = ""  # its name in coverage and sequences, if another
@@ -213,5 +206,5 @@ class Variation:
 
     def fits(self, step: Step) -> bool:
         """Whether a step can go so."""
-        is_possible = self.effect.applies if isinstance(self.effect, Instead) else always
-        return step.kind in self.kinds and self.applies(step.about) and is_possible(step.about)
+        conditions = (self.applies, self.effect.applies if isinstance(self.effect, Instead) else None)
+        return step.kind in self.kinds and all(each(step.about) for each in conditions if each is not None)

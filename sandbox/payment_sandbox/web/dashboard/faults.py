@@ -37,23 +37,18 @@ def switches(project: Project) -> list[Switch]:
 
 
 def _is_on(offer: Offer, faults: Faults) -> bool:
-    """Whether its rules are set and can still apply: one for the next call only is used up by it."""
-    return all(_applies(rule, kind, faults) for kind, rules in offer.rules.items() for rule in rules)
-
-
-def _applies(rule: Any, kind: str, faults: Faults) -> bool:
+    """Whether its rule is set and can still apply: one for the next call only is used up by it."""
+    ((kind, (rule,)),) = offer.rules.items()
     known = faults.document.get(kind, [])
     return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
 
 
 def _switched(offer: Offer, before: Faults) -> Faults:
     """The faults with a switch pressed; rules set otherwise stay, with their uses."""
-    after, is_on = before, _is_on(offer, before)
-    for kind, rules in offer.rules.items():
-        others = [rule for rule in after.document.get(kind, ()) if rule not in rules]
-        # the first rule that matches decides
-        after = after.with_rules(kind, others if is_on else [*rules, *others], rules)
-    return after
+    ((kind, rules),) = offer.rules.items()
+    others = [rule for rule in before.document.get(kind, ()) if rule not in rules]
+    # the first rule that matches decides
+    return before.with_rules(kind, others if _is_on(offer, before) else [*rules, *others], rules)
 
 
 @route(dashboard, "POST", "/dashboard/<project_id>/faults/", **POSTED)

@@ -18,7 +18,7 @@ from payment_sandbox.orders.cards import CARDS
 from payment_sandbox.projects.default_scenario import default_document
 from payment_sandbox.projects.settings import Settings, SettingsForm
 from payment_sandbox.scenarios.catalogue import ready_scenarios
-from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS
+from payment_sandbox.scenarios.effects import REQUEST_EFFECTS, WEBHOOK_EFFECTS, WebhookEffect
 from payment_sandbox.scenarios.variation import ACTION, ATTEMPT, PRESS, WEBHOOK, Place
 from payment_sandbox.scenarios.variations import all_offers, rehearsed, sequences
 from payment_sandbox.web.docs.tables import code, fields, table
@@ -129,11 +129,10 @@ def effects() -> str:
 
 def effect_classes() -> str:
     """The classes of effects, with their data in a document."""
-    rows = [
-        (f"`{each.__name__}`", of, f"`{each.key}`", (getdoc(each) or "").splitlines()[0])
-        for of, effects in (("requests", REQUEST_EFFECTS), ("webhooks", WEBHOOK_EFFECTS))
-        for each in effects
-    ]
+    rows = []
+    for each in (*REQUEST_EFFECTS, *WEBHOOK_EFFECTS):
+        kind = "webhooks" if issubclass(each, WebhookEffect) else "requests"
+        rows.append((f"`{each.__name__}`", kind, f"`{each.key}`", (getdoc(each) or "").splitlines()[0]))
     return table(("Class", "Of", "Key", "What happens"), rows)
 
 
@@ -148,29 +147,19 @@ PLACES: Final = {
 
 def variations() -> str:
     """What rehearsals change, by the kind of step."""
-    rows = (
-        (
-            code(each.kinds),
-            f"`{each.name}`",
-            each.sentence.format(step=STEPS.get(each.kinds[0], "the call")),
-            each.risk,
-        )
-        for each in rehearsed()
-    )
+    rows = []
+    for each in rehearsed():
+        sentence = each.sentence.format(step=STEPS.get(each.kinds[0], "the call"))
+        rows.append((code(each.kinds), f"`{each.name}`", sentence, each.risk))
     return table(("Step", "Variation", "What happens", "What it costs"), rows)
 
 
 def offers() -> str:
     """The variations that people play for a whole project, or for an order once more."""
-    rows = (
-        (
-            offer.title,
-            "; ".join(PLACES[place].format(offer.name) for place in offer.places),
-            offer.risk,
-            offer.undo,
-        )
-        for offer in all_offers()
-    )
+    rows = []
+    for offer in all_offers():
+        places = "; ".join(PLACES[place].format(offer.name) for place in offer.places)
+        rows.append((offer.title, places, offer.risk, offer.undo))
     return table(("What happens", "Where", "What it costs", "Undo"), rows)
 
 
