@@ -89,6 +89,19 @@ def test_a_shop_meets_the_effect(payment_sandbox: PaymentSandbox) -> None:
     assert len(arrived) == 4
 
 
+@pytest.mark.payment_scenario({"name": "mine", "webhooks": [Drop()]})
+def test_a_marker_takes_effects(payment_sandbox: PaymentSandbox) -> None:
+    """As the fixture does."""
+    assert payment_sandbox.client.call("GET", "/control/scenario/")["webhooks"] == [{"then": {"drop": True}}]
+
+
+@pytest.mark.asyncio
+async def test_async_tests_use_effects(payment_sandbox: PaymentSandbox) -> None:
+    """In the same documents."""
+    shown = await payment_sandbox.aio.scenario({"name": "mine", "faults": [Fault(latency=0.1)]})
+    assert shown["faults"] == [{"then": {"latency": 0.1}}]
+
+
 def test_every_effect_of_documents_is_exported() -> None:
     """A test author finds each by its name in the package."""
     effects: list[type[Effect]] = [*REQUEST_EFFECTS, *WEBHOOK_EFFECTS]

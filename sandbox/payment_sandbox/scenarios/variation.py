@@ -163,8 +163,8 @@ class Offer(NamedTuple):
     def scenario(self) -> Document:
         """The scenario in which it happens; if it changes webhooks, to a customer who pays after a while."""
         pays = [{"then": {"customer": "pays", "after": "PT10S"}}] if "webhooks" in self.rules else []
-        document = {"name": self.name, "description": self.sentence, "settings": dict(self.settings)}
-        return {**document, "rules": pays, **self.rules}
+        document = {"name": self.name, "description": self.sentence, "settings": self.settings, "rules": pays}
+        return {key: part for key, part in {**document, **self.rules}.items() if part}
 
 
 IsMet = Callable[[Delivery, Document], bool]
