@@ -144,9 +144,9 @@ def test_lines_for_programs(printed: Printed) -> None:
 
 def test_colours_are_for_terminals() -> None:
     """Failures are red; without a terminal there are no codes."""
-    from payment_sandbox.cli.activity import BAD, Line
+    from payment_sandbox.cli.activity import BAD, ActivityLine
 
-    line = Line("request", "GET /v1/  404", {}, BAD)
+    line = ActivityLine("request", "GET /v1/  404", {}, BAD)
     assert as_text(is_coloured=True)(line) == "\x1b[31mGET /v1/  404\x1b[0m"
     assert as_text(is_coloured=False)(line) == "GET /v1/  404"
 

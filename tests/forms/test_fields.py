@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.forms import Cents, Choice, Flag, Form, Items, Part, PeriodText, Text, Whole, load
+from payment_sandbox.forms import Cents, Choice, Flag, Form, FormPart, Items, PeriodText, Text, Whole, load
 from payment_sandbox.forms.base import unknown_keys
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Violation
 
@@ -25,7 +25,7 @@ class TriedForm(Form):
     period = PeriodText()
     pause = PeriodText(zero=True)
     word = Choice(["after", "before"])
-    lines = Items(Part(LineForm), least=1, most=3)
+    lines = Items(FormPart(LineForm), least=1, most=3)
 
 
 def told(data: Any, **options: Any) -> dict[str, str]:
@@ -103,7 +103,7 @@ def test_only_so_many_violations_are_told() -> None:
     """A list is not read beyond its hundredth wrong item."""
 
     class ManyForm(Form):
-        lines = Items(Part(LineForm))
+        lines = Items(FormPart(LineForm))
 
     wrong: dict[str, Any] = {"lines": [{}] * (VIOLATIONS_MAX + 5)}
     assert len(load(ManyForm(), wrong)[1]) == VIOLATIONS_MAX
@@ -133,7 +133,7 @@ def test_a_list_that_is_too_long_says_so_first() -> None:
     """Whatever else is wrong with its items."""
 
     class ShortForm(Form):
-        lines = Items(Part(LineForm), most=3)
+        lines = Items(FormPart(LineForm), most=3)
 
     (first, *others) = load(ShortForm(), {"lines": [{}] * 500})[1]
     assert (first.path, first.message) == ("lines", "must have at most 3 item(s), but has 500")

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from marshmallow import ValidationError, fields, pre_load
 
-from payment_sandbox.forms import Cents, Choice, Form, Items, Part, Text, Whole, load, unknown_keys
+from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, load, unknown_keys
 from payment_sandbox.forms.fields import (
     Anything,
     Birthdate,
+    DateTime,
     Flag,
-    Moment,
     Number,
     NumberOrText,
     PeriodText,
@@ -30,7 +30,7 @@ MERCHANT = [OrderForm(), UpdateForm(), QrForm(), ByAmountForm(), ByLinesForm(), 
 FORMS = [*MERCHANT, ActForm(), ScanForm(), ClockForm(), AdvanceForm(), SettingsForm()]
 SAMPLES: dict[type, st.SearchStrategy[Any]] = {
     PeriodText: st.sampled_from(["PT30M", "P1D", "P1Y2M"]),
-    Moment: st.sampled_from(["2027-01-01T00:00:00Z", "2027-01-01"]),
+    DateTime: st.sampled_from(["2027-01-01T00:00:00Z", "2027-01-01"]),
     Birthdate: st.just("2000-02-29"),
     WebUrl: st.sampled_from(["https://shop.example/a?b=c", "http://localhost:1"]),
     NumberOrText: st.one_of(st.integers(), st.text(max_size=3)),
@@ -57,9 +57,9 @@ def of_field(field: Any, *, is_wild: bool) -> st.SearchStrategy[Any]:
         found = st.lists(
             of_field(field.inner, is_wild=is_wild), min_size=field.least, max_size=field.most or 2
         )
-    elif isinstance(field, Part):
+    elif isinstance(field, FormPart):
         found = of_form(field.schema, is_wild=is_wild)
-    elif isinstance(field, Anything) and isinstance(field.value_field, Part):
+    elif isinstance(field, Anything) and isinstance(field.value_field, FormPart):
         names = st.sampled_from(["ORD-03", "ValidationError", "NotFound"])
         found = st.dictionaries(names, of_field(field.value_field, is_wild=is_wild), max_size=2)
     elif isinstance(field, Text) and field.validators:

@@ -17,7 +17,7 @@ from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import ClockBusy, Refusal, Unknown
 from payment_sandbox.orders.webhooks import Reply, WebhookRequest
-from payment_sandbox.projects.calling import Asked, Caller, working_for
+from payment_sandbox.projects.calling import Caller, TrackedRequest, working_for
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.epoch import Epoch
@@ -198,7 +198,9 @@ class Company:
                     project = server.project(self.project_id)
                     if project.storage.answer(project, request_id) is None:
                         client = Caller()
-                        client.asked = Asked(request_id, lambda edit: _answer(edit, name), is_named=True)
+                        client.asked = TrackedRequest(
+                            request_id, lambda edit: _answer(edit, name), is_named=True
+                        )
                         with working_for(client):
                             work(project)
                 self.acknowledged.done[name] += 1

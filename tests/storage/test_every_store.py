@@ -15,10 +15,10 @@ from payment_sandbox.operations.clock import advance_clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.journal import (
     AgendaEvent,
-    Decided,
     Failure,
     JournalEntry,
     PerformedAction,
+    RecordedDecision,
     StatusReached,
 )
 from payment_sandbox.projects.project import Project, Unattended
@@ -27,7 +27,7 @@ from payment_sandbox.projects.settings import check_scenario_settings
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.scenarios.model import Decision, Subject
+from payment_sandbox.scenarios.model import ScenarioDecision, Subject
 from payment_sandbox.serving.services import REAL_TIME
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.history import KEPT_MAX, store_history
@@ -37,7 +37,7 @@ from tests.storage.conftest import Kept
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "snapshot-2.json").read_text())
 SERVICES = Unattended(REAL_TIME)
-DECISION = Decision(
+DECISION = ScenarioDecision(
     default_scenario(), Subject(frozenset({"credit-card"}), 1000, {}, None, 1, False, frozenset()), 3
 )
 NOON = "frozen@2027-01-01T12:00:00Z"
@@ -207,7 +207,7 @@ def test_the_journal_comes_back(kept: Kept, project: Project) -> None:
     journal.add([AgendaEvent("event-4", "o", "expiry", "expiry of o", noon, noon)])
     journal.add([Failure("failure-5", "o", "expiry", "expiry of o", "it broke", noon, noon)])
     assert [journal.next_id("of the records above") for _ in range(4)]
-    journal.add([Decided(journal.next_id("decision"), "t-6", DECISION)])
+    journal.add([RecordedDecision(journal.next_id("decision"), "t-6", DECISION)])
     store_history(project)
     again = reopened(kept, project)
     assert list(again.epoch.journal.entries()) == list(journal.entries())

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.orders.webhooks import Attempt, Delivery, Reply, WebhookRequest
+from payment_sandbox.orders.webhooks import Delivery, DeliveryAttempt, Reply, WebhookRequest
 from payment_sandbox.projects.events import TOO_LONG
 from payment_sandbox.projects.journal import (
     AgendaEvent,
-    Decided,
     Failure,
     JournalEntry,
     PerformedAction,
+    RecordedDecision,
     StatusReached,
 )
 from payment_sandbox.projects.project import Project
@@ -45,8 +45,8 @@ def fill_decisions(project: Project, count: int) -> int:
     decision: Any = object()
     journal = project.epoch.journal
     for number in range(count):
-        journal.add([Decided(journal.next_id("decision"), f"attempt {number}", decision)])
-    return len(journal.of(Decided))
+        journal.add([RecordedDecision(journal.next_id("decision"), f"attempt {number}", decision)])
+    return len(journal.of(RecordedDecision))
 
 
 def fill_actions(project: Project, count: int) -> int:
@@ -97,7 +97,7 @@ def fill_attempts(project: Project, count: int) -> int:
     """Of one webhook."""
     made, request = delivery(1), WebhookRequest("http://shop.example/", {}, b"")
     for number in range(count):
-        attempt = Attempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
+        attempt = DeliveryAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
         made, _ = made.attempted(attempt, is_copy=False)
     return len(made.attempts)
 

@@ -40,7 +40,7 @@ class RefusedLine(NamedTuple):
     why: str
 
 
-class Line(NamedTuple):
+class ActivityLine(NamedTuple):
     """One line; ``data`` are its facts, for programs."""
 
     kind: str
@@ -55,11 +55,11 @@ class Sentences:
     """Turns the events of one project into lines, each request before what it led to."""
 
     def __init__(self) -> None:
-        self._held: dict[str, list[Line]] = {}  # by the request that is not yet printed
+        self._held: dict[str, list[ActivityLine]] = {}  # by the request that is not yet printed
         self._actions: dict[str, str] = {}  # what somebody did, by the id of the action
         self._has_told = False  # that nobody is told
 
-    def lines(self, event: Event, project: Project) -> Iterator[Line]:
+    def lines(self, event: Event, project: Project) -> Iterator[ActivityLine]:
         """The lines of an event, and those that waited for it."""
         make = _MAKERS.get(event.kind)
         if make is None:
@@ -74,23 +74,23 @@ class Sentences:
         if event.kind == "request":
             yield from self._take(str(event.data["id"]))
 
-    def _take(self, *causes: str) -> Iterator[Line]:
+    def _take(self, *causes: str) -> Iterator[ActivityLine]:
         for cause in causes:
             yield from self._held.pop(cause, ())
 
-    def _request(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
+    def _request(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         status, path, unknown = data["status"], data["path"], data["unknown"]
         parts = [f"{data['method']} {path}  {status or 'connection cut'}", *_notes(data, path, unknown)]
         colour = BAD if status is None or status >= FAILING else NOTABLE if unknown else GOOD
         yield _line(project, "request", data, "  ".join(parts), colour)
 
-    def _action(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
+    def _action(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         if len(self._actions) > ACTIONS_KEPT_MAX:
             self._actions.clear()
         self._actions[data["id"]] = f"{data['actor']}: {data['action']}"
         yield from ()
 
-    def _status(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
+    def _status(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         before, after = data["before"], data["after"]
         if before is None and after == "new":
             return  # the line of the request says so
@@ -104,7 +104,7 @@ class Sentences:
                 project, "untold", {"at": data["at"], "order_id": data["order_id"]}, NOBODY_TOLD, NOTABLE
             )
 
-    def _webhook(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
+    def _webhook(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         status, error = data["status"], data["error"]
         answer = f"answered {status} in {data['duration_ms']:.0f} ms" if status else error
         parts = [
@@ -120,11 +120,11 @@ class Sentences:
         colour = BAD if error or (status or 0) >= FAILING else NOTABLE if data["warning"] else GOOD
         yield _line(project, "webhook", data, "  ".join(filter(None, parts)), colour)
 
-    def _waiting(self, data: Mapping[str, Any], project: Project) -> Iterator[Line]:
+    def _waiting(self, data: Mapping[str, Any], project: Project) -> Iterator[ActivityLine]:
         yield _line(project, "waiting", data, f"{data['label']}  order {data['order_id']}", NOTABLE)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Sentences, Mapping[str, Any], Project], Iterator[Line]]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Sentences, Mapping[str, Any], Project], Iterator[ActivityLine]]]] = {
     "request": Sentences._request,
     "action": Sentences._action,
     "status": Sentences._status,
@@ -135,11 +135,13 @@ KINDS: Final = frozenset(_MAKERS)
 """The kinds of events that have lines."""
 
 
-def _line(project: Project, kind: str, data: Mapping[str, Any], text: str, colour: str | None = None) -> Line:
+def _line(
+    project: Project, kind: str, data: Mapping[str, Any], text: str, colour: str | None = None
+) -> ActivityLine:
     name = project.settings.name
     shown = "" if name == FIRST_NAME else f"[{name or project.project_id[:8]}] "
     text = f"{_short(data['at'])}  {shown}{text}"
-    return Line(kind, text, data, colour, project.project_id)
+    return ActivityLine(kind, text, data, colour, project.project_id)
 
 
 def _is_untold(project: Project, order_id: str) -> bool:
@@ -168,10 +170,10 @@ def _short(moment: str) -> str:
     return moment[:19].replace("T", " ")
 
 
-def refused_line(refused: RefusedLine) -> Line:
+def refused_line(refused: RefusedLine) -> ActivityLine:
     """The line of a request that belongs to no project."""
     text = f"{refused.method} {refused.path}  {refused.status}  {refused.why}"
-    return Line("refused", f"{'refused':19}  {text}", refused._asdict(), BAD, is_raw=True)
+    return ActivityLine("refused", f"{'refused':19}  {text}", refused._asdict(), BAD, is_raw=True)
 
 
 WAITING_MAX: Final = 1000  # projects with news, and refusals, that are not yet printed
@@ -182,11 +184,11 @@ MASKING: Final = Masking()
 
 log = logging.getLogger(__name__)
 
-Show = Callable[[Line], str]
+Show = Callable[[ActivityLine], str]
 """How a line is printed."""
 
 
-class _Watched:
+class _PrintedProject:
     """A project, and the number of its newest event that was printed. It does not keep the project alive."""
 
     def __init__(self, project: Project, activity: "Activity") -> None:
@@ -231,7 +233,7 @@ class Activity:
         self._write = write
         self._together_seconds = together_seconds
         self._changed = Condition()
-        self._news: deque[_Watched] = deque()
+        self._news: deque[_PrintedProject] = deque()
         self._refused: deque[RefusedLine] = deque(maxlen=WAITING_MAX)
         self._refused_dropped = 0
         self._stopped = False
@@ -240,7 +242,7 @@ class Activity:
 
     def opened(self, project: Project) -> None:
         """Print what happens in a project from now on."""
-        project.events.listen(_Watched(project, self).call)
+        project.events.listen(_PrintedProject(project, self).call)
 
     def refused(self, method: str, path: str, status: int, why: str) -> None:
         """Print a request that belongs to no project."""
@@ -269,7 +271,7 @@ class Activity:
         if self._thread.is_alive():
             self._thread.join(STOP_SECONDS)
 
-    def notice(self, watched: _Watched) -> None:
+    def notice(self, watched: _PrintedProject) -> None:
         """Print the news of a project soon."""
         with self._changed:
             if len(self._news) >= WAITING_MAX:  # nobody reads; it is called again at its next event
@@ -309,7 +311,7 @@ class Activity:
         put("".join(chain(texts, *map(self._of, news))), self._write)
         return is_over
 
-    def _of(self, watched: _Watched) -> Iterator[str]:
+    def _of(self, watched: _PrintedProject) -> Iterator[str]:
         """What is not yet printed of a project."""
         project = watched.project()
         if project is None:
@@ -325,26 +327,26 @@ class Activity:
             except Exception:
                 log.exception("the line of event %s in project %s failed", stored.number, project.project_id)
 
-    def _shown(self, lines: Iterable[Line]) -> Iterator[str]:
+    def _shown(self, lines: Iterable[ActivityLine]) -> Iterator[str]:
         return (f"{self._show(line)}\n" for line in lines)
 
 
-def _missed(count: int) -> Iterator[Line]:
+def _missed(count: int) -> Iterator[ActivityLine]:
     if count > 0:
-        yield Line("missed", f"{count} events were too many to print", {"count": count})
+        yield ActivityLine("missed", f"{count} events were too many to print", {"count": count})
 
 
 def as_text(*, is_coloured: bool) -> Show:
     """Lines for people, in colour on a terminal."""
 
-    def show(line: Line) -> str:
+    def show(line: ActivityLine) -> str:
         text = printable(mask(line.text) if line.is_raw else line.text)
         return click.style(text, fg=line.colour) if is_coloured and line.colour else text
 
     return show
 
 
-def as_json(line: Line) -> str:
+def as_json(line: ActivityLine) -> str:
     """A line as one JSON object."""
     shown: dict[str, Any] = {"level": "info", "message": line.text, "kind": line.kind}
     if line.project_id is not None:

@@ -8,7 +8,7 @@ from payment_sandbox.client.plain import seconds
 from payment_sandbox.web.answers.records import Clock, Due
 
 
-class Call(Protocol):
+class CallFunction(Protocol):
     """Makes an API call and returns the parsed body."""
 
     def __call__(self, method: str, path: str, body: Any = None) -> Any:
@@ -44,7 +44,7 @@ class Advance:
 class SandboxClock:
     """The project's clock."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: CallFunction) -> None:
         self._call = call
 
     def read(self) -> Clock:

@@ -60,11 +60,11 @@ class WebhookReceiver:
             def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002 (the name in the base class)
                 pass
 
-        class Listener(ThreadingHTTPServer):
+        class ReceiverServer(ThreadingHTTPServer):
             daemon_threads = True
             request_queue_size = 256
 
-        self._server = Listener((host, port), Handler)
+        self._server = ReceiverServer((host, port), Handler)
         self.url = url or f"http://{host}:{self._server.server_port}/webhook"
         self._thread = Thread(target=self._server.serve_forever, args=(0.02,), name="receiver", daemon=True)
         start(self._thread)

@@ -95,7 +95,7 @@ def _checked(evidence: Any) -> Mapping[str, Any]:
     return dict(evidence)
 
 
-class Chosen(NamedTuple):
+class RecordedChoices(NamedTuple):
     """What was chosen at the beginning, and the steps at which something else was."""
 
     settings: Mapping[str, Any]
@@ -104,7 +104,7 @@ class Chosen(NamedTuple):
     unknown: Sequence[str]
 
 
-def _chosen(evidence: Mapping[str, Any]) -> Chosen:
+def _chosen(evidence: Mapping[str, Any]) -> RecordedChoices:
     """Settings and scenario of each step, from what they are in the end and what was in force before."""
     settings, scenario = dict(evidence["snapshot"]["settings"]), evidence["snapshot"][SCENARIO]
     choices = evidence.get("choices", ())
@@ -125,7 +125,7 @@ def _chosen(evidence: Mapping[str, Any]) -> Chosen:
             scenario = before
         else:
             settings |= before
-    return Chosen(settings, scenario, steps, unknown)
+    return RecordedChoices(settings, scenario, steps, unknown)
 
 
 def _steps(evidence: Mapping[str, Any]) -> Iterator[ReplayStep]:
@@ -144,7 +144,11 @@ class Replay:
     """One replay: its project, and which identifiers stand for which."""
 
     def __init__(
-        self, server: SandboxClient, evidence: Mapping[str, Any], chosen: Chosen, steps: list[ReplayStep]
+        self,
+        server: SandboxClient,
+        evidence: Mapping[str, Any],
+        chosen: RecordedChoices,
+        steps: list[ReplayStep],
     ) -> None:
         self._evidence = evidence
         self._steps = steps

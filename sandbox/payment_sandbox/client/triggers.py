@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.errors import SandboxError
 from payment_sandbox.operations.again import UNPAID
-from payment_sandbox.operations.recipes import CLOCK, RECIPES, Step, part_of
+from payment_sandbox.operations.recipes import CLOCK, RECIPES, RecipeStep, part_of
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.web.answers.records import OrderOverview
@@ -18,7 +18,7 @@ class TriggerImpossible(Exception):
     """The trigger cannot be played here; the message says why, and what to do."""
 
 
-def _play(sandbox: SandboxClient, order_id: str, step: Step) -> None:
+def _play(sandbox: SandboxClient, order_id: str, step: RecipeStep) -> None:
     """Take a step with the call that leads there; the merchant's are those of the merchant API."""
     known = sandbox.overview(order_id)
     order = known["order"]

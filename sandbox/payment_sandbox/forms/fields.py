@@ -229,7 +229,7 @@ class OneOrMany(Items):
         return super()._deserialize(listed, attr, data, **options)
 
 
-class Part(Described, fields.Nested):
+class FormPart(Described, fields.Nested):
     """An object with a form of its own."""
 
     default_error_messages = {**COMMON, "type": "must be an object"}
@@ -256,7 +256,7 @@ class PeriodText(Text):
         return text
 
 
-class Moment(Text):
+class DateTime(Text):
     """A date and time, ISO 8601; without an offset it is UTC."""
 
     def __init__(self, **options: Any) -> None:

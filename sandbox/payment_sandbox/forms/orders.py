@@ -11,9 +11,9 @@ from payment_sandbox.forms.fields import (
     Anything,
     Birthdate,
     Choice,
+    FormPart,
     Items,
     NumberOrText,
-    Part,
     PeriodText,
     Text,
     WebUrl,
@@ -47,7 +47,7 @@ class CustomerForm(Form):
     phone_numbers = Items(Text(), about="Any number of phone numbers.")
     address = Text(about="Lines separated by newlines.")
     address_type = Text(about="Such as customer or billing.")
-    additional_addresses = Items(Part(AddressForm), about="Other addresses.")
+    additional_addresses = Items(FormPart(AddressForm), about="Other addresses.")
     country = Text(**COUNTRY, about="Two letters.")
     ip_address = Text(about="The customer's IP address.")
     locale = Choice(LOCALES, about="The language of the payment page.")
@@ -96,7 +96,7 @@ SENT_FIELDS: Final = (
     SentField(
         "expiration_period", PeriodText(about="How long the hosted page stays open."), "ORD-11", changes=False
     ),
-    SentField("customer", Part(CustomerForm, about="The customer who pays."), "ORD-15", is_refunded=True),
+    SentField("customer", FormPart(CustomerForm, about="The customer who pays."), "ORD-15", is_refunded=True),
     SentField("extra", Anything(about="Free-form, echoed."), "SET-14"),
 )
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from marshmallow import ValidationError, missing, validate
 
 from payment_sandbox.forms.base import CHECKS, REPAIRS, Form, hook_kinds, load, unknown_keys
-from payment_sandbox.forms.fields import Anything, Cents, Choice, Flag, Items, Part, Text, Whole
+from payment_sandbox.forms.fields import Anything, Cents, Choice, Flag, FormPart, Items, Text, Whole
 from payment_sandbox.orders.refusals import VIOLATIONS_MAX, Invalid
 
 FORMS_MAX: Final = 256
@@ -161,7 +161,7 @@ def _part(field: Any) -> Reads:
 def _anything(field: Any) -> Reads:
     is_free = field.key_field is None and field.value_field is None
     copied = _typed(dict)(field)
-    if isinstance(field.value_field, Part):
+    if isinstance(field.value_field, FormPart):
         key_of, value_of = _value(field.key_field), _value(field.value_field)
         return lambda value: {key_of(key): value_of(item) for key, item in copied(value).items()}
     return (lambda value: dict(copied(value))) if is_free else _by_field(field)
@@ -179,6 +179,6 @@ BUILDERS: Final[dict[type, Callable[[Any], Reads]]] = {
     Flag: _typed(bool),
     Anything: _anything,
     Items: _items,
-    Part: _part,
+    FormPart: _part,
 }
 """By exact class: a subclass may read differently."""

@@ -78,7 +78,7 @@ class AdvanceLimits(NamedTuple):
 
 
 @dataclass(slots=True)
-class Advance:
+class AdvanceResult:
     """The result of an advance, with the webhooks still in flight: other clients may cause more."""
 
     begun: datetime
@@ -91,7 +91,7 @@ class Advance:
 
 def advance(
     project: Project, aim: Aim | None, *, next_only: bool = False, limits: AdvanceLimits | None = None
-) -> Advance:
+) -> AdvanceResult:
     """Run everything due up to the time that ``aim`` computes, and stop there; None: until nothing is due.
 
     With ``next_only`` it stops at the time of the next event instead.
@@ -104,7 +104,7 @@ def advance(
     with _saying_how_far(project), _advancing(project) as held:
         epoch = held.epoch
         walk = _Walk(project, epoch, limits.events_max, until_seconds)
-        result = Advance(epoch.timeline.now, epoch.timeline.now)
+        result = AdvanceResult(epoch.timeline.now, epoch.timeline.now)
         until = aim(epoch.timeline.now) if aim is not None else None
         is_settled = walk.settle()
         if next_only:
@@ -188,7 +188,7 @@ class _Walk:
         is_late = self._project.services.real.monotonic_seconds() >= self._until_seconds
         return (is_late or self._is_enough()) and next_due(self._epoch, until) is not None
 
-    def note_end(self, result: Advance, until: datetime | None, *, is_settled: bool) -> None:
+    def note_end(self, result: AdvanceResult, until: datetime | None, *, is_settled: bool) -> None:
         """Say whether it stopped early: by a limit, by hand, or because the project was reset."""
         is_reset = self._epoch is not self._project.epoch
         result.stopped = not is_settled or is_reset or self.is_over_limit(until)

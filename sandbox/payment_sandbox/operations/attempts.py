@@ -17,22 +17,22 @@ from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.model import Subject
 
 
-class Unavailable(NamedTuple):
+class UnusableMethod(NamedTuple):
     """Why a method cannot be used, and the id of the rule behind it."""
 
     why: str
     rule: str
 
 
-def why_unavailable(settings: Settings, name: str) -> Unavailable | None:
+def why_unavailable(settings: Settings, name: str) -> UnusableMethod | None:
     """Return why this merchant cannot use a method now; None if they can."""
     identifier = settings.method(name)
     if identifier is None:
-        return Unavailable(f"{name!r} is not a payment method", "GEN-02")
+        return UnusableMethod(f"{name!r} is not a payment method", "GEN-02")
     if identifier not in settings.payment_methods:
-        return Unavailable(f"{name} is not enabled for this merchant", "CTL-03")
+        return UnusableMethod(f"{name} is not enabled for this merchant", "CTL-03")
     if settings.is_test and not BY_NAME[identifier].capabilities.testable:
-        return Unavailable(f"{name} cannot be used in test mode", "SET-61")
+        return UnusableMethod(f"{name} cannot be used in test mode", "SET-61")
     return None
 
 

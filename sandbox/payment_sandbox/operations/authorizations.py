@@ -24,7 +24,7 @@ def apply_to_ledger(
 
     Raises:
         Unknown: the order or transaction does not exist.
-        Stale: ``If-Match`` does not match.
+        OrderChanged: ``If-Match`` does not match.
         AuthorizationMissing, AuthorizationExpired, AuthorizationDelayed, CaptureStyleMixed,
         CaptureExceedsRemainder, VoidExceedsRemainder, Invalid: the ledger refuses the entry.
     """

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period, timestamp
-from payment_sandbox.operations.advance import Advance, AdvanceLimits, Aim, advance, run_due
+from payment_sandbox.operations.advance import AdvanceLimits, AdvanceResult, Aim, advance, run_due
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.project import Project
@@ -13,7 +13,9 @@ from payment_sandbox.projects.project import Project
 PUT_FORWARD: Final = AdvanceLimits(events_max=10_000_000)
 
 
-def advance_clock(project: Project, aim: Mapping[str, Any], limits: AdvanceLimits | None = None) -> Advance:
+def advance_clock(
+    project: Project, aim: Mapping[str, Any], limits: AdvanceLimits | None = None
+) -> AdvanceResult:
     """Advance ``by`` a period, ``to`` a time, or ``until`` the next event or until idle (CTL-13).
 
     Raises:
@@ -44,7 +46,7 @@ def catch_up(project: Project) -> None:
 
 def change_clock(
     project: Project, mode: str | None = None, rate: float | None = None, now: datetime | None = None
-) -> Advance:
+) -> AdvanceResult:
     """Set the clock forward, then freeze it or let it run (CTL-12).
 
     Returns:

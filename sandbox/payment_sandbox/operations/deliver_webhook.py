@@ -11,8 +11,8 @@ from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.orders.webhooks import (
     BODY_KEPT_BYTES,
     OTHERWISE,
-    Attempt,
     Delivery,
+    DeliveryAttempt,
     DeliveryState,
     Reply,
     WebhookRequest,
@@ -22,7 +22,7 @@ from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import cut_text
 from payment_sandbox.projects.outbox import UNCHANGED, Changed, QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.relay import Label, Offer, label_of
+from payment_sandbox.projects.relay import Label, OfferedAttempt, label_of
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.scenarios.effects import UNTOUCHED, Delay, OneByOne, Swap, Together, WebhookEffect
 from payment_sandbox.version import __version__
@@ -132,11 +132,11 @@ def standard_body(project: Project, delivery: Delivery) -> str:
     )
 
 
-def offers_of(prepared: PreparedAttempt, label: Label) -> list[Offer]:
+def offers_of(prepared: PreparedAttempt, label: Label) -> list[OfferedAttempt]:
     """The offers of an attempt to a listener, one for each copy."""
     order_id = prepared.queued.order_id
     return [
-        Offer(label._replace(copy=copy), order_id, prepared.request, prepared.at)
+        OfferedAttempt(label._replace(copy=copy), order_id, prepared.request, prepared.at)
         for copy in range(1, prepared.copies + 1)
     ]
 
@@ -182,7 +182,7 @@ def record_attempt(
         is_changed, state = prepared.queued.is_changed, delivery.state
         number = OTHERWISE if is_changed else delivery.next_number - is_copy
         attempt = _masked(
-            project.masking, Attempt(number, prepared.at, prepared.real_at, prepared.request, reply)
+            project.masking, DeliveryAttempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         )
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
         if is_changed:
@@ -194,7 +194,7 @@ def record_attempt(
         edit.release_swapped()
 
 
-def _publish(edit: Edit, delivery: Delivery, attempt: Attempt, next_at: datetime | None) -> None:
+def _publish(edit: Edit, delivery: Delivery, attempt: DeliveryAttempt, next_at: datetime | None) -> None:
     reply = attempt.reply
     shown = _event(delivery, attempt.number, attempt.at, reply)
     edit.log.append(shown)
@@ -213,7 +213,7 @@ def _publish(edit: Edit, delivery: Delivery, attempt: Attempt, next_at: datetime
     )
 
 
-def _masked(masking: Masking, attempt: Attempt) -> Attempt:
+def _masked(masking: Masking, attempt: DeliveryAttempt) -> DeliveryAttempt:
     """An attempt as it is kept: without secrets, with a part of long bodies."""
     request = masking.record(attempt.request)
     body = request.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode()

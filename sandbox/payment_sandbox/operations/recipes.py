@@ -42,7 +42,7 @@ LINES: Final = (
 Json = dict[str, Any]
 
 
-class Step(NamedTuple):
+class RecipeStep(NamedTuple):
     """What somebody does to the order; the clock lets it expire."""
 
     actor: str
@@ -56,7 +56,7 @@ class Recipe(NamedTuple):
 
     about: str
     order: Mapping[str, Any]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RecipeStep, ...] = ()
     mode: str | None = None  # the only one in which it can be played
 
     def creation(self, name: str, **fields: Any) -> Json:
@@ -80,10 +80,10 @@ def _later(email: str) -> Json:
 
 CARD: Final = _by("credit-card")
 MANUAL: Final = _by("credit-card", capture_mode="manual", expiration_period="P7D")
-PAYS: Final = Step(CUSTOMER, "pay")
-CREDITS: Final = Step(BANK, "credit")
-EXPIRES: Final = Step(CLOCK, "expire")
-CAPTURES: Final = Step(MERCHANT, "capture")
+PAYS: Final = RecipeStep(CUSTOMER, "pay")
+CREDITS: Final = RecipeStep(BANK, "credit")
+EXPIRES: Final = RecipeStep(CLOCK, "expire")
+CAPTURES: Final = RecipeStep(MERCHANT, "capture")
 RECIPES: Final[Mapping[str, Recipe]] = {
     "hosted": Recipe("an order whose customer chooses how to pay", {}),
     "new": Recipe("a card order that nobody has paid yet", CARD),
@@ -91,18 +91,18 @@ RECIPES: Final[Mapping[str, Recipe]] = {
     "authorized": Recipe("a card payment to be captured by hand within seven days", MANUAL, (PAYS,)),
     "captured": Recipe("an authorized card payment that was captured", MANUAL, (PAYS, CAPTURES)),
     "declined": Recipe(
-        "a card that the bank declines", CARD, (Step(CUSTOMER, "fail", reason="Do not honour"),)
+        "a card that the bank declines", CARD, (RecipeStep(CUSTOMER, "fail", reason="Do not honour"),)
     ),
-    "cancelled": Recipe("a customer who cancels", CARD, (Step(CUSTOMER, "cancel"),)),
-    "withdrawn": Recipe("an order that the shop cancels", CARD, (Step(MERCHANT, "cancel"),)),
+    "cancelled": Recipe("a customer who cancels", CARD, (RecipeStep(CUSTOMER, "cancel"),)),
+    "withdrawn": Recipe("an order that the shop cancels", CARD, (RecipeStep(MERCHANT, "cancel"),)),
     "expired": Recipe(
         "an order that nobody pays in time; moves the clock by a minute",
         _by("credit-card", expiration_period="PT1M"),
         (EXPIRES,),
     ),
-    "refund": Recipe("a paid order that is refunded", CARD, (PAYS, Step(MERCHANT, "refund"))),
+    "refund": Recipe("a paid order that is refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund"))),
     "refund-part": Recipe(
-        "a paid order of which half is refunded", CARD, (PAYS, Step(MERCHANT, "refund", is_part=True))
+        "a paid order of which half is refunded", CARD, (PAYS, RecipeStep(MERCHANT, "refund", is_part=True))
     ),
     "transfer": Recipe("a bank transfer that arrives", _by("bank-transfer"), (CREDITS,), LIVE),
     "transfer-part": Recipe(
@@ -143,7 +143,7 @@ def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
     return project.find_order(order.id)
 
 
-def _do(project: Project, order: Order, step: Step) -> None:
+def _do(project: Project, order: Order, step: RecipeStep) -> None:
     amount_cents = part_of(order.amount_cents) if step.is_part else None
     if step.actor == CLOCK:
         expire(project, order)

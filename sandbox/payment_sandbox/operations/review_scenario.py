@@ -14,14 +14,14 @@ from payment_sandbox.projects.settings import Settings, check_scenario_settings,
 from payment_sandbox.scenarios.catalogue import read_text
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.loader import load_text
-from payment_sandbox.scenarios.model import DECIDING_KEYS, AmountRange, Rule, Scenario, When, says
+from payment_sandbox.scenarios.model import DECIDING_KEYS, AmountRange, Scenario, ScenarioRule, When, says
 
 NO_AMOUNTS: Final = AmountRange()
 NEVER: Final = "never"
 CUSTOMER_KEYS: Final = tuple(CUSTOMER_FIELDS)
 
 
-class Kind(NamedTuple):
+class AttemptKind(NamedTuple):
     """A kind of attempt that a rule can match: a method, the name used for it, and its outcome keys."""
 
     method: Method
@@ -54,24 +54,24 @@ def review_scenario(scenario: Scenario) -> list[Violation]:
     return warnings
 
 
-def _decided(rule: Rule, settings: Settings) -> list[Kind]:
+def _decided(rule: ScenarioRule, settings: Settings) -> list[AttemptKind]:
     """The kinds of attempts whose outcome a rule can decide."""
     return [kind for kind in _kinds(rule.when, settings) if _says(rule, kind)]
 
 
-def _kinds(when: When, settings: Settings) -> Iterator[Kind]:
+def _kinds(when: When, settings: Settings) -> Iterator[AttemptKind]:
     for name in NAMES if when.payment_methods is None else sorted(when.payment_methods):
         method = BY_NAME[settings.method(name) or ""]
         for words in (REFUND if when.refund else method).capabilities.outcomes:
-            yield Kind(method, name, words)
+            yield AttemptKind(method, name, words)
 
 
-def _says(rule: Rule, kind: Kind) -> bool:
+def _says(rule: ScenarioRule, kind: AttemptKind) -> bool:
     return says(rule.then, kind.words, kind.method.capabilities.screenings)
 
 
 def _never(
-    index: int, rule: Rule, kinds: list[Kind], scenario: Scenario, settings: Settings
+    index: int, rule: ScenarioRule, kinds: list[AttemptKind], scenario: Scenario, settings: Settings
 ) -> Iterator[Violation]:
     """Rules that match no attempt, or only attempts that an earlier rule decides."""
     if not kinds:
@@ -90,7 +90,9 @@ def _never(
             return
 
 
-def _overlooked(index: int, rule: Rule, kinds: list[Kind], settings: Settings) -> Iterator[Violation]:
+def _overlooked(
+    index: int, rule: ScenarioRule, kinds: list[AttemptKind], settings: Settings
+) -> Iterator[Violation]:
     """Outcome keys and conditions that have no effect on any of the attempts."""
     path, when = f"rules[{index}]", rule.when
     known = set().union(*(kind.words for kind in kinds))
@@ -126,7 +128,7 @@ def _late_webhooks(scenario: Scenario) -> Iterator[Violation]:
                 break
 
 
-def _covers(earlier: Rule, rule: Rule, kinds: list[Kind]) -> bool:
+def _covers(earlier: ScenarioRule, rule: ScenarioRule, kinds: list[AttemptKind]) -> bool:
     """Whether the earlier rule decides every attempt that the later one could."""
     first, then = earlier.when, rule.when
     return (
@@ -139,7 +141,7 @@ def _covers(earlier: Rule, rule: Rule, kinds: list[Kind]) -> bool:
     )
 
 
-def _covers_kind(earlier: Rule, kind: Kind) -> bool:
+def _covers_kind(earlier: ScenarioRule, kind: AttemptKind) -> bool:
     names = earlier.when.payment_methods
     is_named = names is None or kind.name in names or kind.method.name in names
     return is_named and _says(earlier, kind)
@@ -172,7 +174,7 @@ def _highest(amounts: AmountRange) -> float:
     return min(*bounds, float("inf") if amounts.lt is None else amounts.lt - 1)
 
 
-def _untestable(index: int, rule: Rule, kinds: list[Kind]) -> Iterator[Violation]:
+def _untestable(index: int, rule: ScenarioRule, kinds: list[AttemptKind]) -> Iterator[Violation]:
     """Rules that need ``mode: live``."""
     asked = {kind.name for kind in kinds if not _plays_out(rule, kind)}
     named = rule.when.payment_methods is not None
@@ -184,6 +186,6 @@ def _untestable(index: int, rule: Rule, kinds: list[Kind]) -> Iterator[Violation
         )
 
 
-def _plays_out(rule: Rule, kind: Kind) -> bool:
+def _plays_out(rule: ScenarioRule, kind: AttemptKind) -> bool:
     able = kind.method.capabilities
     return able.testable and (able.completes_in_test or rule.then.get("credit", NEVER) == NEVER)

@@ -60,7 +60,7 @@ class Unknown(Refusal):
     rule = "SET-08"
 
 
-class Stale(Refusal):
+class OrderChanged(Refusal):
     """The order has changed since the merchant read it."""
 
     rule = "SET-33"

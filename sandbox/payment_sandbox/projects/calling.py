@@ -23,7 +23,7 @@ class Part(NamedTuple):
     answer: str | None = None
 
 
-class Asked:
+class TrackedRequest:
     """A request under way, whose commits are known by its id: it happens once, however often it comes."""
 
     __slots__ = ("answering", "id", "is_journaled", "is_named", "parts")
@@ -59,7 +59,7 @@ class Caller:
 
     def __init__(self) -> None:
         self.outer = _CALLER.get()  # for whom the same thread works before and after
-        self.asked: Asked | None = None
+        self.asked: TrackedRequest | None = None
         self.cause: str | None = None  # the id of a record of the journal
         self.held: Held | None = None  # the webhooks that wait for the response
         self.delivers: Outbox | None = None  # a webhook of it, to a handler that may call the sandbox

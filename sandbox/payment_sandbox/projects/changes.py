@@ -14,7 +14,7 @@ class Moment(NamedTuple):
     attempts: int = 0
 
 
-class Changes:
+class ChangeCounter:
     """Counts what happens in an epoch from the first moment that somebody may come back to."""
 
     def __init__(self) -> None:

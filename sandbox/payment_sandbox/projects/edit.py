@@ -16,7 +16,7 @@ from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import Command, Resend
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.refusals import Stale
+from payment_sandbox.orders.refusals import OrderChanged
 from payment_sandbox.orders.statuses import OrderStatus, StatusChanged, Trigger, move
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
@@ -88,11 +88,11 @@ class Edit:
 
         Raises:
             Unknown: there is no such order in the project.
-            Stale: its ETag does not match (SET-33).
+            OrderChanged: its ETag does not match (SET-33).
         """
         etag = self.epoch.etag(self.epoch.find_order(order_id))
         if if_match is not None and not if_match(etag):
-            raise Stale(f"order {order_id} has changed: its ETag is now {etag!r}; read it again")
+            raise OrderChanged(f"order {order_id} has changed: its ETag is now {etag!r}; read it again")
         return self.order(order_id)
 
     def delivery(self, delivery_id: str) -> Delivery | None:

@@ -15,7 +15,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import DeliveryState
-from payment_sandbox.projects.changes import Changes
+from payment_sandbox.projects.changes import ChangeCounter
 from payment_sandbox.projects.clock import Clock
 from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.events import Events
@@ -117,7 +117,7 @@ class Epoch:
         self.scan_forms: OrderedDict[str, str] = OrderedDict()  # form id -> the order that it created
         self.answered: OrderedDict[str, str] = OrderedDict()  # by Idempotency-Key, unless stored
         self.orders_created = 0
-        self.changes = Changes()
+        self.changes = ChangeCounter()
         self.slots = Slots()
         self.shared = Shared()
 

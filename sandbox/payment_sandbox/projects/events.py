@@ -45,11 +45,11 @@ class StoredEvent(NamedTuple):
 
     def read_lazily(self, masking: Masking) -> Event:
         """The event; each value loses its secrets when it is read."""
-        facts = Facts(self.data if self.build is None else self.build(), masking)
+        facts = MaskedFacts(self.data if self.build is None else self.build(), masking)
         return Event(self.number, self.kind, facts)
 
 
-class Facts(Mapping[str, Any]):
+class MaskedFacts(Mapping[str, Any]):
     """The data of an event for readers who need little of it: a value is masked when it is read."""
 
     __slots__ = ("_data", "_masking")

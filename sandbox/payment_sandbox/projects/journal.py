@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.scenarios.effects import Fault
-from payment_sandbox.scenarios.model import Decision
+from payment_sandbox.scenarios.model import ScenarioDecision
 from payment_sandbox.scenarios.near_misses import explain
 
 VIA_PAGE: Final = "page"
@@ -219,19 +219,19 @@ class Failure(NamedTuple):
     real_at: datetime
 
 
-class Decided(NamedTuple):
+class RecordedDecision(NamedTuple):
     """What a scenario decided for an attempt, or the explanation of that as a store has kept it."""
 
     id: str
     transaction_id: str
-    decision: Mapping[str, Any] | Decision  # a store reads the first of them
+    decision: Mapping[str, Any] | ScenarioDecision  # a store reads the first of them
 
     def explanation(self) -> Mapping[str, Any]:
         """The rule that decided, or the nearest one and its differences."""
-        return explain(self.decision) if isinstance(self.decision, Decision) else self.decision
+        return explain(self.decision) if isinstance(self.decision, ScenarioDecision) else self.decision
 
 
-class Choice(NamedTuple):
+class Reconfigured(NamedTuple):
     """Somebody has chosen other settings or another scenario; ``before`` is what was in force until then.
 
     Of settings these are the values that were replaced; None: it was too long to be kept.
@@ -254,15 +254,17 @@ TO_DIGITS: Final = str.maketrans("ghijklmnopqrstuv", "0123456789abcdef")
 LONG: Final = re.compile("[g-v]+")
 UNSTORED_MAX: Final = 50_000  # if a store does not take them
 
-Record = JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | Decided | Choice
+Record = (
+    JournalEntry | PerformedAction | StatusReached | AgendaEvent | Failure | RecordedDecision | Reconfigured
+)
 RECORDS: Final[Mapping[str, type[Record]]] = {
     "request": JournalEntry,
     "action": PerformedAction,
     "status": StatusReached,
     "event": AgendaEvent,
     "failure": Failure,
-    "decision": Decided,
-    "choice": Choice,
+    "decision": RecordedDecision,
+    "choice": Reconfigured,
 }
 """The kinds of records, by the beginning of their ids."""
 
@@ -299,23 +301,23 @@ class Records:
 
     def __init__(self) -> None:
         self._kept: Mapping[type, deque[Any]] = {
-            kind: deque(maxlen=CHOICES_MAX if kind is Choice else ENTRIES_MAX)
+            kind: deque(maxlen=CHOICES_MAX if kind is Reconfigured else ENTRIES_MAX)
             for kind in RECORDS.values()
-            if kind is not Decided
+            if kind is not RecordedDecision
         }
-        self.decided: OrderedDict[str, Decided] = OrderedDict()  # by transaction
+        self.decided: OrderedDict[str, RecordedDecision] = OrderedDict()  # by transaction
         self.dropped = 0  # of the requests
 
     def of(self, kind: type[Kept]) -> Collection[Kept]:
         """The records of a kind, oldest first."""
-        kept: Any = self.decided.values() if kind is Decided else self._kept[kind]
+        kept: Any = self.decided.values() if kind is RecordedDecision else self._kept[kind]
         return cast(Collection[Kept], kept)
 
     def merge(self, records: Iterable[Record]) -> None:
         """Add records that may be older than others, and leave out those that are there."""
         by_kind: dict[type, dict[int, Any]] = {}
         for record in records:
-            if isinstance(record, Decided):
+            if isinstance(record, RecordedDecision):
                 self.decided.setdefault(record.transaction_id, record)
             else:
                 by_kind.setdefault(type(record), {})[number_of(record)] = record
@@ -328,7 +330,7 @@ class Records:
     def add(self, records: Iterable[Record]) -> None:
         """Add records, oldest first."""
         for record in records:
-            if isinstance(record, Decided):
+            if isinstance(record, RecordedDecision):
                 self.decided[record.transaction_id] = record
                 continue
             kept = self._kept[type(record)]
@@ -469,9 +471,9 @@ class Journal:
             if orders is None or taken.order_id in orders
         )
 
-    def choices(self) -> Iterator[Choice]:
+    def choices(self) -> Iterator[Reconfigured]:
         """What was in force before somebody chose otherwise, oldest first, without secrets."""
-        return map(self._masking.record, self.of(Choice))
+        return map(self._masking.record, self.of(Reconfigured))
 
     def returns(self) -> list[PerformedAction]:
         """The visits of customers to shops after they paid, or gave up; they have no secrets."""
@@ -486,7 +488,7 @@ class Journal:
                 return
             if isinstance(record, JournalEntry):
                 yield self._masked(record.readable())
-            elif isinstance(record, Decided):
+            elif isinstance(record, RecordedDecision):
                 yield self._masking.record(record._replace(decision=record.explanation()))
             else:
                 yield self._masking.record(record)

@@ -15,14 +15,14 @@ from payment_sandbox.projects.events import Build
 from payment_sandbox.projects.journal import (
     BODY_KEPT_BYTES,
     AgendaEvent,
-    Choice,
-    Decided,
     Journal,
     PerformedAction,
+    Reconfigured,
+    RecordedDecision,
     StatusReached,
     as_plain,
 )
-from payment_sandbox.scenarios.model import Decision
+from payment_sandbox.scenarios.model import ScenarioDecision
 from payment_sandbox.scenarios.near_misses import explain
 
 ACTION_FIELDS: Final = ("actor", "action")
@@ -49,10 +49,10 @@ class Recorder:
 
     def __init__(self, journal: Journal, cause: str | None) -> None:
         self.cause = cause
-        self.decisions: dict[str, Decision] = {}  # by transaction
+        self.decisions: dict[str, ScenarioDecision] = {}  # by transaction
         self._journal = journal
         self._published: list[Published] = []
-        self._records: list[PerformedAction | AgendaEvent | Choice] = []
+        self._records: list[PerformedAction | AgendaEvent | Reconfigured] = []
         self._new_events: set[str] = set()  # ids of transaction events
 
     def publish(self, kind: str, data: dict[str, Any]) -> None:
@@ -96,7 +96,7 @@ class Recorder:
     def record_choice(self, kind: str, before: Mapping[str, Any], at: datetime) -> None:
         """Record what was in force until somebody chose otherwise."""
         is_short = len(json.dumps(before, default=str)) <= BODY_KEPT_BYTES
-        choice = Choice(self._journal.next_id("choice"), at, at, kind, before if is_short else None)
+        choice = Reconfigured(self._journal.next_id("choice"), at, at, kind, before if is_short else None)
         self._records.append(choice)
 
     def agenda_event(self, due: Due[Command], at: datetime) -> None:
@@ -117,7 +117,7 @@ class Recorder:
     ) -> Iterator[Published]:
         """Add the records to the journal; yields the events to publish."""
         journal = self._journal
-        decided = [Decided(journal.next_id("decision"), *each) for each in self.decisions.items()]
+        decided = [RecordedDecision(journal.next_id("decision"), *each) for each in self.decisions.items()]
         own = [record._replace(real_at=real_at) for record in self._records]
         statuses = list(self._statuses(orders, moves, at, real_at))
         journal.add([*decided, *own, *statuses])
@@ -159,7 +159,7 @@ class Recorder:
             )
 
 
-def _explained(transaction_id: str, decision: Decision) -> dict[str, Any]:
+def _explained(transaction_id: str, decision: ScenarioDecision) -> dict[str, Any]:
     return {"transaction_id": transaction_id, **explain(decision)}
 
 

@@ -41,7 +41,7 @@ def label_of(webhook: str, number: int, *, by_hand: bool) -> Label:
     return Label(webhook, number, by_hand=next(_by_hand) if by_hand else 0)
 
 
-class Offer:
+class OfferedAttempt:
     """One attempt that is offered to a listener, until it has been answered and recorded."""
 
     def __init__(self, label: Label, order_id: str, request: WebhookRequest, at: datetime) -> None:
@@ -94,8 +94,8 @@ class Relay:
     def __init__(self, monotonic_seconds: Callable[[], float]) -> None:
         self._monotonic_seconds = monotonic_seconds
         self._changed = Condition(ranked_lock(RELAY))  # type: ignore[arg-type]
-        self._offered: dict[str, Offer] = {}  # by label; not yet answered
-        self._untaken: list[Offer] = []
+        self._offered: dict[str, OfferedAttempt] = {}  # by label; not yet answered
+        self._untaken: list[OfferedAttempt] = []
         self._left: list[Left] = []
         self._newest_call = 0
         self._waiting_calls = 0
@@ -129,14 +129,14 @@ class Relay:
             self._left = [left for left in self._left if (left[1].delivery_id, left[1].forced) != same]
         self._left.append((epoch, queued))
 
-    def offer(self, offers: list[Offer]) -> None:
+    def offer(self, offers: list[OfferedAttempt]) -> None:
         """Offer attempts to the listener."""
         with self._changed:
             self._offered.update((str(offer.label), offer) for offer in offers)
             self._untaken += offers
             self._changed.notify_all()
 
-    def withdraw(self, offers: list[Offer]) -> None:
+    def withdraw(self, offers: list[OfferedAttempt]) -> None:
         """Offer attempts no longer."""
         with self._changed:
             for offer in offers:
@@ -211,7 +211,7 @@ class Relay:
         while len(self._replaced) > REPLACED_MAX:
             del self._replaced[next(iter(self._replaced))]
 
-    def take(self, timeout_seconds: float, is_over: Callable[[], bool]) -> list[Offer]:
+    def take(self, timeout_seconds: float, is_over: Callable[[], bool]) -> list[OfferedAttempt]:
         """Wait for attempts to deliver; none if there are none in this time, or once ``is_over`` is true."""
         with self._changed:
             self._newest_call += 1

@@ -12,8 +12,8 @@ from payment_sandbox.forms import (
     Choice,
     Flag,
     Form,
+    FormPart,
     Items,
-    Part,
     PeriodText,
     Text,
     WebUrl,
@@ -110,7 +110,7 @@ class SettingsForm(Form):
     )
     errors = Anything(
         keys=Text(),
-        values=Part(OwnErrorForm),
+        values=FormPart(OwnErrorForm),
         about="Refusals as your real account words them, by rule id or error type; verify finds them.",
     )
     unknown_fields = Choice(("drop", "reject"), about="What happens to unknown request keys.")

@@ -112,7 +112,7 @@ def _problems(entry: BookEntry, truths: Mapping[str, Truth]) -> Iterable[BookPro
             yield BookProblem(kind, f"{entry.purchase}: {sentence}")
 
 
-class Account(NamedTuple):
+class Purchase(NamedTuple):
     """One purchase: what the shop believes, and what the service knows of its orders."""
 
     entry: BookEntry
@@ -134,11 +134,11 @@ class Account(NamedTuple):
         return self.received - self.refunded
 
 
-def _account(entry: BookEntry, truths: Mapping[str, Truth]) -> Account:
-    return Account(entry, [truths[order_id] for order_id in entry.orders if order_id in truths])
+def _account(entry: BookEntry, truths: Mapping[str, Truth]) -> Purchase:
+    return Purchase(entry, [truths[order_id] for order_id in entry.orders if order_id in truths])
 
 
-def _shipped_unpaid(account: Account) -> str | None:
+def _shipped_unpaid(account: Purchase) -> str | None:
     entry = account.entry
     if entry.shipped <= account.received:
         return None
@@ -146,25 +146,25 @@ def _shipped_unpaid(account: Account) -> str | None:
     return f"goods for {euros(entry.shipped)} were shipped, and {got} was received for them"
 
 
-def _shipped_twice(account: Account) -> str | None:
+def _shipped_twice(account: Purchase) -> str | None:
     entry = account.entry
     if not entry.amount or entry.shipped <= entry.amount:
         return None
     return f"goods for {euros(entry.shipped)} were shipped, but only {euros(entry.amount)} were bought"
 
 
-def _paid_for_nothing(account: Account) -> str | None:
+def _paid_for_nothing(account: Purchase) -> str | None:
     is_known = account.received or any(truth.authorized for truth in account.orders)
     return None if is_known or not account.entry.paid else "the shop calls it paid, but nobody paid"
 
 
-def _payment_missed(account: Account) -> str | None:
+def _payment_missed(account: Purchase) -> str | None:
     if account.kept <= 0 or account.entry.paid:
         return None
     return f"the customer paid {euros(account.kept)}, but the shop does not call it paid"
 
 
-def _paid_twice(account: Account) -> str | None:
+def _paid_twice(account: Purchase) -> str | None:
     paid = [truth for truth in account.orders if truth.received > truth.refunded or truth.capturable]
     if len(paid) <= 1:
         return None
@@ -172,7 +172,7 @@ def _paid_twice(account: Account) -> str | None:
     return f"the customer paid for it {len(paid)} times{kept}"
 
 
-def _refunds_differ(account: Account) -> str | None:
+def _refunds_differ(account: Purchase) -> str | None:
     if account.entry.refunded == account.refunded:
         return None
     return (
@@ -181,7 +181,7 @@ def _refunds_differ(account: Account) -> str | None:
     )
 
 
-def _cancelled_but_kept(account: Account) -> str | None:
+def _cancelled_but_kept(account: Purchase) -> str | None:
     if not account.entry.cancelled or account.kept <= 0:
         return None
     return f"the shop has cancelled it, but keeps {euros(account.kept)}"
@@ -189,7 +189,7 @@ def _cancelled_but_kept(account: Account) -> str | None:
 
 PAID_FOR_NOTHING: Final = "paid-for-nothing"
 PAID_TWICE: Final = "paid-twice"
-CHECKS: Final[Mapping[str, Callable[[Account], str | None]]] = {
+CHECKS: Final[Mapping[str, Callable[[Purchase], str | None]]] = {
     "shipped-unpaid": _shipped_unpaid,
     "shipped-twice": _shipped_twice,
     PAID_FOR_NOTHING: _paid_for_nothing,
@@ -217,7 +217,7 @@ def _same_purchases(
     yield from ((known[entry.purchase], entry) for entry in later if entry.purchase in known)
 
 
-def _lost_beliefs(before: BookEntry, now: Account) -> Iterator[str]:
+def _lost_beliefs(before: BookEntry, now: Purchase) -> Iterator[str]:
     if before.paid and not now.entry.paid and not now.entry.cancelled and now.kept > 0:
         yield f"the shop called it paid, and later did not, although it has {euros(now.kept)}"
     if now.entry.shipped < before.shipped:

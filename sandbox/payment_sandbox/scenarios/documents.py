@@ -21,7 +21,7 @@ _CONSTRUCTED: Final = ("int", "float", "bool", "null")
 _AS_WRITTEN: Final = ("str", "timestamp", "merge", "value")
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A line and a column, from 1."""
 
     line: int
@@ -36,11 +36,11 @@ class Document:
         self.data = data
         self._root = root
         self._has_places = has_places
-        self._children: dict[int, dict[str, tuple[Place, Any]]] = {}
+        self._children: dict[int, dict[str, tuple[Position, Any]]] = {}
 
-    def place_of(self, path: str) -> Place:
+    def place_of(self, path: str) -> Position:
         """The place of a path; for a missing one, the place of its parent."""
-        place, node, rest = Place(1, 1), self._root, path
+        place, node, rest = Position(1, 1), self._root, path
         while rest and node is not None:
             children = self._children_of(node)
             step = next((end for end in _ends(rest) if rest[:end] in children), None)
@@ -50,7 +50,7 @@ class Document:
             rest = rest[step:].removeprefix(".")
         return place
 
-    def _children_of(self, node: Any) -> dict[str, tuple[Place, Any]]:
+    def _children_of(self, node: Any) -> dict[str, tuple[Position, Any]]:
         """The keys or indexes of a node, as they stand in a path, with place and node."""
         children = self._children.get(id(node))
         if children is None:
@@ -94,13 +94,13 @@ def parse_yaml(text: str, file: str | None = None) -> Document:
             raise YAMLError(f"it is longer than {TEXT_LENGTH_MAX} characters")
         return _parsed(text)
     except MarkedYAMLError as error:
-        place = _place(error.problem_mark) if error.problem_mark is not None else Place(1, 1)
+        place = _place(error.problem_mark) if error.problem_mark is not None else Position(1, 1)
         reason = str(error.problem or error.context)[:PROBLEM_LENGTH_MAX]
         problem = f"is not valid YAML: {reason}"
         raise Invalid([Violation("", problem, file=file, **place._asdict())]) from None
     except YAMLError as error:
         raise Invalid(
-            [Violation("", f"is not valid YAML: {error}", file=file, **Place(1, 1)._asdict())]
+            [Violation("", f"is not valid YAML: {error}", file=file, **Position(1, 1)._asdict())]
         ) from None
 
 
@@ -221,8 +221,8 @@ def _kind(node: Any) -> str:
     return str(node.tag).removeprefix(_TAG)
 
 
-def _place(mark: Any) -> Place:
-    return Place(mark.line + 1, mark.column + 1)
+def _place(mark: Any) -> Position:
+    return Position(mark.line + 1, mark.column + 1)
 
 
 def _ends(path: str) -> Iterator[int]:

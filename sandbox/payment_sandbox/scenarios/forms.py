@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Final
 
 from marshmallow import ValidationError, validates_schema
 
-from payment_sandbox.forms import Cents, Choice, Flag, Form, Items, Part, PeriodText, Text, Whole
+from payment_sandbox.forms import Cents, Choice, Flag, Form, FormPart, Items, PeriodText, Text, Whole
 from payment_sandbox.forms.base import Problem
 from payment_sandbox.forms.fields import Anything, OneOrMany, Seconds
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
@@ -37,7 +37,7 @@ class AmountForm(Form):
     lt = Cents(low=0, about="Less than.")
 
 
-class AmountField(Part):
+class AmountField(FormPart):
     """Bounds, or one number for exactly that amount."""
 
     instead: ClassVar[dict[str, Any]] = {"type": "integer", "minimum": 0, "maximum": AMOUNT_CENTS_MAX}
@@ -61,7 +61,7 @@ class WhenForm(Form):
     refund = Flag(about="True: the rule applies to refunds only.")
 
 
-class CreditField(Part):
+class CreditField(FormPart):
     """The bank's credit, or ``never``."""
 
     instead: ClassVar[dict[str, Any]] = {"const": "never"}
@@ -108,9 +108,11 @@ class ThenForm(Form):
 class RuleForm(Form):
     """One rule."""
 
-    when = Part(WhenForm, load_default=dict, about="Conditions that must all be true; default: any attempt.")
+    when = FormPart(
+        WhenForm, load_default=dict, about="Conditions that must all be true; default: any attempt."
+    )
     times = Whole(low=1, about="How many times it can match; unlimited by default.")
-    then = Part(ThenForm, required=True, about="What happens to the attempt.")
+    then = FormPart(ThenForm, required=True, about="What happens to the attempt.")
 
 
 class WebhookWhenForm(Form):
@@ -143,8 +145,8 @@ WebhookThenForm: Final = _with_effects(
 class WebhookRuleForm(Form):
     """One rule for webhooks."""
 
-    when = Part(WebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
-    then = Part(WebhookThenForm, required=True, about="Exactly one effect.")
+    when = FormPart(WebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
+    then = FormPart(WebhookThenForm, required=True, about="Exactly one effect.")
 
 
 class OrderWebhookWhenForm(WebhookWhenForm):
@@ -159,7 +161,7 @@ class OrderWebhookWhenForm(WebhookWhenForm):
 class OrderWebhookRuleForm(WebhookRuleForm):
     """One rule for webhooks outside a scenario, which has no orders to name."""
 
-    when = Part(OrderWebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
+    when = FormPart(OrderWebhookWhenForm, load_default=dict, about="Which attempts; all by default.")
 
 
 class FaultWhenForm(Form):
@@ -205,18 +207,18 @@ FaultThenForm: Final = _with_effects("FaultThenForm", "What goes wrong.", Latenc
 class FaultForm(Form):
     """One fault."""
 
-    when = Part(FaultWhenForm, load_default=dict, about="Which requests; all by default.")
-    then = Part(FaultThenForm, required=True, about="What goes wrong with them.")
+    when = FormPart(FaultWhenForm, load_default=dict, about="Which requests; all by default.")
+    then = FormPart(FaultThenForm, required=True, about="What goes wrong with them.")
 
 
 class FaultsForm(Form):
     """Faults and webhook rules outside a scenario."""
 
     faults = Items(
-        Part(FaultForm), most=RULES_MAX, wrong_max=RULES_MAX, about="What goes wrong with requests."
+        FormPart(FaultForm), most=RULES_MAX, wrong_max=RULES_MAX, about="What goes wrong with requests."
     )
     webhooks = Items(
-        Part(OrderWebhookRuleForm),
+        FormPart(OrderWebhookRuleForm),
         most=RULES_MAX,
         wrong_max=RULES_MAX,
         about="What goes wrong with webhooks.",
@@ -235,19 +237,19 @@ class ScenarioForm(Form):
     description = Text(about="What it simulates, in one sentence.")
     settings = Anything(keys=Text(), about="Project settings while the scenario is active.")
     rules = Items(
-        Part(RuleForm),
+        FormPart(RuleForm),
         most=RULES_MAX,
         wrong_max=RULES_MAX,
         about="The first rule that matches an attempt decides it.",
     )
     webhooks = Items(
-        Part(WebhookRuleForm),
+        FormPart(WebhookRuleForm),
         most=RULES_MAX,
         wrong_max=RULES_MAX,
         about="The first rule that matches a delivery attempt decides its outcome.",
     )
     faults = Items(
-        Part(FaultForm),
+        FormPart(FaultForm),
         most=RULES_MAX,
         wrong_max=RULES_MAX,
         about="The first fault that matches a request applies.",

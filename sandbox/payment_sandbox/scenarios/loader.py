@@ -11,7 +11,7 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.documents import parse_yaml
 from payment_sandbox.scenarios.effects import Fault, read_webhook_effect
 from payment_sandbox.scenarios.forms import ScenarioForm
-from payment_sandbox.scenarios.model import AmountRange, FaultRule, Rule, Scenario, WebhookRule, When
+from payment_sandbox.scenarios.model import AmountRange, FaultRule, Scenario, ScenarioRule, WebhookRule, When
 
 FORM: Final = ScenarioForm()
 VIOLATIONS_MAX: Final = 1_000  # of a kind; people read a file once, so more than of a request
@@ -98,11 +98,11 @@ def load_text(
         return load_scenario(document.data, methods, check_settings, file_name=file_name)
 
 
-def _rule(data: Mapping[str, Any]) -> Rule:
+def _rule(data: Mapping[str, Any]) -> ScenarioRule:
     when = dict(data["when"])
     methods = when.pop("payment_method", None)
     amount = when.pop("amount", None)
-    return Rule(
+    return ScenarioRule(
         when=When(
             payment_methods=frozenset(methods) if methods is not None else None,
             amount=AmountRange(**amount) if amount is not None else None,

@@ -123,7 +123,7 @@ def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[st
     )
 
 
-class Rule(NamedTuple):
+class ScenarioRule(NamedTuple):
     """The outcome of the attempts it matches; spent after ``times`` uses."""
 
     when: When
@@ -175,20 +175,20 @@ class Scenario(NamedTuple):
     document: Mapping[str, Any]
     description: str = ""
     settings: Mapping[str, Any] = MappingProxyType({})
-    rules: Sequence[Rule] = ()
+    rules: Sequence[ScenarioRule] = ()
     webhooks: Sequence[WebhookRule] = ()
     faults: Sequence[FaultRule] = ()
 
-    def decide(self, subject: Subject, uses: Mapping[int, int]) -> "Decision":
+    def decide(self, subject: Subject, uses: Mapping[int, int]) -> "ScenarioDecision":
         """Find the rule that decides an attempt; ``uses`` counts the uses of each rule."""
         for index, rule in enumerate(self.rules):
             if rule.when.holds(subject) and rule.decides(subject, uses.get(index, 0)):
-                return Decision(self, subject, index)
+                return ScenarioDecision(self, subject, index)
         spent = {index for index, used in uses.items() if used == self.rules[index].times}
-        return Decision(self, subject, None, frozenset(spent) if spent else NONE_SPENT)
+        return ScenarioDecision(self, subject, None, frozenset(spent) if spent else NONE_SPENT)
 
 
-class Decision(NamedTuple):
+class ScenarioDecision(NamedTuple):
     """What a scenario decided for an attempt: the index of the rule, or None when none matched."""
 
     scenario: Scenario

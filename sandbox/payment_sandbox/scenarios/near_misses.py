@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from payment_sandbox.scenarios.model import DECIDING_KEYS, Decision, Difference, Rule, says
+from payment_sandbox.scenarios.model import DECIDING_KEYS, Difference, ScenarioDecision, ScenarioRule, says
 
 
-def explain(decision: Decision) -> dict[str, Any]:
+def explain(decision: ScenarioDecision) -> dict[str, Any]:
     """The index of the deciding rule; without one, the nearest rule and its differences."""
     shown: dict[str, Any] = {"scenario": decision.scenario.name, "rule": decision.rule}
     if decision.rule is None:
@@ -14,7 +14,7 @@ def explain(decision: Decision) -> dict[str, Any]:
     return shown
 
 
-def _nearest(decision: Decision) -> dict[str, Any] | None:
+def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
     """The rule with the fewest differences; on a tie, the one with most conditions, then the first."""
     nearest: tuple[tuple[int, int], dict[str, Any]] | None = None
     for index, rule in enumerate(decision.scenario.rules):
@@ -25,7 +25,7 @@ def _nearest(decision: Decision) -> dict[str, Any] | None:
     return nearest[1] if nearest is not None else None
 
 
-def differences(rule: Rule, index: int, decision: Decision) -> Iterator[Difference]:
+def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> Iterator[Difference]:
     """Every condition of a rule that the decided attempt does not meet."""
     subject = decision.subject
     yield from rule.when.unmet(subject)
@@ -36,7 +36,7 @@ def differences(rule: Rule, index: int, decision: Decision) -> Iterator[Differen
         yield Difference("then", known, [actor for actor in DECIDING_KEYS if actor in rule.then])
 
 
-def _conditions(rule: Rule) -> int:
+def _conditions(rule: ScenarioRule) -> int:
     """How many conditions a rule names."""
     when = rule.when
     named = (when.payment_methods, when.amount, when.merchant_order_id, when.attempt, when.refund or None)

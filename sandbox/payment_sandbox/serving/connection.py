@@ -21,7 +21,7 @@ from aiohttp.hdrs import EXPECT, HOST, METH_CONNECT, TRANSFER_ENCODING
 from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, LineTooLong
 
 from payment_sandbox.serving.bodies import Body
-from payment_sandbox.serving.replies import Reply
+from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.wsgi import REQUEST_BYTES_MAX, Peers, Request
 
 HEAD_BYTES_MAX: Final = 16 << 10  # of a request line with its headers
@@ -101,7 +101,7 @@ class Host(Protocol):
         """The body of a request that is about to come."""
         ...
 
-    async def answer(self, request: Request, reply: Reply) -> web.StreamResponse:
+    async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
         """Answer a request."""
         ...
 
@@ -114,7 +114,7 @@ class Host(Protocol):
         ...
 
 
-class Server(web.Server):
+class ConnectionFactory(web.Server):
     """Makes the connections of a host, as a factory of protocols."""
 
     def __init__(self, host: Host, loop: AbstractEventLoop) -> None:
@@ -152,7 +152,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     peers: Peers
 
-    def __init__(self, server: Server, host: Host, loop: AbstractEventLoop) -> None:
+    def __init__(self, server: ConnectionFactory, host: Host, loop: AbstractEventLoop) -> None:
         super().__init__(
             server,
             loop=loop,
@@ -258,7 +258,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
 
     async def answered(self, http: web.BaseRequest) -> web.StreamResponse:
         """Read the rest of a request, and have it answered."""
-        begun_seconds, reply = self.quiet_since_seconds, Reply(self, http)
+        begun_seconds, reply = self.quiet_since_seconds, PendingReply(self, http)
         try:
             request = _request(http)
             if not http.body_exists:
@@ -351,7 +351,7 @@ class Connection(web.RequestHandler, BufferedProtocol):
         else:
             log.error("a request could not be answered", exc_info=exc)
         self._host.count(problem[0], 0.0)
-        return Reply(self, request).refused(*problem)
+        return PendingReply(self, request).refused(*problem)
 
     # Time limits
 

@@ -80,7 +80,7 @@ def _keep(project: Project, epoch: Epoch, prepared: PreparedAttempt) -> None:
 log = logging.getLogger(__name__)
 
 
-class Receiver(Protocol):
+class InProcessReceiver(Protocol):
     """An application in this process that gets webhooks."""
 
     def __call__(self, request: WebhookRequest, answered: "Callable[[int], None]", /) -> ReceiverAnswer:
@@ -95,12 +95,12 @@ class Receiver(Protocol):
 class Destination:
     """Where the webhooks of a project go, besides their addresses."""
 
-    receiver: Receiver | None = None
+    receiver: InProcessReceiver | None = None
     hosts: frozenset[str] | None = None  # that the receiver serves; None: all
     is_here = False  # the receiver runs on the thread that waits for it
     allowed: frozenset[str] = frozenset()  # other machines
 
-    def receiver_for(self, url: str) -> Receiver | None:
+    def receiver_for(self, url: str) -> InProcessReceiver | None:
         """The application in this process that gets webhooks to this address, if any."""
         is_served = self.hosts is None or (urlsplit(url).hostname or "") in self.hosts
         return self.receiver if is_served else None
@@ -135,7 +135,7 @@ class Courier:
     def deliver_to(
         self,
         project: Project,
-        receiver: "Receiver | None",
+        receiver: "InProcessReceiver | None",
         *,
         here: bool = False,
         hosts: frozenset[str] | None = None,
@@ -152,7 +152,7 @@ class Courier:
         """Let a project's webhooks go to these hosts, although they are other machines."""
         project.slots.of(DESTINATION).allowed = hosts
 
-    def receiver_of(self, project: Project) -> "Receiver | None":
+    def receiver_of(self, project: Project) -> "InProcessReceiver | None":
         """Return the in-process receiver of a project's webhooks, if any."""
         return project.slots.of(DESTINATION).receiver
 
@@ -272,7 +272,7 @@ class Courier:
         return [post(destination, request, receiver).wait() for _ in copies]
 
     def _posting(
-        self, destination: Destination, request: WebhookRequest, receiver: Receiver | None
+        self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
         if receiver is not None:
             return Posting(request, receiver, receiver.place)
@@ -282,7 +282,7 @@ class Courier:
         return Posting(request, self._over_the_wire)
 
     def _posted(
-        self, destination: Destination, request: WebhookRequest, receiver: Receiver | None
+        self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
         posting = self._posting(destination, request, receiver)
         context = copy_context()  # which knows the event loop of a test
@@ -290,7 +290,7 @@ class Courier:
         return posting
 
     def _posted_here(
-        self, destination: Destination, request: WebhookRequest, receiver: Receiver | None
+        self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None
     ) -> Posting:
         posting = self._posting(destination, request, receiver)
         posting.run_here()

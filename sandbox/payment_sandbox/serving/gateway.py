@@ -9,13 +9,13 @@ from aiohttp import web
 
 from payment_sandbox.serving.bodies import Bodies, Body
 from payment_sandbox.serving.connection import Connection, Limits
-from payment_sandbox.serving.replies import Reply
+from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.serving.threads import Threads
 from payment_sandbox.serving.turns import Lane, Turn, Turns, Waiting
 from payment_sandbox.serving.watchers import Watchers
 from payment_sandbox.serving.wsgi import Application, Request, Run, environment, error
 from payment_sandbox.web.addresses import takes_snapshot
-from payment_sandbox.web.call import TOO_MANY_WAIT, Call, CutOff, Line
+from payment_sandbox.web.call import TOO_MANY_WAIT, Call, ConnectionCut, Line
 from payment_sandbox.web.event_stream import EventStream
 from payment_sandbox.web.statistics import Statistics
 
@@ -85,7 +85,7 @@ class Gateway:
         """Start no more threads; those that still run end with the process."""
         self._threads.stop()
 
-    async def answer(self, request: Request, reply: Reply) -> web.StreamResponse:
+    async def answer(self, request: Request, reply: PendingReply) -> web.StreamResponse:
         """Answer a request."""
         if len(request.body) != request.length and takes_snapshot(request.path.decode("latin-1")):
             return await reply.whole(error(503, SNAPSHOTS_BUSY, retry=True))
@@ -112,7 +112,7 @@ class Gateway:
         lane = self._reading if length > LARGE_BYTES else self._working
         return await lane.run(call.share, run)
 
-    async def respond(self, run: Run, reply: Reply) -> web.StreamResponse:
+    async def respond(self, run: Run, reply: PendingReply) -> web.StreamResponse:
         """Send what the application has said, then end the call; a slow client holds no thread."""
         if run.answer is not None and run.call.stream is None:
             try:
@@ -130,12 +130,12 @@ class Gateway:
         run.close()  # not if this was cancelled: a thread may still make the next piece
         return response
 
-    async def _response(self, run: Run, reply: Reply) -> web.StreamResponse:
+    async def _response(self, run: Run, reply: PendingReply) -> web.StreamResponse:
         if run.call.stream is not None:
             return await self._watch(run, run.call.stream, reply)
         return await self._send_pieces(run, reply)
 
-    async def _watch(self, run: Run, stream: EventStream, reply: Reply) -> web.StreamResponse:
+    async def _watch(self, run: Run, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
         """Send a stream of events."""
         with self._watching.counted(run.call.share) as may_watch:
             if not may_watch or run.head is None:
@@ -143,7 +143,7 @@ class Gateway:
             await reply.begin(run.head)
             return await self._watchers.serve(stream, reply)
 
-    async def _send_pieces(self, run: Run, reply: Reply) -> web.StreamResponse:
+    async def _send_pieces(self, run: Run, reply: PendingReply) -> web.StreamResponse:
         """Send a response of unknown length."""
         assert run.head is not None, "a response without a head is an error, and short"
         pieces, share = iter(run.pieces), run.call.share
@@ -156,7 +156,7 @@ class Gateway:
                         await reply.send(piece)
                     piece = await self._next_piece(pieces, share)
             return await reply.ended()
-        except CutOff:
+        except ConnectionCut:
             return reply.cut() if reply.has_begun else reply.reset()
         except TimeoutError:  # nobody reads it
             return reply.reset()

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from payment_sandbox.serving.binding import url_of
-from payment_sandbox.serving.connection import Limits, Server, say_once
+from payment_sandbox.serving.connection import ConnectionFactory, Limits, say_once
 from payment_sandbox.serving.gateway import Gateway
 from payment_sandbox.serving.real_loop import RealTimeLoop
 from payment_sandbox.serving.threads import start
@@ -118,7 +118,7 @@ class _Acceptor:
             watching=min(limits.watching, most * 3 // 4),
         )
         self.gateway = Gateway(application, loop, self._resume, limits, statistics, cluster)
-        self._connections = Server(self.gateway, loop)
+        self._connections = ConnectionFactory(self.gateway, loop)
         self._begun: dict[Task[object], _Begun] = {}  # accepted, but not yet connections
         self._pause: TimerHandle | None = None  # while there is no room
 

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Final, NamedTuple
 
 
-class Host(NamedTuple):
+class HostClocks(NamedTuple):
     """The host's clocks, held here so that time-freezing libraries, which patch modules, miss them."""
 
     monotonic: Callable[[], float]
@@ -16,10 +16,10 @@ class Host(NamedTuple):
     moment: type[datetime]
 
 
-def _host() -> Host:
+def _host() -> HostClocks:
     """The real clocks, even if this module is imported while time is frozen."""
     freezer = sys.modules.get("freezegun.api")
-    return Host(
+    return HostClocks(
         getattr(freezer, "real_monotonic", time.monotonic),  # noqa: TID251
         getattr(freezer, "real_time", time.time),  # noqa: TID251
         getattr(freezer, "real_datetime", datetime),

@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from payment_sandbox.serving.realtime import wall_second
-from payment_sandbox.serving.wsgi import Answer, Head, Headers, Peers, error
+from payment_sandbox.serving.wsgi import BufferedResponse, Head, Headers, Peers, error
 
 SERVER: Final = "payment-orders-sandbox"
 RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
@@ -42,7 +42,7 @@ class Link(Protocol):
         ...
 
 
-class Reply:
+class PendingReply:
     """The answer to a request: exactly one of ``whole``, ``begin``, ``refused`` and ``reset`` begins it."""
 
     __slots__ = ("_connection", "_http", "_stream", "status")
@@ -68,7 +68,7 @@ class Reply:
         """Whether the client has a part of it."""
         return self._stream is not None
 
-    async def whole(self, answer: Answer) -> web.StreamResponse:
+    async def whole(self, answer: BufferedResponse) -> web.StreamResponse:
         """Send the complete response, or as much as there is of it before the connection is cut.
 
         Raises:

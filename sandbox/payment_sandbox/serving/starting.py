@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from payment_sandbox.forms import Form, Items, Part, Text, load, unknown_keys
+from payment_sandbox.forms import Form, FormPart, Items, Text, load, unknown_keys
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.loading import LOADING
 from payment_sandbox.methods import NAMES
@@ -42,7 +42,7 @@ class ProjectForm(SettingsForm):
 class ProjectsForm(Form):
     """Several projects."""
 
-    projects = Items(Part(ProjectForm), least=1, required=True)
+    projects = Items(FormPart(ProjectForm), least=1, required=True)
 
 
 class DeclaredProject(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from payment_sandbox.projects.events import Events
-from payment_sandbox.serving.replies import Reply
+from payment_sandbox.serving.replies import PendingReply
 from payment_sandbox.web.event_stream import HEARTBEAT_SECONDS, EventStream
 
 WOKEN_MAX: Final = 16  # at once
@@ -22,7 +22,7 @@ class Watchers:
         self._send_seconds = send_seconds
         self._audiences: dict[tuple[Events, float], _Audience] = {}
 
-    async def serve(self, stream: EventStream, reply: Reply) -> web.StreamResponse:
+    async def serve(self, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
         """Send events until the project ends, or the client goes or reads no more."""
         with self._listening(stream) as news, stream.watched():
             reply.when_lost(news.set)
@@ -36,7 +36,7 @@ class Watchers:
                 reply.when_lost(None)
             return await reply.ended()
 
-    async def _serve(self, stream: EventStream, news: Event, reply: Reply) -> None:
+    async def _serve(self, stream: EventStream, news: Event, reply: PendingReply) -> None:
         text: str | None = stream.begin()
         while text is not None and not reply.is_closed:
             async with timeout(self._send_seconds):

@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
-from payment_sandbox.web.call import Call, CutOff, Line
+from payment_sandbox.web.call import Call, ConnectionCut, Line
 from payment_sandbox.web.errors import TYPE_OF_STATUS, error_body
 
 REQUEST_BYTES_MAX: Final = (256 << 20) + 1  # a larger one is refused before it is read
@@ -70,7 +70,7 @@ class Head(NamedTuple):
         return self.status in (204, 304) or "content-length" in [name.lower() for name, _ in self.headers]
 
 
-class Answer(NamedTuple):
+class BufferedResponse(NamedTuple):
     """A response that is complete, or cut where the application cut it."""
 
     head: Head | None
@@ -97,16 +97,16 @@ class Run:
         """Whether the response is sent at once, and not piece by piece."""
         return self.head is None or self.head.has_length
 
-    def _whole(self) -> Answer:
+    def _whole(self) -> BufferedResponse:
         """The complete response, or what there was before a cut."""
         body: list[bytes] = []
         try:
             body.extend(self.pieces)
-        except CutOff:
-            return Answer(self.head, b"".join(body), is_cut=True)
+        except ConnectionCut:
+            return BufferedResponse(self.head, b"".join(body), is_cut=True)
         except Exception:
             body = [self._fail()]
-        return Answer(self.head, b"".join(body), is_cut=False)
+        return BufferedResponse(self.head, b"".join(body), is_cut=False)
 
     def close(self) -> None:
         """Tell the application that its response has been sent."""
@@ -190,12 +190,12 @@ def error_bytes(status: int, value: str) -> bytes:
     return json.dumps(error_body(status, TYPE_OF_STATUS.get(status, "BadRequest"), value)).encode() + b"\n"
 
 
-def error(status: int, value: str, *, retry: bool = False) -> Answer:
+def error(status: int, value: str, *, retry: bool = False) -> BufferedResponse:
     """An error of the server itself; ``retry`` tells the client to try again soon."""
     body = error_bytes(status, value)
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     headers += [("Retry-After", "1")] if retry else []
-    return Answer(Head(HTTPStatus(status), headers), body, is_cut=False)
+    return BufferedResponse(Head(HTTPStatus(status), headers), body, is_cut=False)
 
 
 def _no_write(data: bytes) -> None:

@@ -34,7 +34,7 @@ class Check(NamedTuple):
 Checks = Iterator[Check]
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """A kind of value, in words, and what is one."""
 
     words: str
@@ -48,15 +48,17 @@ def _is_moment(value: Any) -> bool:
         return False
 
 
-TEXT: Final = Kind("a text", lambda value: isinstance(value, str) and bool(value))
-INTEGER: Final = Kind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
-BOOLEAN: Final = Kind("true or false", lambda value: isinstance(value, bool))
-LIST: Final = Kind("a list", lambda value: isinstance(value, list))
-OBJECT: Final = Kind("an object", lambda value: isinstance(value, dict))
-MOMENT: Final = Kind("an ISO 8601 time with offset", _is_moment)
-NUMERAL: Final = Kind("a number as a string", lambda value: isinstance(value, str) and value.isdigit())
-IDENTIFIER: Final = Kind("a UUID", lambda value: isinstance(value, str) and UUID.fullmatch(value) is not None)
-BARE: Final = Kind(
+TEXT: Final = ValueKind("a text", lambda value: isinstance(value, str) and bool(value))
+INTEGER: Final = ValueKind("an integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
+BOOLEAN: Final = ValueKind("true or false", lambda value: isinstance(value, bool))
+LIST: Final = ValueKind("a list", lambda value: isinstance(value, list))
+OBJECT: Final = ValueKind("an object", lambda value: isinstance(value, dict))
+MOMENT: Final = ValueKind("an ISO 8601 time with offset", _is_moment)
+NUMERAL: Final = ValueKind("a number as a string", lambda value: isinstance(value, str) and value.isdigit())
+IDENTIFIER: Final = ValueKind(
+    "a UUID", lambda value: isinstance(value, str) and UUID.fullmatch(value) is not None
+)
+BARE: Final = ValueKind(
     "an address without a scheme",
     lambda value: isinstance(value, str) and "/" in value and "://" not in value,
 )
@@ -85,7 +87,7 @@ def one_of(rule: str, answer: ServiceAnswer, place: str, expected: Sequence[Any]
     return holds(rule, value in expected, f"{place} is {shown(value)}, not one of {shown(list(expected))}")
 
 
-def kind(rule: str, answer: ServiceAnswer, place: str, expected: Kind) -> Check:
+def kind(rule: str, answer: ServiceAnswer, place: str, expected: ValueKind) -> Check:
     """A field is there, with a value of a kind."""
     value = answer.at(place)
     return holds(rule, expected.fits(value), f"{place} is {shown(value)}, not {expected.words}")

@@ -29,7 +29,7 @@ A project that another server had, or none, gets a share of its own when this on
 """
 
 
-class CutOff(Exception):
+class ConnectionCut(Exception):
     """The sandbox cuts the connection, to simulate a broken network."""
 
 
@@ -53,9 +53,9 @@ class Line:
         """Cut the connection.
 
         Raises:
-            CutOff: the server does it.
+            ConnectionCut: the server does it.
         """
-        raise CutOff
+        raise ConnectionCut
 
     def never_answer(self) -> None:
         """End a call that was never answered, after ``silence_seconds``."""
@@ -66,7 +66,7 @@ class Line:
         return False
 
 
-class Noted:
+class CallNotes:
     """What the headers of the response and the journal say about a call, besides the call itself."""
 
     __slots__ = (
@@ -138,7 +138,7 @@ class Call(Caller):
         self.owner: Project | None = None  # of the API key or the path
         self.real_at: datetime | None = None  # when it came
         self.body: Any = None  # parsed; None: not yet
-        self.noted = Noted()
+        self.noted = CallNotes()
         self.rehearsed: Fault | None = None  # what a rehearsal lets go wrong
         self.comes_first = False  # its webhooks are delivered before the response
         self.rendered: tuple[Order, str] | None = None  # what is answered: an order and the body

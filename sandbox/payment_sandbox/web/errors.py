@@ -10,7 +10,7 @@ from payment_sandbox.projects.quotas import QuotaReached
 
 STATUS_OF: Final = {
     refusals.Unknown: 404,
-    refusals.Stale: 412,
+    refusals.OrderChanged: 412,
     WaitTimedOut: 408,
     QuotaReached: 507,
 }
@@ -20,7 +20,7 @@ MERCHANT_API: Final = "/v1"
 APIS: Final = (MERCHANT_API, "/control")
 TYPE_OF: Final = {
     refusals.Unknown: "NotFound",
-    refusals.Stale: "PreconditionFailed",
+    refusals.OrderChanged: "PreconditionFailed",
     WaitTimedOut: "RequestTimeout",
     QuotaReached: "InsufficientStorage",
 }

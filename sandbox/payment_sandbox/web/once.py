@@ -14,7 +14,7 @@ from flask import Response
 
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import KeyReused
-from payment_sandbox.projects.calling import Asked
+from payment_sandbox.projects.calling import TrackedRequest
 from payment_sandbox.projects.edit import Edit
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import ORDER, order_record
@@ -61,7 +61,7 @@ def begin_once(call: Call, *, is_journaled: bool = False) -> Response | None:
         if known is not None:
             return _again(call, json.loads(known))
     asked_id, is_named = key or token_hex(16), key is not None
-    call.asked = Asked(
+    call.asked = TrackedRequest(
         asked_id, lambda edit: _answer(call, edit), is_named=is_named, is_journaled=is_journaled
     )
     return None

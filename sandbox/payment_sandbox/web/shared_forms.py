@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, validate
 
-from payment_sandbox.forms import Cents, Choice, Form, Moment, PeriodText, Problem, Text, Whole, checks
+from payment_sandbox.forms import Cents, Choice, DateTime, Form, PeriodText, Problem, Text, Whole, checks
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
@@ -41,7 +41,7 @@ class AdvanceForm(Form):
     """How far to advance the clock."""
 
     by = PeriodText(zero=True, about="Advance by this duration.")
-    to = Moment(about="Advance to this time.")
+    to = DateTime(about="Advance to this time.")
     until = Choice(("next", "idle"), about="Advance to the next event, or until nothing is due any more.")
     max_events = Whole(low=1, high=10_000_000, about="Stop after this many events; 10000 by default.")
     timeout = Number(

@@ -41,7 +41,7 @@ UNAUTHORIZED: Final = 401
 Found = TypeVar("Found")
 
 
-class Server(NamedTuple):
+class ServerAccess(NamedTuple):
     """How a command reaches the server."""
 
     url: str | None
@@ -50,7 +50,7 @@ class Server(NamedTuple):
     ca: Path | None
 
 
-class Call:
+class CommandRun:
     """One run of a command: its client, and how it prints."""
 
     def __init__(self, sandbox: "SandboxClient", *, as_json: bool) -> None:
@@ -107,7 +107,7 @@ def _no_such_order(given: str, matching: int) -> str:
 def order_ids(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
     """Return the newest orders of the server, for shell completion."""
     try:
-        with client(Server(*(context.params.get(name) for name in OPTIONS))) as sandbox:
+        with client(ServerAccess(*(context.params.get(name) for name in OPTIONS))) as sandbox:
             known = [LAST, *(item["id"] for item in sandbox.orders(limit=20))]
     except SystemExit:
         return []
@@ -117,7 +117,7 @@ def order_ids(context: click.Context, parameter: click.Parameter, begun: str) ->
 def remote(name: str, *, example: str, parent: click.Group | None = None) -> Callable[[Any], Any]:
     """A command with the options that all commands for a running server have.
 
-    The function gets a ``Call`` and its own options.
+    The function gets a ``CommandRun`` and its own options.
     """
 
     def make(function: Callable[..., None]) -> click.Command:
@@ -154,8 +154,8 @@ def _called(function: Callable[..., None]) -> Callable[..., None]:
     def run(as_json: bool, address: str | None = None, **given: Any) -> None:
         context = click.get_current_context()
         url, key, token, ca = (_option(context, name, given.pop(name)) for name in OPTIONS)
-        with client(Server(address or url, key, token, ca)) as sandbox:
-            call = Call(sandbox, as_json=as_json)
+        with client(ServerAccess(address or url, key, token, ca)) as sandbox:
+            call = CommandRun(sandbox, as_json=as_json)
             with refusals_told(call):
                 function(call, **given)
 
@@ -196,7 +196,7 @@ def _options(run: Any, *, needs_token: bool) -> Any:
 
 
 @contextmanager
-def client(server: Server) -> "Iterator[SandboxClient]":
+def client(server: ServerAccess) -> "Iterator[SandboxClient]":
     """Create a client; what prevents a call ends the command in one line."""
     import requests
 
@@ -255,7 +255,7 @@ def trust_authority(session: "requests.Session", url: str, ca: Path | None) -> "
 
 
 @contextmanager
-def refusals_told(call: Call) -> Iterator[None]:
+def refusals_told(call: CommandRun) -> Iterator[None]:
     """End the command with what the server refused: one line, or one per mistake of a file."""
     from payment_sandbox.client.errors import SandboxError
 

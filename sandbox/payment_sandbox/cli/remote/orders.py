@@ -9,7 +9,7 @@ import click
 from payment_sandbox.cli.options import NumberOption, fail, say
 from payment_sandbox.cli.remote.calling import (
     LAST,
-    Call,
+    CommandRun,
     assignments,
     columns,
     money,
@@ -33,7 +33,7 @@ an_order = click.argument("order", default=LAST, shell_complete=order_ids)
 @click.option("--method", help="Only orders with this payment method.")
 @click.option("--text", help="Only orders with this text in an id, number, name or e-mail address.")
 @click.option("--limit", type=NumberOption(1, 99999), default=20, show_default=True, help="At most so many.")
-def orders(call: Call, **wanted: Any) -> None:
+def orders(call: CommandRun, **wanted: Any) -> None:
     """List orders, newest first."""
 
     def row(item: "OrderRow") -> tuple[object, ...]:
@@ -49,7 +49,7 @@ def orders(call: Call, **wanted: Any) -> None:
 
 @remote("order", example="order last")
 @an_order
-def order(call: Call, order: str) -> None:
+def order(call: CommandRun, order: str) -> None:
     """Show an order: its state, what is possible and due, and all that happened to it."""
     order_id = call.order_id(order)
     overview = call.sandbox.overview(order_id)
@@ -66,7 +66,7 @@ def order(call: Call, order: str) -> None:
     call.show({**overview, "timeline": timeline}, readable)
 
 
-def _overview(call: Call, overview: "OrderOverview") -> Iterator[str]:
+def _overview(call: CommandRun, overview: "OrderOverview") -> Iterator[str]:
     order = overview["order"]
     yield f"order {order['id']} is {order['status']}: {money(order)}"
     for attempt in order["transactions"]:
@@ -82,7 +82,7 @@ def _overview(call: Call, overview: "OrderOverview") -> Iterator[str]:
     yield from _webhooks(call, overview["webhooks"])
 
 
-def _webhooks(call: Call, answer: "list[Webhook]") -> Iterator[str]:
+def _webhooks(call: CommandRun, answer: "list[Webhook]") -> Iterator[str]:
     for webhook in answer:
         line = f"{webhook['state']}, attempts: {len(webhook['attempts'])}"
         yield f"  webhook {webhook['status']} to {webhook['url']} is {line}"
@@ -100,7 +100,7 @@ def _webhooks(call: Call, answer: "list[Webhook]") -> Iterator[str]:
 @click.option("--issuer-id", help="The bank that a customer chooses.")
 @click.option("--authorization", help="How wallet-google authorizes.")
 @click.option("--reason", help="Why it fails.")
-def act(call: Call, order_id: str, actor: Actor, action: ActionName, **how: Any) -> None:
+def act(call: CommandRun, order_id: str, actor: Actor, action: ActionName, **how: Any) -> None:
     """Act for a customer, bank, screening or processor on an order: its id, its beginning, or last."""
     given = {key: value for key, value in how.items() if value is not None}
     order = call.sandbox.act(call.order_id(order_id), actor, action, **given)
@@ -113,7 +113,9 @@ def act(call: Call, order_id: str, actor: Actor, action: ActionName, **how: Any)
 @click.option("--card", help="The test card that pays.")
 @click.option("--issuer-id", help="The bank that the customer chooses.")
 @click.option("--open", "in_browser", is_flag=True, help="Open the payment page in a browser instead.")
-def pay(call: Call, order: str, payment_method: str | None, in_browser: bool, **how: str | None) -> None:
+def pay(
+    call: CommandRun, order: str, payment_method: str | None, in_browser: bool, **how: str | None
+) -> None:
     """Pay an order as its customer; by default the newest one."""
     order_id = call.order_id(order)
     if in_browser:
@@ -127,12 +129,12 @@ def pay(call: Call, order: str, payment_method: str | None, in_browser: bool, **
     call.show(paid, lambda answer: f"order {answer['id']} is {answer['status']}")
 
 
-def _address(call: Call, page: str) -> str:
+def _address(call: CommandRun, page: str) -> str:
     """The address of a page with the scheme of the server."""
     return page if "://" in page else f"{call.sandbox.base_url.partition(':')[0]}://{page}"
 
 
-def _open(call: Call, pages: list[str]) -> None:
+def _open(call: CommandRun, pages: list[str]) -> None:
     if not pages:
         fail("the order has no payment page (any more)")
     address = _address(call, pages[-1])
@@ -152,7 +154,9 @@ def trigger_names(context: click.Context, parameter: click.Parameter, begun: str
 @click.argument("fields", nargs=-1, metavar="[FIELD=VALUE]...")
 @click.option("--order", shell_complete=order_ids, help="Act on this order instead of making one.")
 @click.option("--list", "is_list", is_flag=True, help="List what can be triggered.")
-def trigger(call: Call, name: str | None, fields: tuple[str, ...], order: str | None, is_list: bool) -> None:
+def trigger(
+    call: CommandRun, name: str | None, fields: tuple[str, ...], order: str | None, is_list: bool
+) -> None:
     """Make an order in a state, with its webhooks; --list says which. FIELD=VALUE are fields of the order."""
     from payment_sandbox.client.triggers import TriggerImpossible
     from payment_sandbox.client.triggers import trigger as play
@@ -176,7 +180,7 @@ def trigger(call: Call, name: str | None, fields: tuple[str, ...], order: str | 
     call.show(made, lambda answer: "\n".join(_overview(call, answer)))
 
 
-def _warn_of_ignored(call: Call, order_id: str, given: Mapping[str, Any]) -> None:
+def _warn_of_ignored(call: CommandRun, order_id: str, given: Mapping[str, Any]) -> None:
     """Name the given fields that orders do not have."""
     if not given:
         return
@@ -186,7 +190,7 @@ def _warn_of_ignored(call: Call, order_id: str, given: Mapping[str, Any]) -> Non
         say(f"payment-sandbox: orders have no such field, so it was ignored: {ignored}", to_stderr=True)
 
 
-def waiting(call: Call) -> Iterator[str]:
+def waiting(call: CommandRun) -> Iterator[str]:
     """That webhooks wait for the command listen, if they do."""
     forward_to = call.sandbox.project()["settings"].get("forward_to")  # an address, which has no line feeds
     if forward_to is not None:

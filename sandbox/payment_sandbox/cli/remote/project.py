@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from payment_sandbox.cli.options import fail, scenario_names
-from payment_sandbox.cli.remote.calling import Call, assignments, columns, group, remote, shown, value_of
+from payment_sandbox.cli.remote.calling import (
+    CommandRun,
+    assignments,
+    columns,
+    group,
+    remote,
+    shown,
+    value_of,
+)
 from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
@@ -21,7 +29,7 @@ FILES: Final = (".yaml", ".yml", ".json")
 @remote("scenario", example="scenario second-try-works")
 @click.argument("name_or_file", required=False, shell_complete=scenario_names)
 @click.option("--list", "listed", is_flag=True, help="List the available scenarios.")
-def scenario(call: Call, name_or_file: str | None, listed: bool) -> None:
+def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
     """Show the active scenario, or switch to one by name or file."""
     if listed and name_or_file is not None:
         raise click.UsageError("give a name, or --list")
@@ -46,7 +54,7 @@ def _catalogue(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> str:
 @click.argument("parts", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option("--webhook", is_flag=True, help="A fault of webhooks: status=completed answer=503.")
 @click.option("--clear", is_flag=True, help="Remove all faults first.")
-def faults(call: Call, parts: tuple[str, ...], webhook: bool, clear: bool) -> None:
+def faults(call: CommandRun, parts: tuple[str, ...], webhook: bool, clear: bool) -> None:
     """Show the faults, or add one.
 
     Conditions are method, path and nth; for webhooks status and attempt. The rest is what happens: status,
@@ -90,7 +98,7 @@ def setting_names(context: click.Context, parameter: click.Parameter, begun: str
 
 @remote("settings", example="settings mode=live webhook_url=http://localhost:3000/webhook")
 @click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
-def settings(call: Call, given: tuple[str, ...]) -> None:
+def settings(call: CommandRun, given: tuple[str, ...]) -> None:
     """Show the project's settings, or change some; null empties one."""
     project = call.sandbox.project()
     if given:
@@ -113,7 +121,7 @@ def _settings(given: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]
 
 
 @group("projects", example="projects")
-def projects(call: Call) -> None:
+def projects(call: CommandRun) -> None:
     """List the projects of the server, create one, or delete the project of --key."""
 
     def row(item: "Project") -> tuple[object, ...]:
@@ -126,7 +134,7 @@ def projects(call: Call) -> None:
 
 
 @remote("servers", example="servers")
-def servers(call: Call) -> None:
+def servers(call: CommandRun) -> None:
     """List the servers that are one sandbox."""
 
     def row(item: "Server") -> tuple[object, ...]:
@@ -139,7 +147,7 @@ def servers(call: Call) -> None:
 
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)
 @click.argument("given", nargs=-1, metavar="[NAME=VALUE]...", shell_complete=setting_names)
-def create(call: Call, given: tuple[str, ...]) -> None:
+def create(call: CommandRun, given: tuple[str, ...]) -> None:
     """Create a project, and print its API key, which is shown only now."""
     from payment_sandbox.projects.settings import Settings
 
@@ -151,7 +159,7 @@ def create(call: Call, given: tuple[str, ...]) -> None:
 
 @remote("delete", example="projects delete --key KEY --yes", parent=projects)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(call: Call, yes: bool) -> None:
+def delete(call: CommandRun, yes: bool) -> None:
     """Delete the project of --key: its key is refused from then on."""
     project = call.sandbox.project()
     name = project["settings"]["name"] or project["project_id"]
@@ -165,7 +173,7 @@ def delete(call: Call, yes: bool) -> None:
 @click.option(
     "--unused-for", required=True, metavar="PERIOD", help="Real time since the last call, such as P7D."
 )
-def prune(call: Call, unused_for: str) -> None:
+def prune(call: CommandRun, unused_for: str) -> None:
     """Delete the projects of the server that nobody has called for some time, except the first one."""
     deleted = call.sandbox.prune_projects(unused_for)
     call.show(
@@ -174,7 +182,7 @@ def prune(call: Call, unused_for: str) -> None:
 
 
 @remote("reset", example="reset")
-def reset(call: Call) -> None:
+def reset(call: CommandRun) -> None:
     """Reset the project to its initial state."""
     call.show(call.sandbox.reset(), lambda answer: f"project {answer['project_id']} has been reset")
 
@@ -185,7 +193,7 @@ def reset(call: Call) -> None:
 @click.option("--until", type=click.Choice(["next", "idle"]), help="Advance to the next event or until idle.")
 @click.option("--freeze", is_flag=True, help="Freeze the clock.")
 @click.option("--rate", type=float, help="Run the clock at this many seconds per second.")
-def clock(call: Call, freeze: bool, rate: float | None, **aim: str | None) -> None:
+def clock(call: CommandRun, freeze: bool, rate: float | None, **aim: str | None) -> None:
     """Show the clock, or move it."""
     given = [name for name, value in aim.items() if value is not None]
     if len(given) + freeze + (rate is not None) > 1:
@@ -201,24 +209,24 @@ def clock(call: Call, freeze: bool, rate: float | None, **aim: str | None) -> No
 
 
 @remote("freeze", example="clock freeze", parent=clock)
-def freeze(call: Call) -> None:
+def freeze(call: CommandRun) -> None:
     """Freeze the clock: time passes only when you advance it."""
     _freeze(call)
 
 
 @remote("run", example="clock run --rate 3600", parent=clock)
 @click.option("--rate", default=1.0, show_default=True, type=float, help="Sandbox seconds per real second.")
-def run(call: Call, rate: float) -> None:
+def run(call: CommandRun, rate: float) -> None:
     """Let the clock run by itself."""
     _run(call, rate)
 
 
-def _freeze(call: Call) -> None:
+def _freeze(call: CommandRun) -> None:
     call.sandbox.clock.freeze()
     call.show(call.sandbox.clock.read(), _clock)
 
 
-def _run(call: Call, rate: float) -> None:
+def _run(call: CommandRun, rate: float) -> None:
     call.sandbox.clock.run(rate)
     call.show(call.sandbox.clock.read(), _clock)
 

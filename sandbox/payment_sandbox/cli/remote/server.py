@@ -10,7 +10,7 @@ import click
 
 from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
 from payment_sandbox.cli.options import SecondsOption, fail, say
-from payment_sandbox.cli.remote.calling import Call, columns, order_ids, remote, short_time, shown
+from payment_sandbox.cli.remote.calling import CommandRun, columns, order_ids, remote, short_time, shown
 from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ TIMED_OUT: Final = 408
 
 @remote("health", example="health")
 @click.argument("address", required=False, metavar="[URL]")
-def health(call: Call) -> None:
+def health(call: CommandRun) -> None:
     """Check whether a server is ready."""
     call.show(call.sandbox.health(), lambda answer: f"{answer['status']}, version {answer['version']}")
 
 
 @remote("watch", example="watch --json")
-def watch(call: Call) -> None:
+def watch(call: CommandRun) -> None:
     """Show the project's events as they happen, until Ctrl-C."""
     for event in call.sandbox.events():
         line = json.dumps(event.data) if call.as_json else f"{event.kind:8} {_happened(event.data)}"
@@ -50,7 +50,7 @@ def _happened(data: Mapping[str, Any]) -> str:
 @click.option("--idle", is_flag=True, help="Wait until nothing is due and no webhook is on its way.")
 @click.option("--timeout", default=10.0, show_default=True, type=SecondsOption(0, 60), help="Real seconds.")
 def wait(
-    call: Call, order: str | None, status: str | None, webhook: str | None, idle: bool, timeout: float
+    call: CommandRun, order: str | None, status: str | None, webhook: str | None, idle: bool, timeout: float
 ) -> None:
     """Wait for a status, a webhook, or until nothing is left to do; exit code 1 if it does not come."""
     from payment_sandbox.client.errors import SandboxError
@@ -76,7 +76,7 @@ def wait(
 
 
 @remote("agenda", example="agenda")
-def agenda(call: Call) -> None:
+def agenda(call: CommandRun) -> None:
     """List what is due, and when."""
 
     def table(answer: "list[Due]") -> str:
@@ -91,7 +91,9 @@ def agenda(call: Call) -> None:
 @click.option("--path", help="Only requests to this path.")
 @click.option("--status", type=int, help="Only requests answered with this status.")
 @click.option("--order", shell_complete=order_ids, help="Only requests about this order.")
-def journal(call: Call, method: str | None, path: str | None, status: int | None, order: str | None) -> None:
+def journal(
+    call: CommandRun, method: str | None, path: str | None, status: int | None, order: str | None
+) -> None:
     """List what the shop sent to the merchant API, and how it was answered."""
     order_id = call.order_id(order) if order is not None else None
     method = method.upper() if method is not None else None
@@ -108,7 +110,7 @@ def journal(call: Call, method: str | None, path: str | None, status: int | None
 
 @remote("review", example="review")
 @format_option
-def review(call: Call, form: str) -> None:
+def review(call: CommandRun, form: str) -> None:
     """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
     from payment_sandbox.client.history import review as look_through
     from payment_sandbox.operations.review import HINT, Finding
@@ -129,7 +131,7 @@ def review(call: Call, form: str) -> None:
 
 @remote("replay", example="replay evidence.json")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-def replay(call: Call, file: str) -> None:
+def replay(call: CommandRun, file: str) -> None:
     """Play the evidence of an order again in a new project; exit code 1 if it goes differently.
 
     The dashboard saves such a file: "Download evidence" on the page of an order.
@@ -141,7 +143,7 @@ def replay(call: Call, file: str) -> None:
 SKIPPED_SHOWN_MAX: Final = 10
 
 
-def replay_file(call: Call, file: str) -> int:
+def replay_file(call: CommandRun, file: str) -> int:
     """Play a file, and print the differences; return their number."""
     from payment_sandbox.client.replaying import EvidenceRefused
     from payment_sandbox.client.replaying import replay as play

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from payment_sandbox.cli.options import fail, put_once, say
-from payment_sandbox.cli.remote.calling import LAST, Call, order_ids, remote, short_time
+from payment_sandbox.cli.remote.calling import LAST, CommandRun, order_ids, remote, short_time
 from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ ENDING: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP
 @remote("webhooks", example="webhooks --state failed")
 @click.option("--order-id", "--order", shell_complete=order_ids, help="Only of this order.")
 @click.option("--state", type=click.Choice(["pending", "delivered", "failed"]), help="Only in this state.")
-def webhooks(call: Call, order_id: str | None, state: str | None) -> None:
+def webhooks(call: CommandRun, order_id: str | None, state: str | None) -> None:
     """List webhooks and how their attempts ended."""
     asked = {"order_id": call.order_id(order_id) if order_id is not None else None, "state": state}
     call.show(call.sandbox.call("GET", "/control/webhooks/", query=asked), _deliveries)
@@ -42,7 +42,7 @@ def _deliveries(answer: Mapping[str, "list[Webhook]"]) -> str:
 
 @remote("redeliver", example="redeliver last")
 @click.argument("webhook")
-def redeliver(call: Call, webhook: str) -> None:
+def redeliver(call: CommandRun, webhook: str) -> None:
     """Send a webhook once more: by its id, the newest one of an order, or the last of all."""
     known = call.sandbox.webhooks()
     matching = known if webhook == LAST else [item for item in known if item["id"].startswith(webhook)]
@@ -61,7 +61,7 @@ def redeliver(call: Call, webhook: str) -> None:
     "--shop-ca", type=click.Path(path_type=Path, dir_okay=False), help="Certificates of the shop to trust."
 )
 @click.option("--insecure", is_flag=True, help="Do not check the certificate of the shop.")
-def listen(call: Call, forward_to: str, shop_ca: Path | None, insecure: bool) -> None:
+def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bool) -> None:
     """Deliver the project's webhooks to a shop that the server cannot reach, until Ctrl-C.
 
     What the shop answers counts as its answer, retries included. The server and the shop may restart

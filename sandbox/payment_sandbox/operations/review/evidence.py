@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.orders.webhooks import Attempt, Delivery
+from payment_sandbox.orders.webhooks import Delivery, DeliveryAttempt
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction
 
 LOOKED: Final = (200, 304)
@@ -59,7 +59,7 @@ def line_of(entry: JournalEntry) -> str:
     return f"{timestamp(entry.at)}  {entry.method} {entry.path} -> {entry.status}"
 
 
-def line_of_attempt(attempt: Attempt) -> str:
+def line_of_attempt(attempt: DeliveryAttempt) -> str:
     """An attempt to deliver a webhook in one line."""
     return f"{timestamp(attempt.at)}  webhook {attempt.number}"
 

@@ -16,7 +16,7 @@ from payment_sandbox.operations.review.evidence import (
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import Decided, JournalEntry
+from payment_sandbox.projects.journal import JournalEntry, RecordedDecision
 
 ACCEPTED: Final = (200, 201)  # their addresses are valid
 PLAIN_ON_TLS: Final = "speaks plain http"
@@ -95,7 +95,7 @@ def _schemes(order: dict[str, Any]) -> set[str]:
 def unmatched_rules(epoch: Epoch) -> tuple[str, ...]:
     """The rules of the active scenario that have decided nothing, although attempts were made."""
     state = epoch.state
-    if state.scenario.name == DEFAULT or not epoch.journal.of(Decided):
+    if state.scenario.name == DEFAULT or not epoch.journal.of(RecordedDecision):
         return ()
     return tuple(
         f"rule {index}: when {json.dumps(rule.get('when', {}))}"

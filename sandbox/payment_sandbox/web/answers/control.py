@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.operations.advance import Advance
-from payment_sandbox.orders.webhooks import Attempt, Delivery
+from payment_sandbox.operations.advance import AdvanceResult
+from payment_sandbox.orders.webhooks import Delivery, DeliveryAttempt
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
@@ -24,7 +24,7 @@ def clock_record(project: Project) -> records.Clock:
     }
 
 
-def advance_record(advance: Advance) -> records.Advance:
+def advance_record(advance: AdvanceResult) -> records.Advance:
     """The result of an advance (CTL-13, CTL-16)."""
     return {
         "from": timestamp(advance.begun),
@@ -34,7 +34,7 @@ def advance_record(advance: Advance) -> records.Advance:
     }
 
 
-def stopped_record(advance: Advance) -> records.Stopped:
+def stopped_record(advance: AdvanceResult) -> records.Stopped:
     """Whether a limit stopped an advance, and the webhooks then unanswered; mostly empty."""
     under_way = cast(list[records.UnderWay], advance.under_way)
     if advance.stopped:
@@ -85,7 +85,7 @@ def delivery_summary(delivery: Delivery, masking: Masking) -> records.Webhook:
     return record
 
 
-def _attempt_record(attempt: Attempt, masking: Masking) -> records.Attempt:
+def _attempt_record(attempt: DeliveryAttempt, masking: Masking) -> records.Attempt:
     reply, sent = attempt.reply, attempt.request
     return {
         "number": attempt.number,

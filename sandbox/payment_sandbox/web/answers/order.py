@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from marshmallow import ValidationError, fields
 
-from payment_sandbox.forms import Cents, Choice, Items, Part, Text, Whole, checks
+from payment_sandbox.forms import Cents, Choice, FormPart, Items, Text, Whole, checks
 from payment_sandbox.forms.fields import Anything
 from payment_sandbox.forms.orders import SENT_FIELDS, SentField
 from payment_sandbox.kernel.times import timestamp
@@ -17,7 +17,7 @@ from payment_sandbox.orders.order import Order, reduced
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses
-from payment_sandbox.web.answers.tables import CREATE, UPDATE, Row, Table, moment, number, text
+from payment_sandbox.web.answers.tables import CREATE, UPDATE, RecordField, Table, moment, number, text
 from payment_sandbox.web.answers.transactions import (
     TRANSACTION,
     TransactionForm,
@@ -32,7 +32,7 @@ LINE: Final[Table[OrderLine]] = Table(
     "OrderLine",
     "An order line.",
     (
-        Row(
+        RecordField(
             "type",
             attrgetter("type"),
             reads=Choice(LINE_TYPES, load_default="physical", about="The kind of line."),
@@ -40,7 +40,7 @@ LINE: Final[Table[OrderLine]] = Table(
             always=True,
             rule="LINE-01",
         ),
-        Row(
+        RecordField(
             "amount",
             attrgetter("amount_cents"),
             reads=Whole(
@@ -53,7 +53,7 @@ LINE: Final[Table[OrderLine]] = Table(
             always=True,
             rule="LINE-02",
         ),
-        Row(
+        RecordField(
             "currency",
             attrgetter("currency"),
             reads=Choice((CURRENCY,), load_default=CURRENCY, about="EUR."),
@@ -61,21 +61,21 @@ LINE: Final[Table[OrderLine]] = Table(
             always=True,
             rule="LINE-03",
         ),
-        Row(
+        RecordField(
             "merchant_order_line_id",
             attrgetter("merchant_order_line_id"),
             reads=Text(about="The id that captures, voids and refunds use for this line."),
             on=SENT,
             rule="LINE-04",
         ),
-        Row(
+        RecordField(
             "name",
             attrgetter("name"),
             reads=Text(about="Shown to the customer."),
             on=SENT,
             rule="LINE-05",
         ),
-        Row(
+        RecordField(
             "quantity",
             attrgetter("quantity"),
             reads=Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items."),
@@ -83,7 +83,7 @@ LINE: Final[Table[OrderLine]] = Table(
             always=True,
             rule="LINE-06",
         ),
-        Row(
+        RecordField(
             "vat_percentage",
             attrgetter("vat_percentage"),
             reads=Whole(low=0, high=10_000, about="Percent times 100: 2100 means 21%."),
@@ -120,18 +120,18 @@ DETAIL: Final[Table[LineDetail]] = Table(
     "LineDetail",
     "The quantity of a line in one status; numbers are strings.",
     (
-        Row("amount", lambda detail: str(detail.line.amount_cents), text(), always=True),
-        Row("currency", attrgetter("line.currency"), text(), always=True),
-        Row("merchant_order_line_id", attrgetter("line.merchant_order_line_id"), text()),
-        Row("name", attrgetter("line.name"), text()),
-        Row("quantity", lambda detail: str(detail.quantity), text(), always=True),
-        Row("type", attrgetter("line.type"), text(enum=list(LINE_TYPES)), always=True),
-        Row(
+        RecordField("amount", lambda detail: str(detail.line.amount_cents), text(), always=True),
+        RecordField("currency", attrgetter("line.currency"), text(), always=True),
+        RecordField("merchant_order_line_id", attrgetter("line.merchant_order_line_id"), text()),
+        RecordField("name", attrgetter("line.name"), text()),
+        RecordField("quantity", lambda detail: str(detail.quantity), text(), always=True),
+        RecordField("type", attrgetter("line.type"), text(enum=list(LINE_TYPES)), always=True),
+        RecordField(
             "vat_percentage",
             lambda detail: None if detail.line.vat_percentage is None else str(detail.line.vat_percentage),
             text(),
         ),
-        Row("status", attrgetter("status"), text(enum=list(STATUSES)), always=True),
+        RecordField("status", attrgetter("status"), text(enum=list(STATUSES)), always=True),
     ),
 )
 
@@ -169,7 +169,7 @@ DETAILS: Final = "order_line_details"
 AMOUNTS: Final = "amount_details"
 
 
-class Shown(NamedTuple):
+class ShownOrder(NamedTuple):
     """An order and its project."""
 
     project: Project
@@ -192,48 +192,48 @@ class Shown(NamedTuple):
         return {**(extra or {}), "bankqr_id": self.order.bankqr_id}
 
 
-SHOWN: Final[Mapping[str, Callable[[Shown], Any]]] = {
+SHOWN: Final[Mapping[str, Callable[[ShownOrder], Any]]] = {
     "customer": attrgetter("customer"),
     "extra": attrgetter("extra"),
 }
 """How to show the fields that are not simply echoed."""
 
 
-def _echoed(field: SentField) -> Row[Shown]:
+def _echoed(field: SentField) -> RecordField[ShownOrder]:
     """A field that is stored with the order."""
 
-    def echo(shown: Shown) -> Any:
+    def echo(shown: ShownOrder) -> Any:
         return shown.order.sent.get(field.name)
 
     on = CHANGED if field.changes else SENT
-    return Row(field.name, SHOWN.get(field.name, echo), reads=field.reads, on=on, rule=field.rule)
+    return RecordField(field.name, SHOWN.get(field.name, echo), reads=field.reads, on=on, rule=field.rule)
 
 
 AMOUNTS_TABLE: Final[Table[Order]] = Table(
     "Amounts",
     "The amount by state, in cents: captured + voided + remaining = original.",
     (
-        Row("original", attrgetter("amount_cents"), number(), always=True),
-        Row("captured", attrgetter("captured_cents"), number(), always=True),
-        Row("voided", attrgetter("voided_cents"), number(), always=True),
-        Row("remaining", attrgetter("remaining_cents"), number(), always=True),
+        RecordField("original", attrgetter("amount_cents"), number(), always=True),
+        RecordField("captured", attrgetter("captured_cents"), number(), always=True),
+        RecordField("voided", attrgetter("voided_cents"), number(), always=True),
+        RecordField("remaining", attrgetter("remaining_cents"), number(), always=True),
     ),
 )
 
-ORDER: Final[Table[Shown]] = Table(
+ORDER: Final[Table[ShownOrder]] = Table(
     "Order",
     "An order or a refund.",
     (
-        Row("id", attrgetter("order.id"), text(), always=True),
-        Row("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
-        Row("project_id", attrgetter("project.project_id"), text(), always=True),
-        Row(
+        RecordField("id", attrgetter("order.id"), text(), always=True),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True),
+        RecordField(
             "status",
             attrgetter("order.status"),
             text(enum=[status.value for status in OrderStatus]),
             always=True,
         ),
-        Row(
+        RecordField(
             "currency",
             attrgetter("order.currency"),
             reads=Choice((CURRENCY,), required=True, about="EUR."),
@@ -241,7 +241,7 @@ ORDER: Final[Table[Shown]] = Table(
             always=True,
             rule="ORD-03",
         ),
-        Row(
+        RecordField(
             "amount",
             attrgetter("order.amount_cents"),
             number("Cents."),
@@ -251,31 +251,31 @@ ORDER: Final[Table[Shown]] = Table(
             rule="SET-11",
         ),
         *map(_echoed, SENT_FIELDS),
-        Row(
+        RecordField(
             "payment_methods",
             lambda shown: None if shown.order.payment_methods is None else list(shown.order.payment_methods),
             reads=Items(Text(), about="The methods that the hosted page may offer."),
             on=SENT,
             rule="ORD-13",
         ),
-        Row(
+        RecordField(
             "order_lines",
             lambda shown: [LINE.record(line) for line in shown.order.order_lines] or None,
             fields.List(fields.Nested(LINE.shape)),
             Items(
-                Part(OrderLineForm),
+                FormPart(OrderLineForm),
                 most=LINES_MAX,
                 about="The items bought; they can change until the customer has acted.",
             ),
             CHANGED,
             rule="ORD-16",
         ),
-        Row(
+        RecordField(
             "transactions",
             lambda shown: [transaction_record(*shown, attempt) for attempt in shown.order.transactions],
             fields.List(fields.Nested(TRANSACTION.shape)),
             Items(
-                Part(TransactionForm),
+                FormPart(TransactionForm),
                 most=1,
                 about="Leave it out for the hosted page; send one transaction to choose the method.",
             ),
@@ -283,7 +283,7 @@ ORDER: Final[Table[Shown]] = Table(
             always=True,
             rule="SET-17",
         ),
-        Row(
+        RecordField(
             "client",
             attrgetter("order.client"),
             reads=Anything(about="Free-form, echoed."),
@@ -291,30 +291,30 @@ ORDER: Final[Table[Shown]] = Table(
             always=True,
             rule="SET-14",
         ),
-        Row("flags", attrgetter("order.flags"), fields.List(text()), always=True),
-        Row(
+        RecordField("flags", attrgetter("order.flags"), fields.List(text()), always=True),
+        RecordField(
             "reason",
             attrgetter("order.reason"),
             text("When the status is error: the reason, written for the customer."),
         ),
-        Row(
+        RecordField(
             "order_url",
             lambda shown: addresses.order_url(*shown) if shown.order.has_page else None,
             text("The hosted payment page, without a scheme unless absolute_urls is set."),
         ),
-        Row(
+        RecordField(
             "refund_of_order_id",
             attrgetter("order.refund_of_order_id"),
             text("On refunds: the order that is refunded."),
         ),
-        Row("created", lambda shown: timestamp(shown.order.created), moment(), always=True),
-        Row("modified", lambda shown: timestamp(shown.order.modified), moment(), always=True),
-        Row(
+        RecordField("created", lambda shown: timestamp(shown.order.created), moment(), always=True),
+        RecordField("modified", lambda shown: timestamp(shown.order.modified), moment(), always=True),
+        RecordField(
             "completed",
             lambda shown: None if shown.order.completed is None else timestamp(shown.order.completed),
             moment(),
         ),
-        Row(
+        RecordField(
             "last_transaction_added",
             lambda shown: (
                 None
@@ -323,8 +323,8 @@ ORDER: Final[Table[Shown]] = Table(
             ),
             moment(),
         ),
-        Row(DETAILS, lambda shown: None, fields.List(fields.Nested(DETAIL.shape))),
-        Row(AMOUNTS, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),
+        RecordField(DETAILS, lambda shown: None, fields.List(fields.Nested(DETAIL.shape))),
+        RecordField(AMOUNTS, lambda shown: None, fields.Nested(AMOUNTS_TABLE.shape)),
     ),
 )
 EXTRA_BLOCKS: Final = {DETAILS: order_line_details, AMOUNTS: AMOUNTS_TABLE.record}
@@ -344,7 +344,7 @@ RULES: Final = {**ORDER.rules(), **LINE.rules("order_lines."), **request_rules()
 
 def order_record(project: Project, order: Order) -> dict[str, Any]:
     """An order or refund as responses show it."""
-    return ORDER.record(Shown(project, order))
+    return ORDER.record(ShownOrder(project, order))
 
 
 def amount_details(order: Order) -> dict[str, Any]:

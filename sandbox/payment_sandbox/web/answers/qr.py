@@ -6,18 +6,18 @@ from typing import Any, Final, NamedTuple
 
 from marshmallow import fields
 
-from payment_sandbox.forms import Cents, Choice, Flag, Moment, Text, WebUrl, Whole, repairs
+from payment_sandbox.forms import Cents, Choice, DateTime, Flag, Text, WebUrl, Whole, repairs
 from payment_sandbox.orders.amounts import CURRENCY, decimal_text
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses
-from payment_sandbox.web.answers.tables import CREATE, Row, Table, number, text
+from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, number, text
 
 SENT: Final = (CREATE,)
 BENEFICIARY: Final = "Sandbox Merchant"
 
 
-class Shown(NamedTuple):
+class ShownQrRequest(NamedTuple):
     """A QR request and its project."""
 
     project: Project
@@ -28,16 +28,18 @@ def _euros(cents: int | None) -> str | None:
     return decimal_text(cents) if cents is not None else None
 
 
-QR: Final[Table[Shown]] = Table(
+QR: Final[Table[ShownQrRequest]] = Table(
     "Qr",
     "A bank QR request.",
     (
-        Row("id", attrgetter("request.id"), text(), always=True),
-        Row("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
-        Row("project_id", attrgetter("project.project_id"), text(), always=True),
-        Row("merchant_sub_id", lambda shown: 1, number(), always=True),
-        Row("beneficiary", lambda shown: shown.project.settings.name or BENEFICIARY, text(), always=True),
-        Row(
+        RecordField("id", attrgetter("request.id"), text(), always=True),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True),
+        RecordField("merchant_sub_id", lambda shown: 1, number(), always=True),
+        RecordField(
+            "beneficiary", lambda shown: shown.project.settings.name or BENEFICIARY, text(), always=True
+        ),
+        RecordField(
             "amount",
             lambda shown: _euros(shown.request.amount_cents),
             text("Euros with two decimals."),
@@ -45,7 +47,7 @@ QR: Final[Table[Shown]] = Table(
             SENT,
             rule="QR-02",
         ),
-        Row(
+        RecordField(
             "amount_changeable",
             attrgetter("request.amount_changeable"),
             fields.Boolean(),
@@ -54,7 +56,7 @@ QR: Final[Table[Shown]] = Table(
             always=True,
             rule="QR-03",
         ),
-        Row(
+        RecordField(
             "amount_min",
             lambda shown: _euros(shown.request.amount_min_cents),
             text(),
@@ -62,7 +64,7 @@ QR: Final[Table[Shown]] = Table(
             SENT,
             rule="QR-09",
         ),
-        Row(
+        RecordField(
             "amount_max",
             lambda shown: _euros(shown.request.amount_max_cents),
             text(),
@@ -70,7 +72,7 @@ QR: Final[Table[Shown]] = Table(
             SENT,
             rule="QR-07",
         ),
-        Row(
+        RecordField(
             "currency",
             attrgetter("request.currency"),
             reads=Choice((CURRENCY,), about="EUR."),
@@ -78,14 +80,14 @@ QR: Final[Table[Shown]] = Table(
             always=True,
             rule="QR-10",
         ),
-        Row(
+        RecordField(
             "description",
             attrgetter("request.description"),
             reads=Text(about="Shown to the payer."),
             on=SENT,
             rule="QR-11",
         ),
-        Row(
+        RecordField(
             "one_off",
             attrgetter("request.one_off"),
             fields.Boolean(),
@@ -94,23 +96,23 @@ QR: Final[Table[Shown]] = Table(
             always=True,
             rule="QR-12",
         ),
-        Row(
+        RecordField(
             "expiration",
             lambda shown: f"{shown.request.expires_at:%Y-%m-%d %H:%M}",
             text("YYYY-MM-DD HH:MM, UTC."),
-            Moment(about="The time until which the code can be scanned; after one year by default."),
+            DateTime(about="The time until which the code can be scanned; after one year by default."),
             SENT,
             always=True,
             rule="QR-16",
         ),
-        Row(
+        RecordField(
             "merchant_order_id",
             attrgetter("request.merchant_order_id"),
             reads=Text(about="The merchant's own id for the payment."),
             on=SENT,
             rule="QR-18",
         ),
-        Row(
+        RecordField(
             "size",
             attrgetter("request.size_pixels"),
             number(),
@@ -119,21 +121,21 @@ QR: Final[Table[Shown]] = Table(
             always=True,
             rule="QR-20",
         ),
-        Row(
+        RecordField(
             "return_url",
             attrgetter("request.return_url"),
             reads=WebUrl(about="The URL that the payer returns to after the payment."),
             on=SENT,
             rule="QR-21",
         ),
-        Row(
+        RecordField(
             "webhook_url",
             attrgetter("request.webhook_url"),
             reads=WebUrl(about="The URL that receives the webhooks of its orders."),
             on=SENT,
             rule="QR-22",
         ),
-        Row(
+        RecordField(
             "qr_url",
             lambda shown: addresses.qr_image_url(*shown),
             text("The URL of the QR code image.", format="uri"),
@@ -158,4 +160,4 @@ QrForm: Final = QR.form("QrForm", "A new bank QR request.", CREATE, zero_is_no_a
 
 def qr_record(project: Project, request: QrRequest) -> dict[str, Any]:
     """A QR request as responses show it: amounts in decimal euros, expiration to the minute in UTC."""
-    return QR.record(Shown(project, request))
+    return QR.record(ShownQrRequest(project, request))

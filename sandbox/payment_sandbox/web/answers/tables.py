@@ -16,7 +16,7 @@ UPDATE = "update"
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Generic[Subject]):
+class RecordField(Generic[Subject]):
     """One field of a record.
 
     ``show`` gets the value from the record's subject; None leaves it out. ``reads`` reads it from a request.
@@ -37,7 +37,7 @@ class Row(Generic[Subject]):
 class Table(Generic[Subject]):
     """The fields of one kind of record."""
 
-    def __init__(self, name: str, about: str, rows: Iterable[Row[Subject]]) -> None:
+    def __init__(self, name: str, about: str, rows: Iterable[RecordField[Subject]]) -> None:
         self.name = name
         self.rows = tuple(rows)
         self._shown = tuple((row.name, row.show) for row in self.rows)

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from marshmallow import fields
 
-from payment_sandbox.forms import Choice, Form, Part, PeriodText, Text
+from payment_sandbox.forms import Choice, Form, FormPart, PeriodText, Text
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.methods import details_fields
 from payment_sandbox.orders.order import Order
@@ -14,7 +14,7 @@ from payment_sandbox.orders.statuses import TransactionStatus
 from payment_sandbox.orders.transaction import Transaction, TransactionEvent
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web import addresses
-from payment_sandbox.web.answers.tables import CREATE, Row, Table, moment, number, text
+from payment_sandbox.web.answers.tables import CREATE, RecordField, Table, moment, number, text
 
 SENT: Final = (CREATE,)
 STATUSES: Final = [status.value for status in TransactionStatus]
@@ -37,7 +37,7 @@ DetailsForm: Final = type(
 )
 
 
-class Shown(NamedTuple):
+class ShownTransaction(NamedTuple):
     """A transaction with its order and project."""
 
     project: Project
@@ -56,24 +56,24 @@ EVENT: Final[Table[TransactionEvent]] = Table(
     "Event",
     "A status that a transaction has reached.",
     (
-        Row("id", attrgetter("id"), text(), always=True),
-        Row("event", attrgetter("event"), text(enum=STATUSES), always=True),
-        Row("occurred", lambda event: timestamp(event.at), moment(), always=True),
-        Row("noticed", lambda event: timestamp(event.at), moment(), always=True),
-        Row("source", lambda event: "set_status", text(), always=True),
+        RecordField("id", attrgetter("id"), text(), always=True),
+        RecordField("event", attrgetter("event"), text(enum=STATUSES), always=True),
+        RecordField("occurred", lambda event: timestamp(event.at), moment(), always=True),
+        RecordField("noticed", lambda event: timestamp(event.at), moment(), always=True),
+        RecordField("source", lambda event: "set_status", text(), always=True),
     ),
 )
 
-TRANSACTION: Final[Table[Shown]] = Table(
+TRANSACTION: Final[Table[ShownTransaction]] = Table(
     "Transaction",
     "A transaction: one attempt to pay.",
     (
-        Row("id", attrgetter("attempt.id"), text(), always=True),
-        Row("order_id", attrgetter("order.id"), text(), always=True),
-        Row("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
-        Row("project_id", attrgetter("project.project_id"), text(), always=True),
-        Row("status", attrgetter("attempt.status"), text(enum=STATUSES), always=True),
-        Row(
+        RecordField("id", attrgetter("attempt.id"), text(), always=True),
+        RecordField("order_id", attrgetter("order.id"), text(), always=True),
+        RecordField("merchant_id", attrgetter("project.merchant_id"), text(), always=True),
+        RecordField("project_id", attrgetter("project.project_id"), text(), always=True),
+        RecordField("status", attrgetter("attempt.status"), text(enum=STATUSES), always=True),
+        RecordField(
             "payment_method",
             attrgetter("attempt.payment_method"),
             reads=Text(required=True, about="The payment method's name, or the merchant's alias for it."),
@@ -81,39 +81,39 @@ TRANSACTION: Final[Table[Shown]] = Table(
             always=True,
             rule="GEN-02",
         ),
-        Row("payment_method_brand", attrgetter("attempt.brand"), text(), always=True),
-        Row(
+        RecordField("payment_method_brand", attrgetter("attempt.brand"), text(), always=True),
+        RecordField(
             "payment_method_details",
             lambda shown: addresses.resolved(*shown),
             fields.Dict(metadata={"description": "Details from the payment method."}),
-            Part(DetailsForm, about="Details that the payment method requires or accepts."),
+            FormPart(DetailsForm, about="Details that the payment method requires or accepts."),
             SENT,
             always=True,
             rule="TX-11",
         ),
-        Row(
+        RecordField(
             "payment_url",
             lambda shown: addresses.payment_url(*shown) if shown.attempt.has_page else None,
             text("The page where the customer pays, without a scheme unless absolute_urls is set."),
         ),
-        Row("product_type", lambda shown: "ecommerce", text(), always=True),
-        Row("channel", lambda shown: "ecom", text(), always=True),
-        Row("amount", attrgetter("attempt.amount_cents"), number("Cents."), always=True),
-        Row("currency", attrgetter("order.currency"), text(), always=True),
-        Row("description", attrgetter("order.description"), text()),
-        Row(
+        RecordField("product_type", lambda shown: "ecommerce", text(), always=True),
+        RecordField("channel", lambda shown: "ecom", text(), always=True),
+        RecordField("amount", attrgetter("attempt.amount_cents"), number("Cents."), always=True),
+        RecordField("currency", attrgetter("order.currency"), text(), always=True),
+        RecordField("description", attrgetter("order.description"), text()),
+        RecordField(
             "balance",
             lambda shown: "test" if shown.order.is_test else "internal",
             text(enum=["test", "internal"]),
             always=True,
         ),
-        Row(
+        RecordField(
             "credit_debit",
             attrgetter("attempt.credit_debit"),
             text(enum=["credit", "debit"]),
             always=True,
         ),
-        Row(
+        RecordField(
             "capture_mode",
             attrgetter("attempt.capture_mode"),
             reads=Choice(
@@ -123,7 +123,7 @@ TRANSACTION: Final[Table[Shown]] = Table(
             on=SENT,
             rule="CAP-01",
         ),
-        Row(
+        RecordField(
             "expiration_period",
             attrgetter("attempt.expiration_period"),
             reads=PeriodText(
@@ -133,30 +133,34 @@ TRANSACTION: Final[Table[Shown]] = Table(
             always=True,
             rule="TRQ-03",
         ),
-        Row("is_capturable", attrgetter("attempt.is_capturable"), fields.Boolean(), always=True),
-        Row("is_fully_captured", attrgetter("attempt.is_fully_captured"), fields.Boolean(), always=True),
-        Row("reason", attrgetter("attempt.reason"), text("Why it failed.")),
-        Row(
+        RecordField("is_capturable", attrgetter("attempt.is_capturable"), fields.Boolean(), always=True),
+        RecordField(
+            "is_fully_captured", attrgetter("attempt.is_fully_captured"), fields.Boolean(), always=True
+        ),
+        RecordField("reason", attrgetter("attempt.reason"), text("Why it failed.")),
+        RecordField(
             "customer_message",
             attrgetter("attempt.customer_message"),
             text("The reason, written for the customer."),
         ),
-        Row(
+        RecordField(
             "events",
             lambda shown: [EVENT.record(event) for event in shown.attempt.events],
             fields.List(fields.Nested(EVENT.shape)),
             always=True,
         ),
-        Row("created", lambda shown: timestamp(shown.attempt.created), moment(), always=True),
-        Row("modified", lambda shown: timestamp(shown.attempt.modified), moment(), always=True),
-        Row(
+        RecordField("created", lambda shown: timestamp(shown.attempt.created), moment(), always=True),
+        RecordField("modified", lambda shown: timestamp(shown.attempt.modified), moment(), always=True),
+        RecordField(
             "completed",
             lambda shown: None if shown.attempt.completed is None else timestamp(shown.attempt.completed),
             moment(),
         ),
-        Row("msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents.")),
-        Row("msc_calculation_type", lambda shown: None if shown.charge_cents is None else "blended", text()),
-        Row(
+        RecordField("msc_amount", attrgetter("charge_cents"), number("The service's charge, in cents.")),
+        RecordField(
+            "msc_calculation_type", lambda shown: None if shown.charge_cents is None else "blended", text()
+        ),
+        RecordField(
             "msc_currency",
             lambda shown: None if shown.charge_cents is None else shown.order.currency,
             text(),
@@ -169,7 +173,7 @@ TransactionForm: Final = TRANSACTION.form("TransactionForm", "A transaction: one
 
 def transaction_record(project: Project, order: Order, attempt: Transaction) -> dict[str, Any]:
     """A transaction as responses show it."""
-    return TRANSACTION.record(Shown(project, order, attempt))
+    return TRANSACTION.record(ShownTransaction(project, order, attempt))
 
 
 def request_rules() -> Mapping[str, str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import ValidationError, validate
 
-from payment_sandbox.forms import Cents, Choice, Form, Moment, PeriodText, Problem, Text, checks
+from payment_sandbox.forms import Cents, Choice, DateTime, Form, PeriodText, Problem, Text, checks
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.orders.webhooks import DeliveryState
@@ -33,7 +33,7 @@ class ClockForm(Form):
         validate=validate.Range(0, RATE_MAX, min_inclusive=False, error="must be above 0, at most 1000000"),
         about="Sandbox seconds per real second, for a running clock.",
     )
-    now = Moment(about="The new time; it can only move forward.")
+    now = DateTime(about="The new time; it can only move forward.")
 
     @checks(although_invalid=False)
     def something(self, data: Mapping[str, Any], **options: Any) -> None:

@@ -13,7 +13,7 @@ from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import BODY_KEPT_BYTES, Reply
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.relay import Offer
+from payment_sandbox.projects.relay import OfferedAttempt
 from payment_sandbox.web.answers import records
 from payment_sandbox.web.answers.responses import json_answer
 from payment_sandbox.web.auth import only_from_here, only_with_key
@@ -144,7 +144,7 @@ def post_next(call: Call) -> Response:
     return json_answer({"items": [_record(offer) for offer in offers or ()], "replaced": offers is None})
 
 
-def _offers(offers: Project, asked: Mapping[str, Any]) -> list[Offer] | None:
+def _offers(offers: Project, asked: Mapping[str, Any]) -> list[OfferedAttempt] | None:
     """What a listener is offered within its time; None if it has left, or another one has taken over."""
     timeout_seconds = min(max(asked.get("timeout", LISTEN_SECONDS_DEFAULT), 0.0), LISTEN_SECONDS_MAX)
     listener, forward_to = asked.get("listener", ""), asked.get("forward_to")
@@ -199,7 +199,7 @@ def _error(data: dict[str, Any]) -> str | None:
     return (data.get("error") or "")[:TEXT_KEPT_MAX] or "the listener gave no reason"
 
 
-def _record(offer: Offer) -> dict[str, Any]:
+def _record(offer: OfferedAttempt) -> dict[str, Any]:
     return {
         "id": str(offer.label),
         "webhook": f"{offer.label.webhook}/{offer.label.copy}",

@@ -42,7 +42,7 @@ class Side(NamedTuple):
     is_failed: bool
 
 
-class Row(NamedTuple):
+class ComparedRow(NamedTuple):
     """The same place in the history of two orders; None where one of them has nothing."""
 
     left: Side | None
@@ -116,8 +116,8 @@ def _side(happening: Happening) -> Side:
     return Side(between, happening.label, happening.failed)
 
 
-def _compared(left: list[Side], right: list[Side]) -> Iterator[Row]:
+def _compared(left: list[Side], right: list[Side]) -> Iterator[ComparedRow]:
     """The steps of both, with equal ones beside each other."""
     for _, *ends in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         begin, end, other_begin, other_end = ends
-        yield from (Row(*pair) for pair in zip_longest(left[begin:end], right[other_begin:other_end]))
+        yield from (ComparedRow(*pair) for pair in zip_longest(left[begin:end], right[other_begin:other_end]))

@@ -27,21 +27,21 @@ CALLS: Final = {
 }
 
 
-class Step(NamedTuple):
+class FirstStep(NamedTuple):
     """Something to do first, and whether it is done."""
 
     label: str
     is_done: bool
 
 
-def first_steps(project: Project) -> list[Step]:
+def first_steps(project: Project) -> list[FirstStep]:
     """The three steps; none once all are done."""
     store = project.epoch.store
     is_answered = any(delivery.state == DeliveryState.DELIVERED for delivery in store.deliveries())
     steps = [
-        Step("Make a first order", bool(project.epoch.orders_created)),
-        Step("Answer its first webhook", is_answered),
-        Step("Move the clock", _has_moved(project)),
+        FirstStep("Make a first order", bool(project.epoch.orders_created)),
+        FirstStep("Answer its first webhook", is_answered),
+        FirstStep("Move the clock", _has_moved(project)),
     ]
     return [] if all(step.is_done for step in steps) else steps
 

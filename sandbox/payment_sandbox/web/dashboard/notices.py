@@ -7,7 +7,7 @@ from secrets import token_urlsafe
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from payment_sandbox.operations.advance import TIMEOUT_SECONDS, Advance
+from payment_sandbox.operations.advance import TIMEOUT_SECONDS, AdvanceResult
 from payment_sandbox.operations.in_words import euros, in_euros
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
@@ -69,7 +69,7 @@ def notice_for(project: Project, name: str | None) -> Notice | None:
     return project.slots.of(NOTICES).get(name or "")
 
 
-def moved(project: Project, done: Advance) -> Notice:
+def moved(project: Project, done: AdvanceResult) -> Notice:
     """What a move of the clock did."""
     happened = _counted(done.events)
     orders = list(dict.fromkeys(event["order_id"] for event in done.events if event.get("order_id")))

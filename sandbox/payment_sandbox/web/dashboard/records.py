@@ -117,7 +117,7 @@ class ResendForm(Form):
 RESEND: Final = ResendForm()
 
 
-class Calls(NamedTuple):
+class JournalFilter(NamedTuple):
     """Which requests of the journal to show; empty means any."""
 
     method: str
@@ -144,7 +144,7 @@ def get_journal_view(call: Call, project_id: str) -> Response:
     project = enter(call, project_id)
     journal = project.epoch.journal
     query = {"limit": str(ROWS_SHOWN + 1), **_before(call)}
-    wanted = Calls(*(call.request.args.get(name, "").strip() for name in Calls._fields))
+    wanted = JournalFilter(*(call.request.args.get(name, "").strip() for name in JournalFilter._fields))
     newest = journal.entries(wanted.has, newest_first=True, with_bodies=False)
     page = newest_page(newest, query, lambda known: journal.find(known) is not None)[::-1]
     return show(

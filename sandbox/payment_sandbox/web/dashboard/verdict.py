@@ -20,7 +20,7 @@ REFRESH_PER_TIME_TAKEN: Final = 10
 LEFT: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-class Kind(NamedTuple):
+class FindingGroup(NamedTuple):
     """All findings of a review that say the same, with the orders that they are about."""
 
     first: Finding
@@ -37,11 +37,11 @@ class Kind(NamedTuple):
         return list(dict.fromkeys(each.order_id for each in self.findings if each.order_id is not None))
 
 
-class Verdict(NamedTuple):
+class OrderVerdict(NamedTuple):
     """What the review says of one order; ``good`` is what went well, if nothing went wrong."""
 
-    mistakes: Sequence[Kind]
-    hints: Sequence[Kind]
+    mistakes: Sequence[FindingGroup]
+    hints: Sequence[FindingGroup]
     good: str
     beliefs: Sequence[Belief]
     money: Sequence[tuple[str, int, str]]
@@ -50,7 +50,7 @@ class Verdict(NamedTuple):
     """What the status does not say of the money; often empty."""
 
 
-class Moment(NamedTuple):
+class EarlierMoment(NamedTuple):
     """An order at an earlier moment; ``number`` counts what had happened until then."""
 
     number: int
@@ -81,14 +81,14 @@ class Counted(NamedTuple):
     undelivered: int
 
 
-def verdict(project: Project, order: Order) -> Verdict:
+def verdict(project: Project, order: Order) -> OrderVerdict:
     """What there is to say of an order."""
     found = kinds(
         finding._replace(problem=in_euros(finding.problem)) for finding in review_order(project.epoch, order)
     )
     mistakes = [kind for kind in found if kind.first.kind != HINT]
     told = beliefs(project.epoch, order.id)
-    return Verdict(
+    return OrderVerdict(
         mistakes,
         [kind for kind in found if kind.first.kind == HINT],
         "" if mistakes else _good(project, order, told),
@@ -100,11 +100,11 @@ def verdict(project: Project, order: Order) -> Verdict:
 
 def moment(
     project: Project, order: Order, happenings: Sequence[Happening], number: int, told: Sequence[Belief]
-) -> Moment:
+) -> EarlierMoment:
     """An order after so many of its happenings."""
     happening = happenings[number - 1]
     then = order_as_of(project.epoch, order, happening)
-    return Moment(
+    return EarlierMoment(
         number,
         happening,
         then.status,
@@ -170,12 +170,12 @@ def left(period: timedelta) -> str:
     return " ".join(words) or "0 s"
 
 
-def kinds(findings: Iterable[Finding]) -> list[Kind]:
+def kinds(findings: Iterable[Finding]) -> list[FindingGroup]:
     """The findings of a review, each kind once, mistakes first."""
     by_kind: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings:
         by_kind[finding.rule, finding.advice].append(finding)
-    grouped = [Kind(found[0], found) for found in by_kind.values()]
+    grouped = [FindingGroup(found[0], found) for found in by_kind.values()]
     return sorted(grouped, key=lambda kind: kind.first.kind == HINT)
 
 

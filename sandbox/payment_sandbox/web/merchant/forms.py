@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from payment_sandbox.forms import Cents, Choice, Form, Items, Part, Text, Whole
+from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
 from payment_sandbox.orders.lines import LINES_MAX
 from payment_sandbox.web.answers.order import AMOUNTS, DETAILS
@@ -33,7 +33,7 @@ class ByLinesForm(Form):
 
     description = Text(about="Stored with the capture or void.")
     order_lines = Items(
-        Part(LineQuantityForm),
+        FormPart(LineQuantityForm),
         least=1,
         most=LINES_MAX,
         required=True,
@@ -49,7 +49,7 @@ class RefundForm(Form):
         about="Cents; at most what is captured and not yet refunded. Takes precedence over order_lines."
     )
     order_lines = Items(
-        Part(LineQuantityForm),
+        FormPart(LineQuantityForm),
         least=1,
         most=LINES_MAX,
         about="Lines and quantities; required for invoice-later-b.",

@@ -26,7 +26,13 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.pages import language
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.language import Language
-from payment_sandbox.web.pages.payer_page import TOKEN, Notice, PayerPage, chosen_language, find_project
+from payment_sandbox.web.pages.payer_page import (
+    TOKEN,
+    AttemptNotice,
+    PayerPage,
+    chosen_language,
+    find_project,
+)
 from payment_sandbox.web.routes import route
 
 QUIET_ZONE_MODULES: Final = 4  # the margin that decoders need
@@ -182,7 +188,9 @@ def _shown(call: Call, project: Project, asked: QrRequest, error: str | None = N
         asked=asked,
         amount=speaks.amount(asked.amount_cents) if asked.amount_cents is not None else None,
         typed=call.request.form.get("amount", _plain(asked.amount_cents, speaks))[:SHOWN_LENGTH_MAX],
-        notice=Notice(speaks.say("notice_stale")) if call.request.args.get("notice") == "stale" else None,
+        notice=AttemptNotice(speaks.say("notice_stale"))
+        if call.request.args.get("notice") == "stale"
+        else None,
         bounds=_bounds(asked, speaks),
         issuers=ISSUERS,
         merchant=project.settings.name or speaks.say("the_shop"),

@@ -197,7 +197,7 @@ def show(page: PayerPage, template: str, status: int = 200, **more: object) -> R
     return Response(body, status=status, content_type=HTML)
 
 
-class Notice(NamedTuple):
+class AttemptNotice(NamedTuple):
     """What a customer is told about the attempt before: a text, a reason, and where it goes on."""
 
     text: str
@@ -205,7 +205,7 @@ class Notice(NamedTuple):
     url: str | None = None
 
 
-def _notice(page: PayerPage) -> Notice | None:
+def _notice(page: PayerPage) -> AttemptNotice | None:
     key = f"notice_{page.call.request.args.get('notice', '')}"
     if key not in language.phrases(language.DEFAULT):
         return None
@@ -214,11 +214,11 @@ def _notice(page: PayerPage) -> Notice | None:
     newest = page._replace(attempt=page.order.last_transaction)
     if key == "notice_elsewhere":
         if newest.attempt is None or newest.is_over:
-            return Notice(said("notice_stale"))
-        return Notice(said(key, method=newest.method_label), url=newest.url("get_payment"))
+            return AttemptNotice(said("notice_stale"))
+        return AttemptNotice(said(key, method=newest.method_label), url=newest.url("get_payment"))
     if attempt is None or attempt.reason in (None, GIVEN_UP):
-        return Notice(said(key))
-    return Notice(said(key), attempt.reason)
+        return AttemptNotice(said(key))
+    return AttemptNotice(said(key), attempt.reason)
 
 
 def record_visit(page: PayerPage) -> None:
