@@ -7,13 +7,13 @@ from payment_sandbox.fidelity.ledger import assumptions, rules
 
 def main() -> int:
     """Print them."""
-    missing = [rule for rule in rules() if not rule.tests]
+    missing = [rule for rule in rules() if not rule["tests"]]
     for rule in missing:
-        note = "  (only a page can show it)" if rule.shown_by == "page" else ""
-        print(f"{rule.id:8} {rule.text}{note}")
+        note = "  (only a page can show it)" if rule["shown_by"] == "page" else ""
+        print(f"{rule['id']:8} {rule['text']}{note}")
     for assumption in assumptions():
-        if not assumption.tests:
-            print(f"{assumption.id:8} {assumption.text}")
+        if not assumption["tests"]:
+            print(f"{assumption['id']:8} {assumption['text']}")
     print(f"{len(rules()) - len(missing)} of {len(rules())} rules are proven.")
     return 0
 

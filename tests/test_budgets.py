@@ -1,6 +1,7 @@
 """The house rules that a machine can count."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,6 +110,24 @@ def test_method_names_stand_in_the_methods_only() -> None:
                     if isinstance(part, ast.Constant) and part.value in names
                 ]
     assert found == []
+
+
+NAMES_USED_TWICE_MAX = 11
+OF_THEIR_OWN = ("model", "merchant_records.py")
+"""The model judges the package and imports nothing of it; the typed records are written by a program."""
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    """A second class of that name is the same thing once more, or wants a name of its own."""
+    classes = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        if not set(OF_THEIR_OWN) & set(path.relative_to(PACKAGE).parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    twice = sorted(name for name, count in classes.items() if count > 1)
+    assert len(twice) == NAMES_USED_TWICE_MAX, twice
 
 
 LATE_IMPORTS_MAX = 190

@@ -7,7 +7,18 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from marshmallow import ValidationError, fields, pre_load
 
-from payment_sandbox.forms import Cents, Choice, Form, FormPart, Items, Text, Whole, load, unknown_keys
+from payment_sandbox.forms import (
+    Cents,
+    Choice,
+    Form,
+    FormPart,
+    Items,
+    NothingForm,
+    Text,
+    Whole,
+    load,
+    unknown_keys,
+)
 from payment_sandbox.forms.fields import (
     Anything,
     Birthdate,
@@ -23,7 +34,7 @@ from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.web.answers.order import OrderForm, UpdateForm
 from payment_sandbox.web.answers.qr import QrForm
 from payment_sandbox.web.control.forms import ClockForm, ScanForm
-from payment_sandbox.web.merchant.forms import ByAmountForm, ByLinesForm, NothingForm, RefundForm
+from payment_sandbox.web.merchant.forms import ByAmountForm, ByLinesForm, RefundForm
 from payment_sandbox.web.shared_forms import ActForm, AdvanceForm
 
 MERCHANT = [OrderForm(), UpdateForm(), QrForm(), ByAmountForm(), ByLinesForm(), NothingForm(), RefundForm()]

@@ -45,7 +45,7 @@ def test_all_that_follows_agrees(place: str, payment_sandbox_server: PaymentSand
 def test_many_rules_are_exercised() -> None:
     """The model names rules and assumptions of the ledger only; these many decide a step of an exploration."""
     rules = sum((exercised(method, length=3, most=800) for method in HOSTED_OR_METHOD), Counter[str]())
-    known = {*rule_texts(), *(assumption.id for assumption in assumptions())}
+    known = {*rule_texts(), *(assumption["id"] for assumption in assumptions())}
     assert rules.keys() <= known
     assert len(rules) >= EXERCISED_MIN, sorted(rules)
     print(f"{len(rules)} of {len(known)} rules and assumptions")

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def judged(wanted: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
     """What becomes of each mutant, in their order; each verdict is printed."""
-    proofs = {rule.id: rule.tests for rule in rules()}
+    proofs = {rule["id"]: rule["tests"] for rule in rules()}
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder, ThreadPoolExecutor(workers) as pool:
         workshop = Workshop(Path(folder), workers)
         for verdict in pool.map(lambda each: workshop.judge(each, proofs[each.rule]), wanted):
@@ -112,7 +112,7 @@ def judged(wanted: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
 
 def _write(verdicts: Sequence[Verdict], known: Mapping[str, Mutant]) -> None:
     """Bring the table of the ledger up to date: which test failed for which rule."""
-    killed = {rule.id: rule.killed_by for rule in rules()}
+    killed = {rule["id"]: rule["killed_by"] for rule in rules()}
     killed |= {each.rule: each.by.partition("[")[0] if each.outcome == KILLED else None for each in verdicts}
     rows = [(rule, by) for rule, by in killed.items() if by and rule in known]
     TABLE.write_text(

@@ -25,9 +25,9 @@ def test_each_mutant_fits_the_source(tmp_path: Path) -> None:
 def test_each_mutant_was_killed() -> None:
     """By a test of its own rule; the table tells of no rule that has no mutant."""
     known = mutants()
-    tests = {rule.id: rule.tests for rule in rules()}
+    tests = {rule["id"]: rule["tests"] for rule in rules()}
     assert known.keys() <= tests.keys()
-    killed = {rule.id: rule.killed_by for rule in rules() if rule.killed_by}
+    killed = {rule["id"]: rule["killed_by"] for rule in rules() if rule["killed_by"]}
     assert killed.keys() == {each.rule for each in known.values() if each.pieces}
     assert [rule for rule, by in killed.items() if by not in tests[rule]] == []
 

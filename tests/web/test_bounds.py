@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.orders.webhooks import Delivery, DeliveryAttempt, Reply, WebhookRequest
+from payment_sandbox.orders.webhooks import Delivery, Reply, WebhookAttempt, WebhookRequest
 from payment_sandbox.projects.events import TOO_LONG
 from payment_sandbox.projects.journal import (
     AgendaEvent,
@@ -97,7 +97,7 @@ def fill_attempts(project: Project, count: int) -> int:
     """Of one webhook."""
     made, request = delivery(1), WebhookRequest("http://shop.example/", {}, b"")
     for number in range(count):
-        attempt = DeliveryAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
+        attempt = WebhookAttempt(number + 1, NOON, NOON, request, Reply(1.0, status=500))
         made, _ = made.attempted(attempt, is_copy=False)
     return len(made.attempts)
 

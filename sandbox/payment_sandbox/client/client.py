@@ -10,12 +10,14 @@ import json
 from collections.abc import Generator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.clock import Advance, SandboxClock, given
-from payment_sandbox.client.errors import SandboxError, Violation, plainly
+from payment_sandbox.client.errors import SandboxError, plainly
 from payment_sandbox.client.plain import HasDocument, plain, seconds
 from payment_sandbox.orders.actions import ActionName, Actor
+from payment_sandbox.orders.refusals import Violation
+from payment_sandbox.projects.events import Event
 from payment_sandbox.serving.sessions import direct_session
 from payment_sandbox.web.answers import records as answers
 from payment_sandbox.web.answers.records import OrderOverview, OrderRow
@@ -165,14 +167,6 @@ def refuse(answer: "requests.Response") -> None:
     except ValueError:
         error = {}
     raise SandboxError(answer.status_code, error)
-
-
-class Event(NamedTuple):
-    """One thing that happened: ``status``, ``webhook``, ``request``, ``clock``, ``decision``, ..."""
-
-    number: int
-    kind: str
-    data: dict[str, Any]
 
 
 def events_of(answer: "requests.Response") -> "Generator[Event, None, None]":

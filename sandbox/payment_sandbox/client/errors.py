@@ -1,27 +1,12 @@
 """The exceptions of the client."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final
 
+from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.serving.sessions import trouble
 
 FOREIGN: Final = "Unknown"
-
-
-class Violation(NamedTuple):
-    """One violation: its location, what was expected, and the allowed values."""
-
-    path: str
-    message: str
-    allowed: Sequence[str] = ()
-    nearest: str | None = None
-    line: int | None = None  # in a document that was sent as YAML
-    column: int | None = None
-
-    def in_file(self, file: object) -> str:
-        """The violation in a line, with its place in the file that was sent."""
-        place = f"{file}:{self.line or 1}:{self.column or 1}:"
-        return " ".join(filter(None, [place, self.path, self.message]))
 
 
 class SandboxError(Exception):
@@ -42,8 +27,8 @@ class SandboxError(Exception):
                 violation["message"],
                 tuple(violation.get("allowed", ())),
                 violation.get("nearest"),
-                violation.get("line"),
-                violation.get("column"),
+                line=violation.get("line"),
+                column=violation.get("column"),
             )
             for violation in error.get("violations", ())
         ]

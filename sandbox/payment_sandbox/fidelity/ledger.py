@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from runpy import run_path
-from typing import Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, TypedDict
 
 from payment_sandbox.loading import LOADING
 
@@ -14,32 +14,29 @@ MUTANTS: Final = "mutants.tsv"
 TESTS: Final = Path(__file__).parents[3] / "tests"  # in a checkout only
 
 
-class Rule(NamedTuple):
-    """One testable rule. Its source is ``spec``, ``inferred`` or ``choice``; a call or a page shows it.
-
-    ``killed_by`` is the test that failed when somebody broke the rule on purpose.
-    """
+class Rule(TypedDict):
+    """A rule of the fidelity ledger."""
 
     id: str
     section: str
-    source: str
-    shown_by: str
+    source: Literal["spec", "inferred", "choice"]
+    shown_by: Literal["call", "page"]
     text: str
     tests: list[str]
-    killed_by: str | None
+    killed_by: Annotated[str | None, "The test that failed when the rule was broken on purpose."]
 
 
-class Assumption(NamedTuple):
-    """What the sandbox does where the specification is silent, and why."""
+class Assumption(TypedDict):
+    """A decision on something the specification leaves open, and its reason."""
 
     id: str
-    source: str
+    source: Literal["inferred", "choice"]
     text: str
     reason: str
     tests: list[str]
 
 
-def _rows(name: str) -> Iterator[list[str]]:
+def _rows(name: str) -> Iterator[list[Any]]:
     text = files("payment_sandbox.fidelity").joinpath(name).read_text(encoding="utf-8")
     return (line.split("\t") for line in text.splitlines()[1:] if line)
 
@@ -63,7 +60,15 @@ def rules() -> list[Rule]:
     """Return every rule with the names of the tests that prove it."""
     proofs, killed = _proofs(), dict(_rows(MUTANTS))
     return [
-        Rule(rule_id, section, source, shown_by, text, proofs.get(rule_id, []), killed.get(rule_id))
+        {
+            "id": rule_id,
+            "section": section,
+            "source": source,
+            "shown_by": shown_by,
+            "text": text,
+            "tests": proofs.get(rule_id, []),
+            "killed_by": killed.get(rule_id),
+        }
         for rule_id, section, source, shown_by, text in _rows("rules.tsv")
     ]
 
@@ -72,7 +77,7 @@ def assumptions() -> list[Assumption]:
     """Return every assumption with the names of its tests, sorted by number."""
     proofs = _proofs()
     return [
-        Assumption(number, source, text, reason, proofs.get(number, []))
+        {"id": number, "source": source, "text": text, "reason": reason, "tests": proofs.get(number, [])}
         for number, source, text, reason in _rows("assumptions.tsv")
     ]
 

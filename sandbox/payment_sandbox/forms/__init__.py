@@ -1,6 +1,15 @@
 """Strict parsing of untrusted input: reports all violations at once, each with its path."""
 
-from payment_sandbox.forms.base import Form, Problem, checks, load, repairs, unknown_keys
+from payment_sandbox.forms.base import (
+    NOTHING,
+    Form,
+    NothingForm,
+    Problem,
+    checks,
+    load,
+    repairs,
+    unknown_keys,
+)
 from payment_sandbox.forms.fields import (
     Cents,
     Choice,
@@ -16,6 +25,7 @@ from payment_sandbox.forms.fields import (
 from payment_sandbox.forms.quick import read
 
 __all__ = [
+    "NOTHING",
     "Cents",
     "Choice",
     "DateTime",
@@ -23,6 +33,7 @@ __all__ = [
     "Form",
     "FormPart",
     "Items",
+    "NothingForm",
     "PeriodText",
     "Problem",
     "Text",

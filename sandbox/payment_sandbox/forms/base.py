@@ -153,6 +153,13 @@ def _violations(messages: Any, path: str) -> Iterator[Violation]:
         yield Violation(path, str(messages), getattr(messages, "allowed", None), nearest)
 
 
+class NothingForm(Form):
+    """An empty object."""
+
+
+NOTHING: Final = NothingForm()
+
+
 def of_entry(problems: dict[str, Any]) -> Any:
     """The problems of one key; marshmallow puts them below ``key`` and ``value``."""
     of_key, of_value = problems.get("key", []), problems.get("value", [])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Literal, NamedTuple, Protocol
 
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.times import Period
@@ -299,9 +299,9 @@ class PageMethod:
 
 
 class Issuer(NamedTuple):
-    """A bank where a customer can pay by online banking."""
+    """A bank."""
 
-    id: str
+    id: Annotated[str, "The bank's BIC."]
     name: str
     list_type: str = "Nederland"
 

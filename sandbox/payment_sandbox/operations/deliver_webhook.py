@@ -12,9 +12,9 @@ from payment_sandbox.orders.webhooks import (
     BODY_KEPT_BYTES,
     OTHERWISE,
     Delivery,
-    DeliveryAttempt,
     DeliveryState,
     Reply,
+    WebhookAttempt,
     WebhookRequest,
 )
 from payment_sandbox.projects.edit import Edit
@@ -182,7 +182,7 @@ def record_attempt(
         is_changed, state = prepared.queued.is_changed, delivery.state
         number = OTHERWISE if is_changed else delivery.next_number - is_copy
         attempt = _masked(
-            project.masking, DeliveryAttempt(number, prepared.at, prepared.real_at, prepared.request, reply)
+            project.masking, WebhookAttempt(number, prepared.at, prepared.real_at, prepared.request, reply)
         )
         delivery, next_at = delivery.attempted(attempt, is_copy=is_copy or is_changed)
         if is_changed:
@@ -194,7 +194,7 @@ def record_attempt(
         edit.release_swapped()
 
 
-def _publish(edit: Edit, delivery: Delivery, attempt: DeliveryAttempt, next_at: datetime | None) -> None:
+def _publish(edit: Edit, delivery: Delivery, attempt: WebhookAttempt, next_at: datetime | None) -> None:
     reply = attempt.reply
     shown = _event(delivery, attempt.number, attempt.at, reply)
     edit.log.append(shown)
@@ -213,7 +213,7 @@ def _publish(edit: Edit, delivery: Delivery, attempt: DeliveryAttempt, next_at: 
     )
 
 
-def _masked(masking: Masking, attempt: DeliveryAttempt) -> DeliveryAttempt:
+def _masked(masking: Masking, attempt: WebhookAttempt) -> WebhookAttempt:
     """An attempt as it is kept: without secrets, with a part of long bodies."""
     request = masking.record(attempt.request)
     body = request.body[:BODY_KEPT_BYTES].decode(errors="ignore").encode()

@@ -11,7 +11,7 @@ from payment_sandbox.methods import BY_NAME
 from payment_sandbox.orders.actions import CUSTOMER, PROCESSOR
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import TransactionStatus
-from payment_sandbox.orders.webhooks import OTHERWISE, Delivery, DeliveryAttempt
+from payment_sandbox.orders.webhooks import OTHERWISE, Delivery, WebhookAttempt
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import (
     ASK,
@@ -335,7 +335,7 @@ def _webhook(delivery: Delivery, cause: str | None) -> Iterator[Happening]:
         cause = attempt_id
 
 
-def _answered(attempt: DeliveryAttempt) -> tuple[str, int | None]:
+def _answered(attempt: WebhookAttempt) -> tuple[str, int | None]:
     """What a shop answered, and its status."""
     reply = attempt.reply
     if reply.status is None:

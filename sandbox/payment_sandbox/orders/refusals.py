@@ -1,7 +1,9 @@
 """Refusals: one exception class per reason."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
+
+from payment_sandbox.kernel.descriptions import INTERNAL
 
 VIOLATIONS_MAX: Final = 100  # a body with a million errors still gets a short answer, in little time
 ALLOWED_MAX: Final = 100
@@ -9,25 +11,25 @@ WORD_LENGTH_MAX: Final = 100  # of a wrong word that a message repeats
 
 
 class Violation(NamedTuple):
-    """One error in a request: where, what was expected, and the allowed values.
-
-    For a file, ``line`` and ``column`` count from 1. ``rule`` is the id of the broken rule, if it does not
-    follow from the path.
-    """
+    """One problem with a request."""
 
     path: str
     message: str
     allowed: Sequence[str] | None = None
-    nearest: str | None = None
+    nearest: Annotated[str | None, "The closest known name, if the name looks misspelled."] = None
     file: str | None = None
-    line: int | None = None
+    line: int | None = None  # from 1
     column: int | None = None
-    rule: str | None = None
+    rule: Annotated[str | None, INTERNAL] = None  # the broken one, if it does not follow from the path
 
     def placed(self) -> str:
         """The error in a line, with its place in a file if it has one."""
         place = ":".join(str(part) for part in (self.file, self.line, self.column) if part)
         return " ".join(filter(None, [f"{place}:" if place else "", self.path, self.message]))
+
+    def in_file(self, file: str) -> str:
+        """The error in a line, with its place in the file that was sent."""
+        return self._replace(file=file, line=self.line or 1, column=self.column or 1).placed()
 
 
 class Invalid(Exception):

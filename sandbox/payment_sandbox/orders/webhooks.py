@@ -72,7 +72,7 @@ class Reply(NamedTuple):
         return self.error is None and (self.status is None or self.status < 400)
 
 
-class DeliveryAttempt(NamedTuple):
+class WebhookAttempt(NamedTuple):
     """One attempt, with request and reply."""
 
     number: int
@@ -95,7 +95,7 @@ class Delivery(NamedTuple):
     status: str
     created: datetime
     state: DeliveryState = DeliveryState.PENDING
-    attempts: tuple[DeliveryAttempt, ...] = ()
+    attempts: tuple[WebhookAttempt, ...] = ()
     postponed: bool = False  # a scenario has delayed or swapped it, which happens only once
 
     @property
@@ -104,12 +104,12 @@ class Delivery(NamedTuple):
         return max((attempt.number for attempt in self.attempts), default=0) + 1
 
     @property
-    def tries(self) -> tuple[DeliveryAttempt, ...]:
+    def tries(self) -> tuple[WebhookAttempt, ...]:
         """The attempts to deliver it, without those that somebody has sent otherwise."""
         return tuple(attempt for attempt in self.attempts if attempt.number != OTHERWISE)
 
     def attempted(
-        self, attempt: DeliveryAttempt, *, is_copy: bool = False
+        self, attempt: WebhookAttempt, *, is_copy: bool = False
     ) -> "tuple[Delivery, datetime | None]":
         """The delivery with one more attempt, and when the next one is due; None if there is no next one.
 

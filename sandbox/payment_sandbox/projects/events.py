@@ -24,7 +24,7 @@ Build = Callable[[], Mapping[str, Any]]
 
 
 class Event(NamedTuple):
-    """One event."""
+    """One thing that happened: ``status``, ``webhook``, ``request``, ``clock``, ``decision``, ..."""
 
     number: int
     kind: str

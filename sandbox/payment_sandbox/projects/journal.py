@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from datetime import datetime
 from itertools import count
 from threading import Lock
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Annotated, Any, Final, NamedTuple, TypeVar, cast
 
+from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.scenarios.model import ScenarioDecision
 from payment_sandbox.scenarios.near_misses import explain
@@ -164,20 +166,17 @@ class JournalEntry(NamedTuple):
 
 
 class PerformedAction(NamedTuple):
-    """What a customer, bank, screening, processor or merchant did, and by which way it came.
-
-    ``order_id`` is None for the visit of a QR code's page. ``how`` holds further fields of the action.
-    """
+    """What a customer, bank, screening, processor or the merchant did by hand."""
 
     id: str
-    at: datetime
+    at: Annotated[datetime, "Sandbox time."]
     real_at: datetime
-    actor: str
+    actor: Annotated[str, OneOf(lambda: (*ACTIONS, MERCHANT))]
     action: str
-    via: str
-    order_id: str | None
+    via: Annotated[str, OneOf(lambda: VIAS)]
+    order_id: str | None  # None for the visit of a QR code's page
     transaction_id: str | None
-    how: Mapping[str, Any]
+    how: Annotated[Mapping[str, Any], "Further fields of the action."]
 
 
 class StatusReached(NamedTuple):

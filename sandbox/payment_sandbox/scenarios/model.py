@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 from payment_sandbox.kernel.sharing import NOTHING
 from payment_sandbox.orders.amounts import Cents
@@ -45,8 +45,8 @@ def matches_glob(value: Any, glob: str) -> bool:
     return fnmatchcase("" if value is None else str(value), glob)
 
 
-class Difference(NamedTuple):
-    """One condition of a rule that an attempt does not meet; ``expected`` is the value in the rule."""
+class Difference(TypedDict):
+    """A condition of a rule that an attempt does not meet."""
 
     condition: str
     expected: Any
@@ -96,23 +96,29 @@ class When(NamedTuple):
     def unmet(self, subject: Subject) -> "Iterator[Difference]":
         """Every condition that the subject does not meet."""
         if self.refund != subject.is_refund:
-            yield Difference("refund", self.refund, subject.is_refund)
+            yield Difference(condition="refund", expected=self.refund, actual=subject.is_refund)
         if self.payment_methods is not None and self.payment_methods.isdisjoint(subject.methods):
-            yield Difference("payment_method", sorted(self.payment_methods), sorted(subject.methods))
+            yield Difference(
+                condition="payment_method",
+                expected=sorted(self.payment_methods),
+                actual=sorted(subject.methods),
+            )
         if self.amount is not None and not self.amount.holds(subject.amount_cents):
-            yield Difference("amount", self.amount.said, subject.amount_cents)
+            yield Difference(condition="amount", expected=self.amount.said, actual=subject.amount_cents)
         if self.attempt not in (None, subject.attempt):
-            yield Difference("attempt", self.attempt, subject.attempt)
+            yield Difference(condition="attempt", expected=self.attempt, actual=subject.attempt)
         yield from self._unmet_globs(subject)
 
     def _unmet_globs(self, subject: Subject) -> "Iterator[Difference]":
         for key, glob in self.customer.items():
             value = subject.customer.get(key)
             if not matches_glob(value, glob):
-                yield Difference(f"customer.{key}", glob, value)
+                yield Difference(condition=f"customer.{key}", expected=glob, actual=value)
         glob_of_id = self.merchant_order_id
         if glob_of_id is not None and not matches_glob(subject.merchant_order_id, glob_of_id):
-            yield Difference("merchant_order_id", glob_of_id, subject.merchant_order_id)
+            yield Difference(
+                condition="merchant_order_id", expected=glob_of_id, actual=subject.merchant_order_id
+            )
 
 
 def says(then: Mapping[str, Any], words: frozenset[str], screenings: Sequence[str]) -> bool:

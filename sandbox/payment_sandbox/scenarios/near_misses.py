@@ -21,7 +21,7 @@ def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
         differs = list(differences(rule, index, decision))
         rank = len(differs), -_conditions(rule)
         if nearest is None or rank < nearest[0]:
-            nearest = rank, {"rule": index, "differs": [difference._asdict() for difference in differs]}
+            nearest = rank, {"rule": index, "differs": differs}
     return nearest[1] if nearest is not None else None
 
 
@@ -30,10 +30,11 @@ def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> I
     subject = decision.subject
     yield from rule.when.unmet(subject)
     if index in decision.spent:
-        yield Difference("times", rule.times, "spent")
+        yield Difference(condition="times", expected=rule.times, actual="spent")
     if not says(rule.then, subject.outcome_keys, subject.screenings):
         known = [actor for actor in DECIDING_KEYS if actor in subject.outcome_keys]
-        yield Difference("then", known, [actor for actor in DECIDING_KEYS if actor in rule.then])
+        actual = [actor for actor in DECIDING_KEYS if actor in rule.then]
+        yield Difference(condition="then", expected=known, actual=actual)
 
 
 def _conditions(rule: ScenarioRule) -> int:

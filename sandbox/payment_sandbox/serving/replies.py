@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 from multidict import CIMultiDict
 
 from payment_sandbox.serving.realtime import wall_second
-from payment_sandbox.serving.wsgi import BufferedResponse, Head, Headers, Peers, error
+from payment_sandbox.serving.wsgi import BufferedResponse, Headers, Peers, ResponseHead, error
 
 SERVER: Final = "payment-orders-sandbox"
 RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: closing resets the connection
@@ -94,7 +94,7 @@ class PendingReply:
         last.force_close()
         return last
 
-    async def begin(self, head: Head) -> None:
+    async def begin(self, head: ResponseHead) -> None:
         """Begin a response of unknown length; for HTTP/1.0 it ends with the connection."""
         self.status = head.status
         stream = web.StreamResponse(status=head.status, headers=_headers(head.headers))

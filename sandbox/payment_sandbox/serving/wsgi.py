@@ -58,7 +58,7 @@ class Application(Protocol):
         ...
 
 
-class Head(NamedTuple):
+class ResponseHead(NamedTuple):
     """The status line and headers of a response."""
 
     status: int
@@ -73,7 +73,7 @@ class Head(NamedTuple):
 class BufferedResponse(NamedTuple):
     """A response that is complete, or cut where the application cut it."""
 
-    head: Head | None
+    head: ResponseHead | None
     body: bytes
     is_cut: bool
 
@@ -83,7 +83,7 @@ class Run:
 
     def __init__(self, application: Application, call: Call) -> None:
         self.call = call
-        self.head: Head | None = None
+        self.head: ResponseHead | None = None
         self.pieces: Iterable[bytes] = ()
         try:
             self.pieces = application.answer(call, self._start_response)
@@ -118,7 +118,7 @@ class Run:
                 log.exception("closing a response failed")
 
     def _start_response(self, status: str, headers: Headers, error: Any = None) -> Callable[[bytes], object]:
-        self.head = Head(int(status[:3]), headers)
+        self.head = ResponseHead(int(status[:3]), headers)
         return _no_write
 
     def _fail(self) -> bytes:
@@ -195,7 +195,7 @@ def error(status: int, value: str, *, retry: bool = False) -> BufferedResponse:
     body = error_bytes(status, value)
     headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     headers += [("Retry-After", "1")] if retry else []
-    return BufferedResponse(Head(HTTPStatus(status), headers), body, is_cut=False)
+    return BufferedResponse(ResponseHead(HTTPStatus(status), headers), body, is_cut=False)
 
 
 def _no_write(data: bytes) -> None:

@@ -18,7 +18,7 @@ URL_SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
 Pairs = Iterable[tuple[str, str]]
 
 
-class Head(NamedTuple):
+class WsgiHead(NamedTuple):
     """The status line and headers of a response."""
 
     status: str
@@ -32,13 +32,13 @@ class Head(NamedTuple):
 
 @contextmanager
 def opened(
-    application: "WSGIApplication", environ: dict[str, Any], begun: Callable[[Head], None]
+    application: "WSGIApplication", environ: dict[str, Any], begun: Callable[[WsgiHead], None]
 ) -> Iterator[Iterator[bytes]]:
     """Yield a response body's chunks; ``begun`` receives its head. The body is always closed."""
     written: list[bytes] = []
 
     def start_response(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        begun(Head(status, headers))
+        begun(WsgiHead(status, headers))
         return written.append
 
     pieces = application(environ, start_response)

@@ -46,10 +46,10 @@ def untold(rules: list[Rule]) -> Iterator[tuple[str, str]]:
     """The ids of the rules that no probe asks about, each with its reason."""
     reasons = {rule: why for why, words in WHY.items() for rule in words.split()}
     for rule in rules:
-        if rule.id.startswith(PREFIXES):
-            yield rule.id, OWN
-        elif rule.id in reasons:
-            yield rule.id, reasons[rule.id]
+        if rule["id"].startswith(PREFIXES):
+            yield rule["id"], OWN
+        elif rule["id"] in reasons:
+            yield rule["id"], reasons[rule["id"]]
 
 
 TEST_FLAG: Final = "is-test"
@@ -150,13 +150,13 @@ def found_of(
         verdicts.setdefault(rule, Reported(rule, Verdict.UNKNOWN, why))
     if otherwise is not None:
         for each in known:
-            verdicts.setdefault(each.id, Reported(each.id, Verdict.UNKNOWN, otherwise))
+            verdicts.setdefault(each["id"], Reported(each["id"], Verdict.UNKNOWN, otherwise))
     refusals = [each.refusal for each in checks if isinstance(each, Check) and each.refusal is not None]
     return VerificationResult(_in_order(verdicts, known), remaining, answers, refusals)
 
 
 def _in_order(verdicts: Mapping[str, Reported], known: list[Rule]) -> dict[str, Reported]:
-    return {rule.id: verdicts[rule.id] for rule in known if rule.id in verdicts}
+    return {rule["id"]: verdicts[rule["id"]] for rule in known if rule["id"] in verdicts}
 
 
 class Model(NamedTuple):

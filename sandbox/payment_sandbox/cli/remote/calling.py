@@ -268,7 +268,7 @@ def refusals_told(call: CommandRun) -> Iterator[None]:
 def _refused(refused: "SandboxError", file: Path | None) -> list[str]:
     placed = [violation for violation in refused.violations if violation.line is not None]
     if file is not None and placed:
-        return [violation.in_file(file) for violation in placed]
+        return [violation.in_file(str(file)) for violation in placed]
     if refused.status == UNAUTHORIZED:
         return [f"{refused.status}: {refused.value}; see --key and SANDBOX_API_KEY, and --control-token"]
     if refused.is_foreign:

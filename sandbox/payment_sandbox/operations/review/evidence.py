@@ -4,10 +4,11 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
+from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.orders.webhooks import Delivery, DeliveryAttempt
+from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction
 
 LOOKED: Final = (200, 304)
@@ -19,20 +20,21 @@ KINDS: Final = (MISTAKE, HINT)
 
 
 class Finding(NamedTuple):
-    """One mistake: the rule behind it, what happened, what to do, and the requests that show it.
+    """A mistake of an integration.
 
-    ``risk`` is what it costs in money or goods, ``page`` shows wrong and right code. A hint, which has
-    neither, is about the test rather than the integration.
+    A hint is about the test rather than the integration.
     """
 
-    rule: str
-    problem: str
-    advice: str
+    rule: Annotated[str, "The rule behind it."]
+    problem: Annotated[str, "What happened."]
+    advice: Annotated[str, "What to do."]
     order_id: str | None
-    requests: tuple[str, ...]
-    kind: str = MISTAKE
-    risk: str = ""
-    page: str = ""
+    requests: tuple[Annotated[str, "A request or webhook that shows it."], ...]
+    kind: Annotated[str, OneOf(lambda: KINDS), "A mistake of the integration, or a hint about its test."] = (
+        MISTAKE
+    )
+    risk: Annotated[str, "What the mistake costs in money or goods; empty for hints."] = ""
+    page: Annotated[str, "Where the documentation shows wrong and right code; empty for hints."] = ""
 
     def __str__(self) -> str:
         lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
@@ -59,7 +61,7 @@ def line_of(entry: JournalEntry) -> str:
     return f"{timestamp(entry.at)}  {entry.method} {entry.path} -> {entry.status}"
 
 
-def line_of_attempt(attempt: DeliveryAttempt) -> str:
+def line_of_attempt(attempt: WebhookAttempt) -> str:
     """An attempt to deliver a webhook in one line."""
     return f"{timestamp(attempt.at)}  webhook {attempt.number}"
 

@@ -16,7 +16,7 @@ from payment_sandbox.operations.review.evidence import (
     reads_of,
     status_told,
 )
-from payment_sandbox.orders.webhooks import BY_SCENARIO, DeliveryAttempt
+from payment_sandbox.orders.webhooks import BY_SCENARIO, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry
 
 POLLS_MAX: Final = 4
@@ -29,17 +29,17 @@ NO_ANSWER: Final = 999
 POLL_APART: Final = timedelta(hours=1)
 
 
-def _is_own(attempt: DeliveryAttempt) -> bool:
+def _is_own(attempt: WebhookAttempt) -> bool:
     """Whether the merchant answered, and not a scenario on their behalf."""
     return not {attempt.reply.warning, attempt.reply.error} & BY_SCENARIO
 
 
-def _status(attempt: DeliveryAttempt) -> int:
+def _status(attempt: WebhookAttempt) -> int:
     """The status of the merchant's response; 999 if there was none."""
     return attempt.reply.status if attempt.reply.status is not None else NO_ANSWER
 
 
-def _is_taken(attempt: DeliveryAttempt) -> bool:
+def _is_taken(attempt: WebhookAttempt) -> bool:
     """Whether the merchant received and acknowledged it."""
     return _is_own(attempt) and _status(attempt) < 300
 
@@ -47,7 +47,7 @@ def _is_taken(attempt: DeliveryAttempt) -> bool:
 def unread(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop acknowledged a webhook but never read the order, nor tried."""
     reads = reads_of(reviewed, and_tries=True)
-    newest: dict[str, DeliveryAttempt] = {}
+    newest: dict[str, WebhookAttempt] = {}
     for webhook in reviewed.webhooks:
         taken = list(filter(_is_taken, webhook.tries))
         if taken:
@@ -114,7 +114,7 @@ def _in_short(error: str | None) -> str | None:
     return first if len(first) <= OUTCOME_LENGTH_MAX else f"{first[:OUTCOME_LENGTH_MAX]}..."
 
 
-def _advice(attempt: DeliveryAttempt) -> str:
+def _advice(attempt: WebhookAttempt) -> str:
     """What to do about a webhook that got no 2xx; it depends on what came instead."""
     status = _status(attempt)
     if status == NO_ANSWER:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.testing.environments import Head, Pairs, environment, opened
+from payment_sandbox.testing.environments import Pairs, WsgiHead, environment, opened
 from payment_sandbox.testing.shops.receiving import Receiver
 from payment_sandbox.testing.shops.watching import Deliver, Kept, ShopRequest, current_request
 from payment_sandbox.web.call import Line
@@ -172,7 +172,7 @@ class InProcess:
             return cut
 
     def _answer(self, environ: dict[str, Any], line: Line) -> SandboxResponse:
-        heads: list[Head] = []
+        heads: list[WsgiHead] = []
         answers: list[bytes] = []
         call = self._server.app.place(environ, int(environ["CONTENT_LENGTH"]), line)
         with opened(lambda _, begin: self._server.app.answer(call, begin), environ, heads.append) as pieces:
@@ -221,7 +221,7 @@ def _arrived(
     return answer
 
 
-def _answered(head: Head, answers: list[bytes]) -> SandboxResponse:
+def _answered(head: WsgiHead, answers: list[bytes]) -> SandboxResponse:
     return SandboxResponse(head.code, head.status.partition(" ")[2], head.headers, b"".join(answers))
 
 

@@ -19,7 +19,7 @@ from payment_sandbox.orders.webhooks import (
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.serving.threads import unmasked
 from payment_sandbox.testing.calling import CALLING_LOOP, TimeLimit
-from payment_sandbox.testing.environments import Head, Posted, environment, opened
+from payment_sandbox.testing.environments import Posted, WsgiHead, environment, opened
 from payment_sandbox.testing.shops.tracebacks import (
     RUNNING,
     Running,
@@ -59,7 +59,7 @@ class WsgiShop:
 
     def _answer(self, posted: Posted, answered: Callable[[int], None]) -> ReceiverAnswer:
         environ = environment("POST", posted.url, posted.headers, posted.body)
-        heads: list[Head] = []
+        heads: list[WsgiHead] = []
         body = b""
         handled_here()
         with opened(self._application, environ, heads.append) as pieces:
@@ -77,7 +77,7 @@ class WsgiShop:
         """Nothing to close."""
 
 
-def _code(heads: list[Head]) -> int:
+def _code(heads: list[WsgiHead]) -> int:
     if not heads:
         raise RuntimeError("the application did not call start_response")
     return heads[-1].code

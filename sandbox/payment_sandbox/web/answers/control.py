@@ -6,7 +6,7 @@ from typing import Any, cast
 from payment_sandbox.kernel.masking import Masking
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.operations.advance import AdvanceResult
-from payment_sandbox.orders.webhooks import Delivery, DeliveryAttempt
+from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers import records
@@ -85,7 +85,7 @@ def delivery_summary(delivery: Delivery, masking: Masking) -> records.Webhook:
     return record
 
 
-def _attempt_record(attempt: DeliveryAttempt, masking: Masking) -> records.Attempt:
+def _attempt_record(attempt: WebhookAttempt, masking: Masking) -> records.Attempt:
     reply, sent = attempt.reply, attempt.request
     return {
         "number": attempt.number,

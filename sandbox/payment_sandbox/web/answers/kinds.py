@@ -1,27 +1,10 @@
-"""What the types of records say about their fields besides Python's types: formats, values and shapes."""
+"""The values and shapes of fields that have another definition, and names for common types."""
 
-from collections.abc import Callable, Iterable
-from typing import Annotated, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Annotated, Any
 
+from payment_sandbox.kernel.descriptions import Format
 from payment_sandbox.loading import LOADING
-
-
-class Format(NamedTuple):
-    """The format of a text."""
-
-    name: str
-
-
-class OneOf(NamedTuple):
-    """The values that a field can have; looked up when the API is described, because that loads a lot."""
-
-    values: Callable[[], Iterable[str]]
-
-
-class Like(NamedTuple):
-    """A field whose shape has another definition, as that of a merchant's record."""
-
-    shape: Callable[[], Any]
 
 
 def order_statuses() -> Iterable[str]:
@@ -40,23 +23,6 @@ def delivery_states() -> Iterable[str]:
     return [state.value for state in DeliveryState]
 
 
-def actors() -> Iterable[str]:
-    """Who can act."""
-    with LOADING:
-        from payment_sandbox.orders.actions import ACTIONS
-        from payment_sandbox.projects.journal import MERCHANT
-
-    return [*ACTIONS, MERCHANT]
-
-
-def vias() -> Iterable[str]:
-    """Through what somebody can act."""
-    with LOADING:
-        from payment_sandbox.projects.journal import VIAS
-
-    return VIAS
-
-
 def parties() -> Iterable[str]:
     """Who tells and who is told."""
     with LOADING:
@@ -69,14 +35,6 @@ def happenings() -> Iterable[str]:
     """What can happen."""
     with LOADING:
         from payment_sandbox.operations.history import KINDS
-
-    return KINDS
-
-
-def findings() -> Iterable[str]:
-    """What a review can find."""
-    with LOADING:
-        from payment_sandbox.operations.review import KINDS
 
     return KINDS
 

@@ -2,15 +2,8 @@
 
 from typing import Annotated, NotRequired, TypedDict
 
+from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.web.answers.kinds import Json
-
-
-class Issuer(TypedDict):
-    """A bank."""
-
-    id: Annotated[str, "The bank's BIC."]
-    list_type: str
-    name: str
 
 
 class MethodCurrencies(TypedDict):
@@ -23,18 +16,6 @@ class Currencies(TypedDict):
     """The enabled methods and their currencies."""
 
     payment_methods: dict[str, MethodCurrencies]
-
-
-class Violation(TypedDict):
-    """One problem with a request."""
-
-    path: str
-    message: str
-    allowed: NotRequired[list[str]]
-    nearest: NotRequired[Annotated[str, "The closest known name, if the name looks misspelled."]]
-    file: NotRequired[str]
-    line: NotRequired[int]
-    column: NotRequired[int]
 
 
 class Error(TypedDict):

@@ -6,22 +6,21 @@ keys; ``shapes.shape_of`` describes it in OpenAPI; the client returns it as it c
 
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
+from payment_sandbox.fidelity.ledger import Assumption as Assumption
+from payment_sandbox.fidelity.ledger import Rule as Rule
+from payment_sandbox.kernel.descriptions import Like, OneOf
+from payment_sandbox.scenarios.model import Difference as Difference
 from payment_sandbox.web.answers.kinds import (
     Json,
-    Like,
     Moment,
-    OneOf,
     Strings,
-    actors,
     coverage_groups,
     delivery_states,
-    findings,
     happenings,
     order_shape,
     order_statuses,
     parties,
     settings_form,
-    vias,
 )
 from payment_sandbox.web.answers.merchant_records import Order as Order
 
@@ -222,28 +221,6 @@ class Waited(TypedDict, total=False):
     idle: bool
 
 
-class Rule(TypedDict):
-    """A rule of the fidelity ledger."""
-
-    id: str
-    section: str
-    source: Literal["spec", "inferred", "choice"]
-    shown_by: Literal["call", "page"]
-    text: str
-    tests: list[str]
-    killed_by: Annotated[str | None, "The test that failed when the rule was broken on purpose."]
-
-
-class Assumption(TypedDict):
-    """A decision on something the specification leaves open, and its reason."""
-
-    id: str
-    source: Literal["inferred", "choice"]
-    text: str
-    reason: str
-    tests: list[str]
-
-
 class Fidelity(TypedDict):
     """The fidelity ledger."""
 
@@ -319,14 +296,6 @@ class Webhook(TypedDict):
     state: Annotated[str, OneOf(delivery_states)]
     status: Annotated[str, "The status of the order that it tells about."]
     attempts: list[Attempt]
-
-
-class Difference(TypedDict):
-    """A condition of a rule that an attempt does not meet."""
-
-    condition: str
-    expected: Any
-    actual: Any
 
 
 class Nearest(TypedDict):
@@ -482,20 +451,6 @@ class OrderOverview(TypedDict):
     pages: list[Annotated[str, "The address of a payment page."]]
 
 
-class PerformedAction(TypedDict):
-    """What a customer, bank, screening, processor or the merchant did by hand."""
-
-    id: str
-    at: Annotated[Moment, "Sandbox time."]
-    real_at: Moment
-    actor: Annotated[str, OneOf(actors)]
-    action: str
-    via: Annotated[str, OneOf(vias)]
-    order_id: str | None
-    transaction_id: str | None
-    how: Annotated[Json, "Further fields of the action."]
-
-
 Happening = TypedDict(
     "Happening",
     {
@@ -516,19 +471,6 @@ Happening = TypedDict(
     },
 )
 """One thing that happened: who told whom what."""
-
-
-class Finding(TypedDict):
-    """A mistake of an integration."""
-
-    rule: Annotated[str, "The rule behind it."]
-    problem: Annotated[str, "What happened."]
-    advice: Annotated[str, "What to do."]
-    order_id: str | None
-    requests: list[Annotated[str, "A request or webhook that shows it."]]
-    kind: Annotated[str, OneOf(findings), "A mistake of the integration, or a hint about its test."]
-    risk: Annotated[str, "What the mistake costs in money or goods; empty for hints."]
-    page: Annotated[str, "Where the documentation shows wrong and right code; empty for hints."]
 
 
 class StoredCard(TypedDict):

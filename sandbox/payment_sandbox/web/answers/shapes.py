@@ -1,6 +1,11 @@
-"""Describes records: the marshmallow schemas that OpenAPI and the tests read, made from their types."""
+"""Describes records: the marshmallow schemas that OpenAPI and the tests read, made from their types.
+
+A record is a ``TypedDict``, or the ``NamedTuple`` that it is made of.
+"""
 
 import types
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cache
 from typing import (
     Annotated,
@@ -18,7 +23,7 @@ from typing import (
 
 from marshmallow import Schema, fields
 
-from payment_sandbox.web.answers.kinds import Format, Like, OneOf
+from payment_sandbox.kernel.descriptions import INTERNAL, Format, Like, OneOf
 from payment_sandbox.web.answers.tables import number
 
 DROPPED: Final = "How many older items were dropped to make room."
@@ -52,17 +57,35 @@ def shape_of(answer: Any) -> type[Schema]:
             f"A list: {answer.record.__doc__}",
             {"items": _always(fields.List(_nested(answer.record))), "dropped": _always(number(DROPPED))},
         )
-    if not is_typeddict(answer):
+    if not _is_record(answer):
         shape: type[Schema] = answer
         return shape
     hints = get_type_hints(answer, include_extras=True)
-    described = {name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()}
+    if is_typeddict(answer):
+        described = {name: _field(hint, name in answer.__required_keys__) for name, hint in hints.items()}
+    else:
+        described = dict(_shown(answer, hints))
     return _shape(answer.__name__, answer.__doc__ or "", described)
+
+
+def _is_record(kind: Any) -> bool:
+    return is_typeddict(kind) or hasattr(kind, "_fields")
+
+
+def _shown(answer: Any, hints: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The fields of a ``NamedTuple``; one that is None unless it is given is left out then."""
+    for name, hint in hints.items():
+        if INTERNAL in get_args(hint):
+            continue
+        is_required = answer._field_defaults.get(name, ...) is not None
+        field = _field(hint, is_required)
+        field.allow_none = field.allow_none and is_required
+        yield name, field
 
 
 def _shape(name: str, about: str, described: dict[str, Any]) -> type[Schema]:
     made: Any = Schema.from_dict(described, name=f"{name}Shape")
-    made.__doc__ = about
+    made.__doc__ = about.partition("\n\n")[0]
     return made  # type: ignore[no-any-return]
 
 
@@ -117,9 +140,11 @@ def _plain(kind: Any) -> Any:
         field: Any = PLAIN[type(arms[0])]()
         field.metadata["enum"] = list(arms)
         return field
-    if origin is list:
+    if origin in (list, tuple, Sequence):
         return fields.List(_field(arms[0], is_required=False))
-    if origin is dict:
+    if origin in (dict, Mapping):
         values = {} if arms[1] is Any else {"values": _field(arms[1], is_required=False)}
         return fields.Dict(keys=fields.String(), **values) if values else fields.Dict()
-    return _nested(kind) if is_typeddict(kind) else PLAIN[kind]()
+    if kind is datetime:
+        return fields.String(metadata={"format": "date-time"})
+    return _nested(kind) if _is_record(kind) else PLAIN[kind]()

@@ -5,7 +5,7 @@ from typing import Final
 
 from flask import Blueprint, Response
 
-from payment_sandbox.forms import Form, read
+from payment_sandbox.forms import NOTHING, Form, read
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.web.auth import only_from_here, only_with_key
 from payment_sandbox.web.bodies import json_body
@@ -13,12 +13,6 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run
 
-
-class NothingForm(Form):
-    """An empty object."""
-
-
-NOTHING: Final = NothingForm()
 WITH_BODY: Final = ("POST", "PUT", "PATCH", "DELETE")
 
 

@@ -1,7 +1,5 @@
 """The calls that list webhooks, requests and the fidelity rules."""
 
-from typing import Any
-
 from flask import Response
 
 from payment_sandbox.fidelity.ledger import assumptions, rules
@@ -86,5 +84,4 @@ def get_journal_entry(call: Call, entry_id: str) -> Response:
 @route(control, "GET", "/fidelity/", answers=records.Fidelity, slow=True)
 def get_fidelity(call: Call) -> Response:
     """List every rule with the tests that prove it, and every assumption (SET-70)."""
-    shown: list[dict[str, Any]] = [rule._asdict() for rule in rules()]
-    return list_answer(shown, assumptions=[assumption._asdict() for assumption in assumptions()])
+    return list_answer(rules(), assumptions=assumptions())

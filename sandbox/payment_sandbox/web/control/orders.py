@@ -13,13 +13,13 @@ from payment_sandbox.operations.choose_scenario import choose_scenario, file_sch
 from payment_sandbox.operations.coverage import coverage
 from payment_sandbox.operations.find_orders import Wanted, find_orders
 from payment_sandbox.operations.history import as_mapping, history
-from payment_sandbox.operations.review import review
+from payment_sandbox.operations.review import Finding, review
 from payment_sandbox.orders.actions import Action
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.default_scenario import default_scenario
-from payment_sandbox.projects.journal import as_plain
+from payment_sandbox.projects.journal import PerformedAction, as_plain
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.forms import FaultsForm, ScenarioForm
 from payment_sandbox.scenarios.model import Scenario
@@ -94,7 +94,7 @@ def get_timeline(call: Call) -> Response:
     "GET",
     "/actions/",
     old_path="/deeds/",
-    answers=listed(records.PerformedAction, "PerformedActions"),
+    answers=listed(PerformedAction, "PerformedActions"),
     query=ActionsQuery,
     errors=(400, 401),
     slow=True,
@@ -111,7 +111,7 @@ def get_actions(call: Call) -> Response:
     return list_answer(map(as_plain, page))
 
 
-@route(control, "GET", "/review/", answers=listed(records.Finding, "Review"), slow=True)
+@route(control, "GET", "/review/", answers=listed(Finding, "Review"), slow=True)
 def get_review(call: Call) -> Response:
     """List mistakes of the integration, found in its requests and webhooks; a correct one has none."""
     return list_answer([finding._asdict() for finding in review(call.project.epoch)])

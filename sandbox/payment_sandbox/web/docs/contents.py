@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from itertools import groupby
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from payment_sandbox.fidelity import ledger
@@ -68,9 +69,15 @@ def bounds() -> str:
 def rules_table() -> str:
     """Every rule, with the number of tests that prove it, and whether they fail when it is broken."""
     shown = []
-    for section, rules in groupby(ledger.rules(), key=lambda rule: rule.section):
+    for section, rules in groupby(ledger.rules(), key=itemgetter("section")):
         rows = (
-            (f"`{rule.id}`", rule.source, rule.text, len(rule.tests), "yes" if rule.killed_by else "")
+            (
+                f"`{rule['id']}`",
+                rule["source"],
+                rule["text"],
+                len(rule["tests"]),
+                "yes" if rule["killed_by"] else "",
+            )
             for rule in rules
         )
         shown.append(f"### {section}\n\n" + table(("Rule", "Source", "Text", "Tests", "Tried"), rows))
@@ -79,7 +86,10 @@ def rules_table() -> str:
 
 def assumptions_table() -> str:
     """Every assumption, with its reason, and the number of its tests."""
-    rows = ((item.id, item.source, item.text, item.reason, len(item.tests)) for item in ledger.assumptions())
+    rows = (
+        (each["id"], each["source"], each["text"], each["reason"], len(each["tests"]))
+        for each in ledger.assumptions()
+    )
     return table(("No.", "Source", "Assumption", "Why", "Tests"), rows)
 
 

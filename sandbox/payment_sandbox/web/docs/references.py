@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import cache
 from importlib.resources import files
 from inspect import cleandoc, getdoc
@@ -335,7 +336,7 @@ CLASSES: Final = (  # in reading order: the module, the class
     ("client/client.py", "SandboxClient"),
     ("client/client.py", "Calls"),
     ("client/errors.py", "SandboxError"),
-    ("client/errors.py", "Violation"),
+    ("orders/refusals.py", "Violation"),
     ("client/history.py", "Review"),
     ("operations/review/evidence.py", "Finding"),
 )
@@ -391,9 +392,32 @@ def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
     for statement, after in zip(body, [*body[1:], ast.Pass()], strict=True):
         text, target = _text(after), _target(statement)
         if isinstance(statement, ast.AnnAssign) and isinstance(target, ast.Name):
-            yield f".{target.id}: {_kind(statement.annotation)}", text
+            kind, note = _annotated(statement.annotation)
+            yield f".{target.id}: {_kind(kind)}", text or note
         elif text and isinstance(target, ast.Attribute):
             yield f".{target.attr}", text
+
+
+class _WithoutNotes(ast.NodeTransformer):
+    """Takes the notes from annotations, and collects the texts among them."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        """Replace ``Annotated`` by the type in it."""
+        if ast.unparse(node.value) != "Annotated" or not isinstance(node.slice, ast.Tuple):
+            return self.generic_visit(node)
+        kind, *notes = node.slice.elts
+        self.texts += [str(note.value) for note in notes if isinstance(note, ast.Constant)]
+        return self.visit(kind)  # type: ignore[no-any-return]
+
+
+def _annotated(annotation: ast.expr) -> tuple[ast.expr, str]:
+    """A type without its notes, and the texts among them."""
+    notes = _WithoutNotes()
+    kind: ast.expr = notes.visit(deepcopy(annotation))  # the parsed module is shared
+    return kind, " ".join(notes.texts)
 
 
 def _target(statement: ast.stmt) -> ast.expr | None:

@@ -17,10 +17,6 @@ class LineQuantityForm(Form):
     quantity = Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items.")
 
 
-class NothingForm(Form):
-    """An empty object."""
-
-
 class ByAmountForm(Form):
     """A capture or void by amount."""
 

@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from flask import Response
 
+from payment_sandbox.forms import NOTHING, NothingForm
 from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.methods import BY_NAME
-from payment_sandbox.methods.common import ISSUERS
+from payment_sandbox.methods.common import ISSUERS, Issuer
 from payment_sandbox.operations import authorizations
 from payment_sandbox.operations.bank_qr import create_qr_request
 from payment_sandbox.operations.cancel import cancel
@@ -28,7 +29,7 @@ from payment_sandbox.web.answers.order import (
     UpdateForm,
     order_record,
 )
-from payment_sandbox.web.answers.plain_records import Currencies, Issuer
+from payment_sandbox.web.answers.plain_records import Currencies
 from payment_sandbox.web.answers.qr import QR, QrForm, qr_record
 from payment_sandbox.web.answers.responses import if_match, is_known, json_answer, order_answer
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
@@ -226,7 +227,6 @@ def _warn_of_sum(call: Call, order: Order) -> None:
         warn(call, f"order_lines add up to {lines_cents} cents and amount is {order.amount_cents}")
 
 
-NOTHING: Final = forms.NothingForm()
 BY_AMOUNT: Final = forms.ByAmountForm()
 BY_LINES: Final = forms.ByLinesForm()
 CHANGES_LEDGER: Final[Mapping[str, Any]] = {
@@ -242,7 +242,7 @@ LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": forms.LINE
     api,
     "POST",
     f"{PATH}/captures/",
-    reads=forms.NothingForm,
+    reads=NothingForm,
     **CHANGES_LEDGER,
     needs_body=False,
     example={},
