@@ -1,4 +1,4 @@
-"""The eleven payment methods, one module each; to add one, write a module and list it in ``ALL``."""
+"""The payment methods, one module each; to add one, write a module and list it in ``ALL``."""
 
 from typing import Final
 

@@ -203,7 +203,7 @@ def cards() -> str:
 
 
 def methods() -> str:
-    """The eleven payment methods and what they need."""
+    """The payment methods and what they need."""
     rows = []
     for method in ALL:
         able = method.capabilities

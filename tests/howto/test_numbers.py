@@ -1,0 +1,80 @@
+"""The numbers in the documentation are those of the code."""
+
+from pathlib import Path
+
+import pytest
+
+from payment_sandbox.methods import ALL
+from payment_sandbox.operations.advance import EVENTS_MAX, TIMEOUT_SECONDS
+from payment_sandbox.orders.lines import LINES_MAX
+from payment_sandbox.orders.refusals import VIOLATIONS_MAX
+from payment_sandbox.orders.webhooks import DELIVERIES_MAX
+from payment_sandbox.orders.webhooks import TIMEOUT_SECONDS as ANSWER_SECONDS
+from payment_sandbox.projects.outbox import FURTHER_MAX
+from payment_sandbox.scenarios.documents import ALIASES_MAX, DEPTH_MAX, NODES_MAX, TEXT_LENGTH_MAX
+from payment_sandbox.scenarios.forms import RULES_MAX
+from payment_sandbox.serving.connection import HEAD_BYTES_MAX, Limits
+from payment_sandbox.serving.gateway import RUNNING_MAX, RUNNING_MAX_SHARED
+from payment_sandbox.testing.exploring_options import BUDGET_SECONDS
+from payment_sandbox.web.bodies import BODY_BYTES_MAX, NESTING_MAX, STATE_BYTES_MAX, VALUES_MAX
+from payment_sandbox.web.docs.library import written
+
+README = Path(__file__).parents[2] / "README.md"
+WORDS = [
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+ORDINALS = ["", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+LIMITS = Limits()
+SENTENCES: list[tuple[str, str]] = [
+    (
+        "contributing",
+        f"{WORDS[RUNNING_MAX].title()} threads work at once, {WORDS[RUNNING_MAX_SHARED]} where servers share",
+    ),
+    ("errors", f"more than {LIMITS.waiting:,} calls wait already"),
+    ("errors", f"the body is larger than {BODY_BYTES_MAX >> 20} MiB"),
+    ("errors", f"a snapshot may have {STATE_BYTES_MAX >> 20} MiB"),
+    ("security", f"Calls that wait at the same time | {LIMITS.waiting:,},"),
+    ("security", f"Watchers | {LIMITS.watching:,},"),
+    ("security", f"Connections | {LIMITS.connections:,},"),
+    ("security", f"The request line with its headers | {HEAD_BYTES_MAX >> 10} KiB"),
+    ("security", f"A body | {BODY_BYTES_MAX >> 20} MiB; a snapshot {STATE_BYTES_MAX >> 20} MiB"),
+    ("security", f"Values in a JSON body | {VALUES_MAX:,},"),
+    ("security", f"Order lines of an order, a capture, a void or a refund | {LINES_MAX:,} "),
+    ("security", f"Nesting of JSON | {NESTING_MAX} levels"),
+    ("security", f"A scenario in YAML | {TEXT_LENGTH_MAX >> 10} Ki characters"),
+    ("security", f"{NODES_MAX:,} parts, {DEPTH_MAX} levels, {ALIASES_MAX:,} aliases"),
+    ("security", f"Rules, faults and webhook rules of a scenario | {RULES_MAX:,} each"),
+    ("security", f"Violations in an answer | {VIOLATIONS_MAX} "),
+    (
+        "time",
+        f"`max_events`, by default {EVENTS_MAX:,}, and `timeout` in real seconds, by default {TIMEOUT_SECONDS:.0f}",
+    ),
+    ("time", f"for up to {FURTHER_MAX} more that handlers cause"),
+    ("webhooks", f"a time-out ({WORDS[int(ANSWER_SECONDS)]} seconds)"),
+    ("webhooks", f"After the {ORDINALS[DELIVERIES_MAX]} failed attempt"),
+    ("troubleshooting", f"no answer within {ANSWER_SECONDS:.0f} seconds"),
+    ("rehearsal", f"for all variations together; {BUDGET_SECONDS:.0f} seconds by default"),
+]
+
+
+@pytest.mark.parametrize(("page", "sentence"), SENTENCES)
+def test_a_page_has_the_number_of_the_code(page: str, sentence: str) -> None:
+    """Whoever changes the one is told where the other stands."""
+    assert sentence in " ".join(written(page).split())
+
+
+def test_the_readme_counts_the_methods() -> None:
+    """Their number stands in its first sentence."""
+    assert f"orders in {WORDS[len(ALL)]} payment methods" in README.read_text(encoding="utf-8")
