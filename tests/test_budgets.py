@@ -1,8 +1,10 @@
 """The house rules that a machine can count."""
 
 import ast
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "sandbox" / "payment_sandbox"
@@ -128,6 +130,70 @@ def test_a_class_name_has_one_meaning() -> None:
     )
     twice = sorted(name for name, count in classes.items() if count > 1)
     assert len(twice) == NAMES_USED_TWICE_MAX, twice
+
+
+SINGLE_IMPORTERS_MAX = 75
+DOORS = re.compile(r"Others import (nothing of it|all of its modules|.*?)\.(?:\s|$)", re.DOTALL)
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its name in it, such as ``web.call``; a room's own has the room's."""
+    return {
+        ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in PACKAGE.rglob("*.py")
+        if path != PACKAGE / "__init__.py"
+    }
+
+
+def imports(path: Path, known: Collection[str]) -> Iterator[str]:
+    """The modules of the package that a module imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{each.name}" for each in node.names)]
+            names = [name for name in names[1:] if name.partition(".")[2] in known] or names[:1]
+        elif isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        package = f"{PACKAGE.name}."
+        yield from (name.removeprefix(package) for name in names if name.removeprefix(package) in known)
+
+
+@cache
+def importers() -> dict[str, set[str]]:
+    """Who imports each module."""
+    known = modules()
+    found: dict[str, set[str]] = {name: set() for name in known}
+    for name, path in [*known.items(), ("", PACKAGE / "__init__.py")]:
+        for imported in imports(path, known):
+            if imported != name:
+                found[imported].add(name)
+    return found
+
+
+def test_every_room_names_its_doors() -> None:
+    """What other rooms import is what the room's docstring names, no more and no less."""
+    known, found = modules(), importers()
+    differing = {}
+    for room in [
+        name for name, path in known.items() if path.parent.parent == PACKAGE and path.stem == "__init__"
+    ]:
+        inside = {name for name in known if name.startswith(f"{room}.")}
+        used = {name for name in (room, *inside) if {each.partition(".")[0] for each in found[name]} - {room}}
+        said = DOORS.search(ast.get_docstring(ast.parse(known[room].read_text(encoding="utf-8"))) or "")
+        assert said is not None, f"{room} does not say what others import"
+        doors = {f"{room}.{name}" for name in re.findall("``(.*?)``", said[1])}
+        doors |= {room} if "room itself" in said[1] else set()
+        doors |= inside if said[1] == "all of its modules" else set()
+        if doors != used and (said[1] != "all of its modules" or doors != used - {room}):
+            differing[room] = doors ^ used
+    assert differing == {}
+
+
+def test_few_modules_have_a_single_importer() -> None:
+    """A helper with one user stands in the module of its user, unless a reader would look for it by name."""
+    known = modules()
+    single = [name for name, by in importers().items() if len(by) == 1 and known[name].stem != "__init__"]
+    assert len(single) == SINGLE_IMPORTERS_MAX, sorted(single)
 
 
 LATE_IMPORTS_MAX = 190

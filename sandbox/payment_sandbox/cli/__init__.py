@@ -1,1 +1,4 @@
-"""The command line."""
+"""The command line.
+
+Others import ``main``.
+"""

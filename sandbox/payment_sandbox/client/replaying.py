@@ -87,8 +87,6 @@ def replay(server: SandboxClient, evidence: Any) -> ReplayOutcome:
 def _checked(evidence: Any) -> Mapping[str, Any]:
     if not isinstance(evidence, dict) or evidence.get("format") != EVIDENCE_FORMAT:
         raise EvidenceRefused(f"it is not evidence of the dashboard: its format is not {EVIDENCE_FORMAT!r}")
-    if "deeds" in evidence:  # as actions were called first
-        evidence = {"actions": evidence["deeds"], **evidence}
     missing = [name for name in ("journal", "actions", "snapshot", "clock") if name not in evidence]
     if missing:
         raise EvidenceRefused(f"it has no {', '.join(missing)}")

@@ -1,1 +1,4 @@
-"""The fidelity ledger: every rule that the sandbox follows, and its source."""
+"""The fidelity ledger: every rule that the sandbox follows, and its source.
+
+Others import ``ledger``.
+"""

@@ -1,4 +1,7 @@
-"""Strict parsing of untrusted input: reports all violations at once, each with its path."""
+"""Strict parsing of untrusted input: reports all violations at once, each with its path.
+
+Others import all of its modules.
+"""
 
 from payment_sandbox.forms.base import (
     NOTHING,

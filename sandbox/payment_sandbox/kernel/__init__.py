@@ -1,1 +1,4 @@
-"""Code that knows nothing about payments: timelines, periods and identifiers."""
+"""Code that knows nothing about payments: timelines, periods and identifiers.
+
+Others import all of its modules.
+"""

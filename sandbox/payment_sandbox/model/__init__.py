@@ -2,6 +2,8 @@
 
 ``step(shop, call)`` returns every answer that is allowed, each with the state that follows it;
 ``read_order(shop, number)`` what the merchant reads then. Fields on which nothing is said are left out.
+
+Others import nothing of it.
 """
 
 from payment_sandbox.model.steps import step as step

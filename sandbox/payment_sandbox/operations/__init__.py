@@ -1,1 +1,7 @@
-"""One module per operation that the APIs, the pages or the clock can trigger."""
+"""One module per operation that the APIs, the pages or the clock can trigger.
+
+Others import ``act``, ``advance``, ``again``, ``agenda``, ``as_of``, ``attempts``, ``authorizations``,
+``bank_qr``, ``by_hand``, ``cancel``, ``choose_scenario``, ``clock``, ``coverage``, ``create_order``,
+``deliver_webhook``, ``find_orders``, ``history``, ``in_words``, ``recipes``, ``refund``, ``review``,
+``review.lessons``, ``review.payments``, ``review_scenario``, ``update`` and ``wait``.
+"""

@@ -1,1 +1,5 @@
-"""Record storage in memory or in an SQLite file; snapshots and their validation."""
+"""Record storage in memory or in an SQLite file; snapshots and their validation.
+
+Others import ``bulletin``, ``codec``, ``history``, ``memory``, ``places``, ``postgresql``, ``rows``,
+``sharing``, ``snapshot`` and ``sqlite``.
+"""

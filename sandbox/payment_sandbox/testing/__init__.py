@@ -1,1 +1,4 @@
-"""For test suites: the pytest plugin, its fixtures, and a sandbox without sockets."""
+"""For test suites: the pytest plugin, its fixtures, and a sandbox without sockets.
+
+Others import ``project``, ``reviews``, ``servers`` and ``unittesting``.
+"""

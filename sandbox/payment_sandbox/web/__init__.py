@@ -1,1 +1,5 @@
-"""The sandbox over HTTP: the merchant API, the control API, the payment pages and the documentation."""
+"""The sandbox over HTTP: the merchant API, the control API, the payment pages and the documentation.
+
+Others import ``addresses``, ``answers.records``, ``app``, ``bodies``, ``call``, ``errors``, ``event_stream``,
+``openapi``, ``pictures``, ``site`` and ``statistics``.
+"""

@@ -23,8 +23,7 @@ class Facts:
     describes it. ``reads`` and ``query`` are the forms of the body and the query. ``rules`` maps the path of
     a field to the rule that a wrong value breaks. ``without_body`` are other statuses that are no errors.
     ``slow`` marks calls that take long, ``waits`` those that may wait, for example for a webhook receiver:
-    both run on threads. ``streams`` marks a stream of events, which never ends. ``old_path`` is the path of
-    the version before; it still answers, and is not described.
+    both run on threads. ``streams`` marks a stream of events, which never ends.
     """
 
     answers: Any = None
@@ -42,7 +41,6 @@ class Facts:
     slow: bool = False
     waits: bool = False
     streams: bool = False
-    old_path: str | None = None
 
 
 class Routed(NamedTuple):
@@ -64,8 +62,6 @@ def route(blueprint: Blueprint, method: str, path: str, **facts: Any) -> Callabl
     def declare(view: View) -> View:
         view.facts = stated  # type: ignore[attr-defined]
         blueprint.add_url_rule(path, view_func=view, methods=[method])
-        if stated.old_path is not None:
-            blueprint.add_url_rule(stated.old_path, view_func=view, methods=[method])
         return view
 
     return declare
@@ -78,12 +74,11 @@ def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
 
 
 def described_routes(app: Flask) -> Iterator[tuple[Rule, Facts]]:
-    """The routes and their facts, without the paths of versions before."""
+    """The routes and their facts."""
     for rule in app.url_map.iter_rules():
         facts = facts_of(app, rule.endpoint)
         assert facts is not None, "require_facts has checked every route"
-        if facts.old_path is None or not rule.rule.endswith(facts.old_path):
-            yield rule, facts
+        yield rule, facts
 
 
 def require_facts(app: Flask) -> None:

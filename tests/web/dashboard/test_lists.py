@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from payment_sandbox.web.dashboard.first_minute import CALLS, first_calls
+from payment_sandbox.web.dashboard.orders import FIRST_CALLS, first_calls
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
@@ -104,7 +104,7 @@ RUNNERS = {
 
 
 @pytest.mark.prove
-@pytest.mark.parametrize("language", CALLS)
+@pytest.mark.parametrize("language", FIRST_CALLS)
 def test_the_first_call_works_as_pasted(sandbox: Sandbox, language: str) -> None:
     """In each language that this machine has."""
     command = RUNNERS[language]

@@ -93,7 +93,6 @@ def get_timeline(call: Call) -> Response:
     control,
     "GET",
     "/actions/",
-    old_path="/deeds/",
     answers=listed(PerformedAction, "PerformedActions"),
     query=ActionsQuery,
     errors=(400, 401),

@@ -1,8 +1,9 @@
 """Orders: the list, and one order with its picture and the buttons for what is possible now."""
 
+from datetime import timedelta
 from functools import partial
 from itertools import islice
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from flask import Response
 
@@ -21,6 +22,7 @@ from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import DeliveryState
 from payment_sandbox.projects.journal import MERCHANT
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.addresses import order_page_path
@@ -31,7 +33,6 @@ from payment_sandbox.web.call import Call
 from payment_sandbox.web.dashboard import faults
 from payment_sandbox.web.dashboard.again import made_by_hand, ways_again
 from payment_sandbox.web.dashboard.copies import creation_of, curl, pretty, test_code
-from payment_sandbox.web.dashboard.first_minute import first_calls, first_steps
 from payment_sandbox.web.dashboard.frame import (
     ORDER,
     ORDERS,
@@ -273,3 +274,59 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "pretty": pretty,
         **ways_again(project, order, created),
     }
+
+
+FIRST_BODY: Final = '{"currency": "EUR", "amount": 1295, "description": "Socks"}'
+FIRST_CALLS: Final = {
+    "curl": "curl -u \"$SANDBOX_API_KEY:\" {url} -H 'Content-Type: application/json' -d '{body}'",
+    "Python": 'requests.post("{url}", auth=(os.environ["SANDBOX_API_KEY"], ""), json={body})',
+    "Node": (
+        'await fetch("{url}", {{method: "POST", body: JSON.stringify({body}), headers: '
+        '{{"Content-Type": "application/json", '
+        'Authorization: "Basic " + btoa(process.env.SANDBOX_API_KEY + ":")}}}})'
+    ),
+    "PHP": (
+        "file_get_contents('{url}', false, stream_context_create(['http' => ['method' => 'POST', "
+        "'content' => '{body}', 'header' => ['Content-Type: application/json', "
+        "'Authorization: Basic ' . base64_encode(getenv('SANDBOX_API_KEY') . ':')]]]));"
+    ),
+    "Ruby": (
+        "Net::HTTP.post(URI('{url}'), '{body}', 'Content-Type' => 'application/json', "
+        "'Authorization' => 'Basic ' + [\"#{{ENV['SANDBOX_API_KEY']}}:\"].pack('m0'))"
+    ),
+}
+
+
+class FirstStep(NamedTuple):
+    """Something to do first, and whether it is done."""
+
+    label: str
+    is_done: bool
+
+
+def first_steps(project: Project) -> list[FirstStep]:
+    """The three steps; none once all are done."""
+    store = project.epoch.store
+    is_answered = any(delivery.state == DeliveryState.DELIVERED for delivery in store.deliveries())
+    steps = [
+        FirstStep("Make a first order", bool(project.epoch.orders_created)),
+        FirstStep("Answer its first webhook", is_answered),
+        FirstStep("Move the clock", _has_moved(project)),
+    ]
+    return [] if all(step.is_done for step in steps) else steps
+
+
+def first_calls(server_url: str) -> dict[str, str]:
+    """How a shop makes its first order, by language."""
+    return {
+        name: call.format(url=f"{server_url}/v1/orders/", body=FIRST_BODY)
+        for name, call in FIRST_CALLS.items()
+    }
+
+
+def _has_moved(project: Project) -> bool:
+    """Whether the clock is not where it began."""
+    start = project.identity.start.at
+    if start is not None and not project.epoch.state.clock.running:
+        return project.now() != start
+    return abs(project.now() - project.services.real.wall_now()) > timedelta(minutes=1)

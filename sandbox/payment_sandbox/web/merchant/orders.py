@@ -1,11 +1,11 @@
-"""Orders, refunds, issuers and QR requests."""
+"""Orders, captures, voids, refunds, issuers and QR requests, with the forms of their bodies."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from flask import Response
 
-from payment_sandbox.forms import NOTHING, NothingForm
+from payment_sandbox.forms import NOTHING, Cents, Choice, Form, FormPart, Items, NothingForm, Text, Whole
 from payment_sandbox.forms.base import UnknownKey
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common import ISSUERS, Issuer
@@ -15,12 +15,15 @@ from payment_sandbox.operations.cancel import cancel
 from payment_sandbox.operations.create_order import create_order
 from payment_sandbox.operations.refund import refund
 from payment_sandbox.operations.update import update
-from payment_sandbox.orders.lines import LineQuantity, total_cents
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
+from payment_sandbox.orders.lines import LINES_MAX, LineQuantity, total_cents
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Unknown, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.web.answers.order import (
+    AMOUNTS,
     COMPARED,
+    DETAILS,
     EXTRA_BLOCKS,
     ORDER,
     READ_ONLY,
@@ -35,14 +38,65 @@ from payment_sandbox.web.answers.responses import if_match, is_known, json_answe
 from payment_sandbox.web.answers.transactions import TRANSACTION, transaction_record
 from payment_sandbox.web.bodies import json_object, line
 from payment_sandbox.web.call import Call
-from payment_sandbox.web.merchant import forms
 from payment_sandbox.web.merchant.face import BODY_ERRORS, TAKING, api
 from payment_sandbox.web.merchant.reading import leave_out, note_ignored, read_body, read_partly, warn
 from payment_sandbox.web.routes import route
 
+LINE_QUANTITIES: Final = [{"merchant_order_line_id": "line-1", "quantity": 1}]
+
+
+class LineQuantityForm(Form):
+    """A quantity of an order line."""
+
+    merchant_order_line_id = Text(required=True, about="The order line's merchant_order_line_id.")
+    quantity = Whole(low=1, high=AMOUNT_CENTS_MAX, required=True, about="The number of items.")
+
+
+class ByAmountForm(Form):
+    """A capture or void by amount."""
+
+    description = Text(about="Stored with the capture or void.")
+    amount = Cents(required=True, about="Cents; at most the remaining amount.")
+
+
+class ByLinesForm(Form):
+    """A capture or void by lines."""
+
+    description = Text(about="Stored with the capture or void.")
+    order_lines = Items(
+        FormPart(LineQuantityForm),
+        least=1,
+        most=LINES_MAX,
+        required=True,
+        about="Lines and quantities; at most the remaining quantities.",
+    )
+
+
+class RefundForm(Form):
+    """A refund by amount, by lines or both; an empty one refunds the full remaining amount."""
+
+    description = Text(about="Stored with the refund.")
+    amount = Cents(
+        about="Cents; at most what is captured and not yet refunded. Takes precedence over order_lines."
+    )
+    order_lines = Items(
+        FormPart(LineQuantityForm),
+        least=1,
+        most=LINES_MAX,
+        about="Lines and quantities; required for invoice-later-b.",
+    )
+
+
+BLOCKS: Final = Items(Choice((DETAILS, AMOUNTS)), about="Extra blocks to include.")
+OrderQuery: Final = type(
+    "OrderQuery",
+    (Form,),
+    {"__doc__": "Extra blocks to include.", "__module__": __name__, "fields[]": BLOCKS},
+)
+
 ORDER_FORM: Final = OrderForm()
 UPDATE: Final = UpdateForm()
-REFUND: Final = forms.RefundForm()
+REFUND: Final = RefundForm()
 QR_FORM: Final = QrForm()
 ORDER_EXAMPLE: Final = {
     "currency": "EUR",
@@ -90,7 +144,7 @@ def post_order(call: Call) -> Response:
     "GET",
     "/orders/<order_id>/",
     answers=ORDER.shape,
-    query=forms.OrderQuery,
+    query=OrderQuery,
     errors=(400, 401, 404),
     rules={"fields[]": "END-04"},
     without_body=(304,),
@@ -140,7 +194,7 @@ def delete_order(call: Call, order_id: str) -> Response:
     api,
     "POST",
     "/orders/<order_id>/refunds/",
-    reads=forms.RefundForm,
+    reads=RefundForm,
     answers=ORDER.shape,
     status=201,
     needs_body=False,
@@ -227,15 +281,15 @@ def _warn_of_sum(call: Call, order: Order) -> None:
         warn(call, f"order_lines add up to {lines_cents} cents and amount is {order.amount_cents}")
 
 
-BY_AMOUNT: Final = forms.ByAmountForm()
-BY_LINES: Final = forms.ByLinesForm()
+BY_AMOUNT: Final = ByAmountForm()
+BY_LINES: Final = ByLinesForm()
 CHANGES_LEDGER: Final[Mapping[str, Any]] = {
     "answers": TRANSACTION.shape,
     "if_match": True,
     "errors": TAKING,
 }
 PATH: Final = "/orders/<order_id>/transactions/<transaction_id>"
-LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": forms.LINES_EXAMPLE}
+LINES_EXAMPLE: Final = {"description": "First parcel", "order_lines": LINE_QUANTITIES}
 
 
 @route(
@@ -257,7 +311,7 @@ def post_capture(call: Call, order_id: str, transaction_id: str) -> Response:
     api,
     "POST",
     f"{PATH}/captures/amount/",
-    reads=forms.ByAmountForm,
+    reads=ByAmountForm,
     **CHANGES_LEDGER,
     example={"amount": 500, "description": "First parcel"},
     rules={"amount": "SET-11", "description": "END-14"},
@@ -273,7 +327,7 @@ def post_capture_amount(call: Call, order_id: str, transaction_id: str) -> Respo
     api,
     "POST",
     f"{PATH}/captures/orderlines/",
-    reads=forms.ByLinesForm,
+    reads=ByLinesForm,
     **CHANGES_LEDGER,
     example=LINES_EXAMPLE,
     rules={"order_lines": "END-13", "description": "END-13"},
@@ -288,7 +342,7 @@ def post_capture_lines(call: Call, order_id: str, transaction_id: str) -> Respon
     api,
     "POST",
     f"{PATH}/voids/amount/",
-    reads=forms.ByAmountForm,
+    reads=ByAmountForm,
     **CHANGES_LEDGER,
     example={"amount": 500, "description": "Out of stock"},
     rules={"amount": "SET-11", "description": "END-16"},
@@ -304,7 +358,7 @@ def post_void_amount(call: Call, order_id: str, transaction_id: str) -> Response
     api,
     "POST",
     f"{PATH}/voids/orderlines/",
-    reads=forms.ByLinesForm,
+    reads=ByLinesForm,
     **CHANGES_LEDGER,
     example=LINES_EXAMPLE,
     rules={"order_lines": "END-15", "description": "END-15"},
