@@ -129,7 +129,7 @@ def test_a_class_name_has_one_meaning() -> None:
         if isinstance(node, ast.ClassDef)
     )
     twice = sorted(name for name, count in classes.items() if count > 1)
-    assert len(twice) == NAMES_USED_TWICE_MAX, twice
+    assert len(twice) <= NAMES_USED_TWICE_MAX, twice
 
 
 SINGLE_IMPORTERS_MAX = 75
@@ -193,7 +193,7 @@ def test_few_modules_have_a_single_importer() -> None:
     """A helper with one user stands in the module of its user, unless a reader would look for it by name."""
     known = modules()
     single = [name for name, by in importers().items() if len(by) == 1 and known[name].stem != "__init__"]
-    assert len(single) == SINGLE_IMPORTERS_MAX, sorted(single)
+    assert len(single) <= SINGLE_IMPORTERS_MAX, sorted(single)
 
 
 LATE_IMPORTS_MAX = 190
