@@ -1,54 +1,106 @@
-"""A modified copy of the package, and programs that use the copy."""
+"""Modified copies of the package or of the whole checkout, and programs and tests that use a copy."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2] / "sandbox" / "payment_sandbox"
+CHECKOUT = Path(__file__).parents[2]
+PACKAGE = CHECKOUT / "sandbox" / "payment_sandbox"
+FOLDERS = ("sandbox", "tests", "scenarios")
+FAILED = re.compile(r"^(?:FAILED|ERROR) \S*/([^\s/\[]+)", re.MULTILINE)
 
 
-class ChangedPackage:
-    """A copy of the package in its own folder."""
+class ChangedTree:
+    """Files that are changed."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.root = folder / "payment_sandbox"
-        shutil.copytree(PACKAGE, self.root, ignore=shutil.ignore_patterns("__pycache__"))
-        ready = self.root / "scenarios" / "ready"
-        if not ready.exists():
-            shutil.copytree(PACKAGE.parents[1] / "scenarios", ready)
+    def __init__(self, root: Path) -> None:
+        self.root = root
 
     def add(self, path: str, text: str) -> None:
         """Add a module."""
         (self.root / path).write_text(text)
 
+    def append(self, path: str, text: str) -> None:
+        """Add lines to the end of a file."""
+        self.add(path, (self.root / path).read_text() + text)
+
     def insert(self, path: str, before: str, text: str) -> None:
         """Insert lines into a module, before the only occurrence of ``before``."""
-        file = self.root / path
-        source = file.read_text()
-        assert source.count(before) == 1, (path, before)
-        file.write_text(source.replace(before, f"{text}{before}"))
+        self.replace(path, before, f"{text}{before}")
 
     def replace(self, path: str, old: str, new: str) -> None:
         """Change the only occurrence of ``old`` in a module."""
-        file = self.root / path
-        source = file.read_text()
+        source = (self.root / path).read_text()
         assert source.count(old) == 1, (path, old)
-        file.write_text(source.replace(old, new))
+        self.add(path, source.replace(old, new))
+
+
+class ChangedPackage(ChangedTree):
+    """A copy of the package in its own folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "payment_sandbox")
+        self.folder = folder
+        shutil.copytree(PACKAGE, self.root, ignore=shutil.ignore_patterns("__pycache__"))
+        ready = self.root / "scenarios" / "ready"
+        if not ready.exists():
+            shutil.copytree(CHECKOUT / "scenarios", ready)
 
     def run(self, program: str, timeout_seconds: float = 60) -> str:
         """Run a program that imports the copy; returns what it prints."""
         (self.folder / "program.py").write_text(program)
-        ran = subprocess.run(
-            [sys.executable, "-W", "error", "program.py"],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=timeout_seconds,
-            check=False,
-        )
+        ran = python(["-W", "error", "program.py"], self.folder, self.folder, timeout_seconds)
         assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-3000:]
         return ran.stdout
+
+
+class ChangedCheckout(ChangedTree):
+    """A copy of the checkout, with its tests; ``package`` is the package in it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "checkout")
+        self.package = ChangedTree(self.root / PACKAGE.relative_to(CHECKOUT))
+        copy_checkout(self.root)
+
+    def run(self, program: str, timeout_seconds: float = 60) -> str:
+        """Run a program that imports the copy, and its tests; returns what it prints, or why it failed."""
+        self.add("program.py", program)
+        ran = python(["-W", "error", "program.py"], self.root, self.root / "sandbox", timeout_seconds)
+        return ran.stdout if ran.returncode == 0 else ran.stdout + ran.stderr
+
+    def failing(self, *tests: str, options: Sequence[str] = ("-m", "")) -> set[str]:
+        """Run tests of the copy; which ones fail, such as ``test_schema.py::test_it_is_served``."""
+        pytest = ["-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *options]
+        ran = python([*pytest, *tests], self.root, self.root / "sandbox", 240)
+        assert ran.returncode in (0, 1), ran.stdout[-2000:] + ran.stderr[-2000:]
+        failed = set(FAILED.findall(ran.stdout))
+        assert bool(failed) == bool(ran.returncode), ran.stdout[-2000:]
+        return failed
+
+
+def copy_checkout(folder: Path) -> None:
+    """Copy the sources, tests and scenarios, and the files beside them."""
+    for name in FOLDERS:
+        shutil.copytree(CHECKOUT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in CHECKOUT.iterdir():
+        if file.is_file():
+            (folder / file.name).write_bytes(file.read_bytes())
+
+
+def python(
+    arguments: Sequence[str], folder: Path, path: Path, timeout_seconds: float
+) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder, with another one as its path."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
+    )

@@ -1,11 +1,14 @@
-"""A new field of an order is one row in its table."""
+"""A new field of an order is one row in its table, and a rule."""
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.changed_package import ChangedPackage
 
-ROW = """    SentField("invoice_number", Text(pattern="[0-9]+", expected="digits", about="On the invoice."), "ORD-07"),
+ROW = """    SentField("invoice_number", Text(pattern="[0-9]+", expected="digits", about="On the invoice."), "ORD-99"),
 """
+RULE = "ORD-99\tResources: Order\tchoice\tcall\tinvoice_number: optional string of digits, stored\n"
 PROGRAM = """
 import requests
 from payment_sandbox.serving.config import ServerConfig
@@ -25,7 +28,7 @@ with build(ServerConfig()) as server:
     assert call("PUT", path, {"invoice_number": "18"}).json()["invoice_number"] == "18"
     refused = call("PUT", path, {"invoice_number": "x"})
     assert refused.json()["error"]["violations"] == [{"path": "invoice_number", "message": "must be digits"}]
-    assert refused.headers["Sandbox-Explain"].startswith("ORD-07 ")
+    assert refused.headers["Sandbox-Explain"].startswith("ORD-99 invoice_number: ")
     state = call("GET", "/control/state/").json()
     assert call("PUT", "/control/state/", state).status_code == 200
     state["orders"][0]["sent"]["invoice_number"] = {"bad": 1}
@@ -45,7 +48,7 @@ with build(ServerConfig()) as server:
     assert "invoice_number" in late.json()["error"]["allowed"]
 from payment_sandbox.verification.fields import FIELDS
 from payment_sandbox.verification.recorded import VALUES
-assert (FIELDS["invoice_number"], "invoice_number" in VALUES) == ("ORD-07", True)
+assert (FIELDS["invoice_number"], "invoice_number" in VALUES) == ("ORD-99", True)
 import sys
 sys.path.append(ROOT)
 from tests.typed_records import written
@@ -54,8 +57,32 @@ print("there")
 """
 
 
-def test_a_new_field_is_one_row(tmp_path: Path) -> None:
+@pytest.fixture
+def package(tmp_path: Path) -> ChangedPackage:
+    """The package with the rule of the field."""
+    made = ChangedPackage(tmp_path)
+    made.append("fidelity/rules.tsv", RULE)
+    return made
+
+
+def test_a_new_field_is_one_row(package: ChangedPackage) -> None:
     """It is read, checked, stored, shown, changed, explained, restored and described."""
-    package = ChangedPackage(tmp_path)
     package.insert("forms/orders.py", '    SentField("return_url"', ROW)
     assert package.run(PROGRAM.replace("ROOT", repr(str(Path(__file__).parents[2])))) == "there\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ("ORD-07", "ORD-07 is the rule of both merchant_order_id and invoice_number: give invoice_number"),
+        ("SET-11", "SET-11 is the rule of both amount and invoice_number: give invoice_number"),
+        ("ORD-98", "the rule of invoice_number is ORD-98, which is not in fidelity/rules.tsv"),
+    ],
+)
+def test_a_field_without_a_rule_of_its_own_does_not_start(
+    package: ChangedPackage, rule: str, says: str
+) -> None:
+    """Else a refusal would be explained by the rule of another field."""
+    package.insert("forms/orders.py", '    SentField("return_url"', ROW.replace("ORD-99", rule))
+    with pytest.raises(AssertionError, match=says):
+        package.run("import payment_sandbox.web.app")

@@ -12,6 +12,7 @@ from payment_sandbox.operations.act import possible_now
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import own_error
+from payment_sandbox.web.answers.order import RULES
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.faces import GoOn
 from payment_sandbox.web.merchant.reading import name_ignored
@@ -24,9 +25,36 @@ FAULT: Final = "CTL-23"
 RULE_OF_STATUS: Final = {401: "AUTH-01", 404: "SET-08", 405: "SET-08", 413: "SET-09", 415: "SET-09"}
 MALFORMED: Final = "SET-08"
 UNKNOWN_KEY: Final = "SET-13"
-
-
 REFUSED: Final = 400
+
+
+def require_own_rules(rules: Mapping[str, str]) -> None:
+    """Refuse fields that share a rule, and rules that the ledger lacks.
+
+    The text of a rule may name several fields, and a field may have the rule of the one that it is a part of.
+
+    Whoever sends a wrong value is told its rule, and must not read about another field.
+
+    Raises:
+        TypeError: names the rule and the fields.
+    """
+    texts, paths = rule_texts(), dict[str, str]()
+    for path, rule in rules.items():
+        if rule not in texts:
+            raise TypeError(f"the rule of {path} is {rule}, which is not in fidelity/rules.tsv")
+        other = paths.setdefault(rule, path)
+        if other != path and not path.startswith(f"{other}.") and not _names(texts[rule], path, other):
+            raise TypeError(
+                f"{rule} is the rule of both {other} and {path}: "
+                f"give {path} a rule of its own in fidelity/rules.tsv"
+            )
+
+
+def _names(text: str, *paths: str) -> bool:
+    return {path.rpartition(".")[2] for path in paths} <= set(re.findall(r"\w+", text))
+
+
+require_own_rules(RULES)
 
 
 def explained(call: Call, go_on: GoOn) -> Response:

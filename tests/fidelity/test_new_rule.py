@@ -1,0 +1,95 @@
+"""A new rule or assumption is a line of the ledger and a marked test; what is missing is named."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.changed_package import ChangedCheckout
+
+RULE = "ORD-99\tResources: Order\tchoice\tcall\tinvoice_number: optional string of digits\n"
+PAGE_RULE = RULE.replace("\tcall\t", "\tpage\t")
+ASSUMPTION = "{number}\tchoice\tAn invoice number has digits only.\tNobody writes it otherwise.\n"
+MARKED = '''"""Invoices."""
+
+import pytest
+
+
+@{mark}("{rule}")
+def test_an_invoice_number_has_digits() -> None:
+    """Only those."""
+    assert "17".isdigit()
+'''
+TESTS = ("tests/fidelity",)
+FILE = "test_rules.py"
+UNPROVEN = {
+    f"{FILE}::test_every_rule_that_a_call_can_show_is_proven",
+    f"{FILE}::test_make_rules_says_how_many_are_proven",
+}
+SHOWN = """
+import requests
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
+
+with build(ServerConfig()) as server:
+    served = requests.get(f"{server.url}/control/fidelity/", auth=("sandbox-key", ""), timeout=10).json()
+    (found,) = [each for each in (*served["items"], *served["assumptions"]) if each["id"] == "RULE"]
+    assert found["tests"] == ["tests/fidelity/test_invoices.py::test_an_invoice_number_has_digits"], found
+    page = requests.get(f"{server.url}/docs/fidelity/", timeout=10).text
+    assert "RULE" in page and found["text"] in page
+print("shown")
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> ChangedCheckout:
+    """A copy, whose tests of the ledger do not run this one again."""
+    made = ChangedCheckout(tmp_path)
+    (made.root / "tests" / "fidelity" / Path(__file__).name).unlink()
+    return made
+
+
+def proven(checkout: ChangedCheckout, rule: str) -> None:
+    """With a marked test, every test is content, and people find the rule."""
+    checkout.add("tests/fidelity/test_invoices.py", MARKED.format(mark="pytest.mark.rule", rule=rule))
+    assert checkout.failing(*TESTS) == set()
+    assert checkout.run(SHOWN.replace("RULE", rule)) == "shown\n"
+
+
+@pytest.mark.prove
+def test_a_rule_without_a_marked_test_is_named(checkout: ChangedCheckout) -> None:
+    """By the tests of the ledger and by ``make rules``, also if only a page can show it."""
+    checkout.package.append("fidelity/rules.tsv", RULE)
+    assert checkout.failing(*TESTS) == UNPROVEN
+    assert "\nORD-99   invoice_number: optional" in "\n" + checkout.run(LIST)
+    proven(checkout, "ORD-99")
+
+
+@pytest.mark.prove
+def test_a_rule_that_only_a_page_can_show_needs_a_test_too(checkout: ChangedCheckout) -> None:
+    """``make rules`` says that only a page can show it."""
+    checkout.package.append("fidelity/rules.tsv", PAGE_RULE)
+    assert checkout.failing(*TESTS) == {f"{FILE}::test_make_rules_says_how_many_are_proven"}
+    assert "digits  (only a page can show it)\n" in checkout.run(LIST)
+
+
+@pytest.mark.prove
+def test_an_assumption_without_a_marked_test_is_named(checkout: ChangedCheckout) -> None:
+    """By the tests of the ledger; its number is the next one."""
+    table = checkout.package.root / "fidelity" / "assumptions.tsv"
+    number = f"A{len(table.read_text().splitlines()):02d}"
+    checkout.package.append("fidelity/assumptions.tsv", ASSUMPTION.format(number=number))
+    assert checkout.failing(*TESTS) == {
+        f"{FILE}::test_every_assumption_has_a_test",
+        f"{FILE}::test_rules_and_assumptions_are_served",
+    }
+    proven(checkout, number)
+
+
+@pytest.mark.prove
+def test_a_mark_of_a_rule_that_is_not_in_the_ledger_is_named(checkout: ChangedCheckout) -> None:
+    """A typing error proves nothing."""
+    checkout.add("tests/fidelity/test_invoices.py", MARKED.format(mark="pytest.mark.rule", rule="ORD-98"))
+    assert checkout.failing(*TESTS) == {f"{FILE}::test_every_marker_names_a_rule_of_the_ledger"}
+
+
+LIST = "import runpy\ntry:\n    runpy.run_module('tests.rules', run_name='__main__')\nexcept SystemExit:\n    pass\n"

@@ -1,0 +1,117 @@
+"""A new endpoint is a function with its facts; tests of a copy of the checkout name what is missing."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.changed_package import ChangedCheckout
+
+VIEW = '''"""A call that counts."""
+
+from flask import Response
+
+from payment_sandbox.web.answers.responses import json_answer
+from payment_sandbox.web.answers.tallies import Tally
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.control.blueprint import control
+from payment_sandbox.web.routes import route
+
+
+def tally(call: Call) -> Tally:
+    """Count the orders."""
+    return {"orders": len(call.project.epoch.store.orders())}
+
+
+@route(control, "GET", "/tally/", answers=Tally, slow=True)
+def get_tally(call: Call) -> Response:
+    """Count the orders of the project."""
+    return json_answer(tally(call))
+'''
+RECORD = '''"""The record of a call that counts."""
+
+from typing import Annotated, TypedDict
+
+
+class Tally(TypedDict):
+    """How many there are."""
+
+    orders: Annotated[int, "All orders and refunds."]
+'''
+START = """
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
+import requests
+
+server = build(ServerConfig())
+
+def get(path, key="sandbox-key"):
+    with requests.get(f"{server.url}{path}", auth=(key, ""), timeout=10) as answer:
+        return answer
+
+with server:
+"""
+NOT_THERE = f"{START}    print(get('/control/tally/').status_code)\n"
+THERE = f"""{START}
+    assert get("/control/tally/").json() == {{"orders": 0}}
+    assert get("/control/tally/", "no-such-key").status_code == 401
+    (wrong,) = get("/control/tally/?ordres=1").json()["error"]["violations"]
+    assert wrong["path"] == "ordres", wrong
+    described = get("/openapi.json").json()
+    operation = described["paths"]["/control/tally/"]["get"]
+    assert operation["summary"] == "Count the orders of the project."
+    shape = described["components"]["schemas"]["Tally"]
+    assert shape["properties"]["orders"]["description"] == "All orders and refunds."
+    content = operation["responses"]["200"]["content"]["application/json"]
+    assert content["example"]["orders"] > 0, content
+    reference = get("/docs/control-api/").text
+    assert "/control/tally/" in reference and "All orders and refunds." in reference
+print("there")
+"""
+TESTS = ("tests/web/test_description.py", "tests/howto/test_docs_complete.py")
+NO_EXAMPLE = "test_description.py::test_every_call_has_an_example_that_fits_its_shape"
+NO_REFUSALS = "test_description.py::test_refusals_are_those_of_real_calls"
+NO_SENTENCE = "test_docs_complete.py::test_every_control_call_is_explained_by_hand"
+PAGE = "web/docs/pages/time.md"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> ChangedCheckout:
+    """The checkout with the function, its facts and its record, in modules of their own."""
+    made = ChangedCheckout(tmp_path)
+    made.package.add("web/answers/tallies.py", RECORD)
+    made.package.add("web/control/tallies.py", VIEW)
+    return made
+
+
+def imported(checkout: ChangedCheckout) -> None:
+    """Import the new module in the folder's ``__init__.py``."""
+    checkout.package.replace(
+        "web/control/__init__.py", "import history, orders", "import history, orders, tallies"
+    )
+
+
+def test_a_module_that_nobody_imports_has_no_routes(checkout: ChangedCheckout) -> None:
+    """As the page says."""
+    assert checkout.run(NOT_THERE) == "404\n"
+
+
+def test_a_route_without_facts_is_named(checkout: ChangedCheckout) -> None:
+    """The application does not start."""
+    imported(checkout)
+    plain = VIEW.replace(
+        '@route(control, "GET", "/tally/", answers=Tally, slow=True)', '@control.route("/tally/")'
+    )
+    checkout.package.add("web/control/tallies.py", plain)
+    assert "RouteWithoutFacts: /control/tally/ has no facts" in checkout.run(NOT_THERE)
+
+
+@pytest.mark.prove
+def test_a_new_endpoint_is_everywhere(checkout: ChangedCheckout) -> None:
+    """It answers, and stands in the description, on the reference page and by hand; what is missing is named."""
+    imported(checkout)
+    assert checkout.failing(*TESTS) == {NO_EXAMPLE, NO_REFUSALS, NO_SENTENCE}
+    checkout.package.insert("web/examples.py", '    "timeline",\n', '    "tally",\n')
+    assert checkout.failing(*TESTS) == {NO_SENTENCE}
+    checkout.package.append(PAGE, "\n`GET /control/tally/` counts the orders.\n")
+    assert checkout.failing(*TESTS) == set()
+    assert checkout.run(THERE) == "there\n"
