@@ -18,6 +18,7 @@ from payment_sandbox.projects.settings import SettingsForm
 from payment_sandbox.serving.server import Server, description
 from payment_sandbox.web.app import make_app
 from payment_sandbox.web.control.forms import ClockForm, ScanForm
+from payment_sandbox.web.dashboard.frame import VIEWS
 from payment_sandbox.web.docs.contents import page
 from payment_sandbox.web.docs.flows import FLOWS
 from payment_sandbox.web.docs.library import NAMES, written
@@ -63,6 +64,13 @@ def test_every_control_call_is_explained_by_hand(server: Server, by_hand: str) -
     paths = {rule.rule for rule, _ in described_routes(server.app) if rule.rule.startswith("/control/")}
     shown = by_hand.replace("$ORDER", "<>").replace("$QR", "<>")
     missing = [path for path in sorted(paths) if _stem(path) not in re.sub(r"<[^>]*>", "<>", shown)]
+    assert missing == []
+
+
+def test_every_view_of_the_dashboard_is_explained_by_hand() -> None:
+    """Under the name that the menu gives it, as a heading or in bold."""
+    page = written("dashboard")
+    missing = [name for name in VIEWS.values() if f"**{name}**" not in page and f"\n## {name}\n" not in page]
     assert missing == []
 
 

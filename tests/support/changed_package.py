@@ -11,7 +11,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[2]
 PACKAGE = CHECKOUT / "sandbox" / "payment_sandbox"
 FOLDERS = ("sandbox", "tests", "scenarios")
-FAILED = re.compile(r"^(?:FAILED|ERROR) \S*/([^\s/\[]+)", re.MULTILINE)
+FAILED = re.compile(r"^(?:FAILED|ERROR) (?:[^\s\[]*/)?([^\s/\[]+)", re.MULTILINE)
 
 
 class ChangedTree:

@@ -1,0 +1,35 @@
+"""A recipe for a language is a folder, its files on the page, and a line of the test that runs them."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.changed_package import ChangedCheckout
+
+SUITE = """set -euo pipefail
+test "$((2 + 2))" = 4
+echo "1 test passed"
+"""
+BLOCK = "\n```sh shell/shop_test.sh\n{suite}```\n"
+LINE = '    "shell": (("bash",), "bash shop_test.sh", "1 test passed"),\n'
+PROJECT = "tests/howto/projects/shell"
+PAGE = "web/docs/pages/languages.md"
+LANGUAGES = "tests/howto/test_languages.py"
+TESTS = (f"{LANGUAGES}::test_the_page_shows_its_projects", f"{LANGUAGES}::test_a_suite_passes[shell]")
+DIFFERS = "test_languages.py::test_the_page_shows_its_projects"
+FAILS = "test_languages.py::test_a_suite_passes"
+
+
+@pytest.mark.prove
+def test_a_new_language_is_shown_and_run(tmp_path: Path) -> None:
+    """The page shows what runs, to the letter; a suite that fails is named."""
+    checkout = ChangedCheckout(tmp_path)
+    (checkout.root / PROJECT).mkdir()
+    checkout.add(f"{PROJECT}/shop_test.sh", SUITE.replace("= 4", "= 5"))
+    checkout.insert(LANGUAGES, '    "ruby": (', LINE)
+    assert checkout.failing(*TESTS) == {DIFFERS, FAILS}
+    checkout.package.append(PAGE, BLOCK.format(suite=SUITE))
+    checkout.add(f"{PROJECT}/shop_test.sh", SUITE.replace("1 test", "One test"))
+    assert checkout.failing(*TESTS) == {DIFFERS, FAILS}
+    checkout.add(f"{PROJECT}/shop_test.sh", SUITE)
+    assert checkout.failing(*TESTS) == set()

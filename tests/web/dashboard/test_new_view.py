@@ -1,0 +1,85 @@
+"""A new view of the dashboard is a line in ``VIEWS``, a route, a template, and a sentence on its page."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.changed_package import ChangedCheckout
+
+VIEW = '''"""The prices that a shop asks for."""
+
+from flask import Response
+
+from payment_sandbox.web.call import Call
+from payment_sandbox.web.dashboard.frame import VIEW, dashboard, enter, show
+from payment_sandbox.web.routes import route
+
+
+@route(dashboard, "GET", "/dashboard/<project_id>/prices/", **VIEW)
+def get_prices_view(call: Call, project_id: str) -> Response:
+    """Show the amounts of the orders."""
+    project = enter(call, project_id)
+    return show(call, "prices", project, "prices", orders=list(project.epoch.store.orders_newest_first()))
+'''
+TEMPLATE = """{% extends "dashboard/frame.html" %}
+{% block main %}
+<section class="card"><h1>Prices</h1><ul id="prices" data-live>
+  {%- for order in orders %}<li>{{ order.amount_cents | euros }}</li>{% endfor %}</ul></section>
+{% endblock %}
+"""
+SENTENCE = "\n**Price list** shows the amounts of all orders.\n"
+TESTS = (
+    "tests/web/dashboard/test_orders.py::test_every_view_is_there_from_the_beginning",
+    "tests/howto/test_docs_complete.py::test_every_view_of_the_dashboard_is_explained_by_hand",
+)
+UNEXPLAINED = "test_docs_complete.py::test_every_view_of_the_dashboard_is_explained_by_hand"
+NOT_THERE = "test_orders.py::test_every_view_is_there_from_the_beginning"
+SHOWN = """
+import requests
+from payment_sandbox.serving.config import ServerConfig
+from payment_sandbox.serving.server import build
+
+with build(ServerConfig()) as server:
+    key = ("sandbox-key", "")
+    requests.post(f"{server.url}/v1/orders/", json={"currency": "EUR", "amount": 1234}, auth=key, timeout=10)
+    project = requests.get(f"{server.url}/control/project/", auth=key, timeout=10).json()["project_id"]
+
+    def page(name):
+        answer = requests.get(f"{server.url}/dashboard/{project}/{name}/", timeout=10)
+        assert answer.status_code == 200, answer.text
+        return answer
+
+    text = page("prices").text
+    assert "<title>Price list" in text and "12.34" in text and 'id="prices" data-live' in text, text
+    assert "Content-Security-Policy" in page("prices").headers
+    assert 'data-testid="nav-prices">Price list' in page("orders").text
+    assert "/prices/" not in requests.get(f"{server.url}/openapi.json", timeout=10).text
+    assert "Price list" in requests.get(f"{server.url}/docs/dashboard/", timeout=10).text
+    missing = requests.get(f"{server.url}/dashboard/no-such-project/prices/", timeout=10)
+    assert missing.status_code == 404
+with build(ServerConfig(control_token="only-for-tests")) as server:
+    key = ("sandbox-key", "")
+    project = requests.get(f"{server.url}/control/project/", auth=key, timeout=10).json()["project_id"]
+    path = f"/dashboard/{project}/prices/"
+    led = requests.get(f"{server.url}{path}", timeout=10, allow_redirects=False)
+    assert led.status_code == 303 and "/sign-in/" in led.headers["Location"], led.headers
+print("shown")
+"""
+
+
+@pytest.mark.prove
+def test_a_new_view_is_everywhere(tmp_path: Path) -> None:
+    """In the menu of every view, behind the sign-in, renewed live, on the page; what is missing is named."""
+    checkout = ChangedCheckout(tmp_path)
+    checkout.package.insert(
+        "web/dashboard/frame.py", '    "settings": "Settings",\n', '    "prices": "Price list",\n'
+    )
+    assert checkout.failing(*TESTS) == {NOT_THERE, UNEXPLAINED}
+    checkout.package.add("web/dashboard/prices.py", VIEW)
+    checkout.package.replace("web/dashboard/__init__.py", "    orders,\n", "    orders,\n    prices,\n")
+    checkout.package.replace("web/dashboard/__init__.py", '    "orders",\n', '    "orders",\n    "prices",\n')
+    checkout.package.add("web/dashboard/templates/dashboard/prices.html", TEMPLATE)
+    assert checkout.failing(*TESTS) == {UNEXPLAINED}
+    checkout.package.append("web/docs/pages/dashboard.md", SENTENCE)
+    assert checkout.failing(*TESTS) == set()
+    assert checkout.run(SHOWN) == "shown\n"
