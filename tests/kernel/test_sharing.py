@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from payment_sandbox.kernel.sharing import KNOWN_MAX, LENGTH_MAX, NOTHING, Shared
+from payment_sandbox.kernel.sharing import KNOWN_MAX, LENGTH_MAX, NOTHING, SharedValues
 
 VALUES = [
     "socks",
@@ -31,7 +31,7 @@ def fresh(value: Any) -> Any:
 @pytest.mark.parametrize("value", VALUES, ids=str)
 def test_what_is_shared_is_written_as_it_was(value: Any) -> None:
     """Also where Python calls two values equal that JSON writes differently."""
-    shared = Shared()
+    shared = SharedValues()
     for other in VALUES:
         shared.value(fresh(other))
     assert json.dumps(shared.value(fresh(value))) == json.dumps(value)
@@ -39,7 +39,7 @@ def test_what_is_shared_is_written_as_it_was(value: Any) -> None:
 
 def test_texts_names_and_objects_of_texts_are_there_once() -> None:
     """Wherever they stand."""
-    shared = Shared()
+    shared = SharedValues()
     first, second = (shared.value(fresh({"customer": {"name": "Jan"}, "n": [1, "Jan"]})) for _ in range(2))
     assert first is not second
     assert first["customer"] is second["customer"]
@@ -50,7 +50,7 @@ def test_texts_names_and_objects_of_texts_are_there_once() -> None:
 
 def test_not_everything_is_remembered() -> None:
     """Long texts never, and others until there are many."""
-    shared = Shared()
+    shared = SharedValues()
     assert shared.value("x" * (LENGTH_MAX + 1)) == "x" * (LENGTH_MAX + 1)
     assert not shared._known
     for number in range(3 * KNOWN_MAX):

@@ -24,11 +24,11 @@ from payment_sandbox.scenarios.variation import (
     WEBHOOK,
     Document,
     Instead,
-    Offer,
-    Place,
+    OfferedIn,
     Step,
     Trait,
     Variation,
+    VariationOffer,
 )
 from payment_sandbox.testing import sequences
 from payment_sandbox.web.dashboard.faults import switches
@@ -36,7 +36,7 @@ from payment_sandbox.web.docs.contents import page
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 
-EVERYWHERE = Place.AGAIN | Place.SWITCH | Place.SEQUENCE | Place.SCENARIO
+EVERYWHERE = OfferedIn.AGAIN | OfferedIn.SWITCH | OfferedIn.SEQUENCE | OfferedIn.SCENARIO
 RISK = "the shop ships three times"
 
 
@@ -53,7 +53,7 @@ THRICE = Variation(
     Trait.AT_ONCE,
     kinds=(WEBHOOK,),
     is_met=came_thrice,
-).offering(Offer("webhook-thrice", "Every webhook comes three times", EVERYWHERE))
+).offering(VariationOffer("webhook-thrice", "Every webhook comes three times", EVERYWHERE))
 
 
 @pytest.fixture
@@ -176,23 +176,25 @@ def test_names_are_unambiguous() -> None:
     assert len(places) == len(set(places))
 
 
-@pytest.mark.parametrize("offer", variations.offered(Place.SCENARIO).values(), ids=lambda offer: offer.name)
-def test_scenarios_of_the_catalogue_are_valid(offer: Offer) -> None:
+@pytest.mark.parametrize(
+    "offer", variations.offered(OfferedIn.SCENARIO).values(), ids=lambda offer: offer.name
+)
+def test_scenarios_of_the_catalogue_are_valid(offer: VariationOffer) -> None:
     """As files are; their names mean nothing else."""
     loaded = load_scenario(offer.scenario, NAMES)
     assert (loaded.name, loaded.description) == (offer.name, offer.sentence)
     assert ready_names().count(offer.name) == 1
 
 
-@pytest.mark.parametrize("offer", variations.offered(Place.SWITCH).values(), ids=lambda offer: offer.name)
-def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: Offer) -> None:
+@pytest.mark.parametrize("offer", variations.offered(OfferedIn.SWITCH).values(), ids=lambda offer: offer.name)
+def test_every_switch_has_a_rule(payment_sandbox: PaymentSandbox, offer: VariationOffer) -> None:
     """Without one, it could not be switched on."""
     payment_sandbox.client.faults(**offer.rules)
     shown = {switch.offer.name: switch.is_on for switch in switches(own(payment_sandbox))}
     assert shown == {name: name == offer.name for name in shown}
 
 
-@pytest.mark.parametrize("name", variations.offered(Place.AGAIN))
+@pytest.mark.parametrize("name", variations.offered(OfferedIn.AGAIN))
 def test_every_offer_of_again_can_be_played(payment_sandbox: PaymentSandbox, name: str) -> None:
     """On an order that is authorized by hand, all are possible."""
     project = own(payment_sandbox)

@@ -13,7 +13,7 @@ KNOWN_MAX: Final = 1000
 TEXTS_ONLY: Final = frozenset({str})
 
 
-class Shared:
+class SharedValues:
     """Texts that come again and again, such as names of fields, and objects of texts.
 
     When there are many, all are forgotten: the next records have others in common.

@@ -14,7 +14,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import WebhookEffect
-from payment_sandbox.scenarios.variation import Offer, Place, VariationEffect
+from payment_sandbox.scenarios.variation import OfferedIn, VariationEffect, VariationOffer
 from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, WALKS_AWAY, offered
 
 UNPAID: Final = ("expiry", "page-expiry")
@@ -25,7 +25,7 @@ WEBHOOKS_SECONDS: Final = 12.0  # two attempts that take as long as they may
 PAYS: Final = Action(CUSTOMER, "pay")
 
 
-def variations(order: Order, *, is_told: bool) -> list[Offer]:
+def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
     """The ways in which an order can be played again; webhooks matter only where somebody ``is_told``."""
     attempt = order.last_transaction
     is_payable = attempt is not None and BY_NAME[attempt.method].capabilities.page in PAID_ON_PAGES
@@ -38,7 +38,7 @@ def variations(order: Order, *, is_told: bool) -> list[Offer]:
             return is_payable and is_told
         return is_payable or effect is WALKS_AWAY
 
-    return [offer for offer in offered(Place.AGAIN).values() if is_possible(offer.effect)]
+    return [offer for offer in offered(OfferedIn.AGAIN).values() if is_possible(offer.effect)]
 
 
 def again(project: Project, order: Order, name: str, create: Callable[[], Order]) -> Order:
@@ -48,7 +48,7 @@ def again(project: Project, order: Order, name: str, create: Callable[[], Order]
         Invalid: there is no such variation.
         Refusal: the new order does not allow it.
     """
-    known = offered(Place.AGAIN)
+    known = offered(OfferedIn.AGAIN)
     if name not in known:
         raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
     effect, made, attempt = known[name].effect, create(), order.last_transaction

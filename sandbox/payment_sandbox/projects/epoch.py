@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.sharing import Shared
+from payment_sandbox.kernel.sharing import SharedValues
 from payment_sandbox.kernel.timeline import Due, Timeline
 from payment_sandbox.methods.common import Terms
 from payment_sandbox.orders.commands import AttemptDelivery, Command
@@ -119,7 +119,7 @@ class Epoch:
         self.orders_created = 0
         self.changes = ChangeCounter()
         self.slots = Slots()
-        self.shared = Shared()
+        self.shared = SharedValues()
 
     @property
     def is_advancing(self) -> bool:

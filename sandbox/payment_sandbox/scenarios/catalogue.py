@@ -9,7 +9,7 @@ from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.scenarios.loader import CheckSettings, load_scenario, load_text
 from payment_sandbox.scenarios.model import Scenario
-from payment_sandbox.scenarios.variation import Place
+from payment_sandbox.scenarios.variation import OfferedIn
 from payment_sandbox.scenarios.variations import offered
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -24,12 +24,12 @@ def ready_folder() -> Path:
 
 def ready_names() -> list[str]:
     """The names of the ready-made scenarios: files, and variations of the catalogue."""
-    return sorted([*offered(Place.SCENARIO), *(path.stem for path in scenario_files(ready_folder()))])
+    return sorted([*offered(OfferedIn.SCENARIO), *(path.stem for path in scenario_files(ready_folder()))])
 
 
 def ready_scenarios(methods: Sequence[str], check_settings: CheckSettings) -> dict[str, Scenario]:
     """The ready-made scenarios by name."""
-    offers = offered(Place.SCENARIO).items()
+    offers = offered(OfferedIn.SCENARIO).items()
     variations = {name: load_scenario(offer.scenario, methods, check_settings) for name, offer in offers}
     known = {**variations, **load_folder(ready_folder(), methods, check_settings)}
     return {name: known[name] for name in sorted(known)}

@@ -101,7 +101,7 @@ VariationEffect = Fault | WebhookEffect | Document | Action | Instead | Passes |
 """Of a call, of a webhook, the outcome of an attempt, what somebody does instead, or of a form."""
 
 
-class Place(Flag):
+class OfferedIn(Flag):
     """Where people find a variation, other than in a rehearsal."""
 
     AGAIN = auto()  # "Again, but" on the page of an order
@@ -113,7 +113,7 @@ class Place(Flag):
 NOTHING: Final[Document] = MappingProxyType({})
 
 
-class Offer(NamedTuple):
+class VariationOffer(NamedTuple):
     """A variation for a whole project, or for an order once more.
 
     ``when`` says which webhooks or requests it changes. ``effect`` replaces the variation's own, and
@@ -122,7 +122,7 @@ class Offer(NamedTuple):
 
     name: str
     title: str
-    places: Place
+    places: OfferedIn
     when: Document = NOTHING
     effect: VariationEffect | None = None
     settings: Document = NOTHING
@@ -188,9 +188,9 @@ class Variation:
     kinds: tuple[str, ...] = ()
     is_met: IsMet | None = None
     reported_as: str = ""  # its name in coverage and sequences, if another
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[VariationOffer, ...] = ()
 
-    def offering(self, *offers: Offer) -> "Variation":
+    def offering(self, *offers: VariationOffer) -> "Variation":
         """The variation with what people are offered."""
         return replace(self, offers=offers)
 

@@ -41,12 +41,12 @@ from payment_sandbox.scenarios.variation import (
     Document,
     Instead,
     IsMet,
-    Offer,
+    OfferedIn,
     Passes,
-    Place,
     Repeat,
     Trait,
     Variation,
+    VariationOffer,
 )
 
 UNPAID: Final = "goods leave the shop for a payment that failed, or that nobody made"
@@ -97,7 +97,7 @@ LOST_WITH_503: Final = Fault(ErrorStatus(503), is_after=True)
 SLOW: Final[Document] = {"screening": "needs-time", "after": "P1D"}
 
 AT_ONCE, AT_REST, SUSPECT, THREADS, RETURN, RESTART = Trait
-AGAIN, SWITCH, SEQUENCE, SCENARIO = Place
+AGAIN, SWITCH, SEQUENCE, SCENARIO = OfferedIn
 
 RETURNS_FIRST: Final = Instead("is back before the webhook", Trait.RETURN)
 TWO_TABS: Final = Instead("is back in two tabs", Trait.RETURN | Trait.THREADS)
@@ -132,12 +132,14 @@ VARIATIONS: tuple[Variation, ...] = (
     # Webhooks; in each group the most usual first
     _webhook(
         "twice", "{step} came twice", OneByOne(2), TWICE, AT_ONCE | SUSPECT, is_met=_came_twice
-    ).offering(Offer("webhook-twice", "Every webhook comes twice", AGAIN | SWITCH | SEQUENCE | SCENARIO)),
+    ).offering(
+        VariationOffer("webhook-twice", "Every webhook comes twice", AGAIN | SWITCH | SEQUENCE | SCENARIO)
+    ),
     _webhook(
         "together", "{step} came twice at the same moment", Together(2), TWICE, AT_ONCE | SUSPECT | THREADS
     ),
     _webhook("lost", "{step} was lost", Drop(), MISSED, AT_REST | SUSPECT, is_met=is_lost).offering(
-        Offer(
+        VariationOffer(
             "webhook-lost", "No webhook ever arrives, without any error", AGAIN | SCENARIO, shows=("HOOK-09",)
         )
     ),
@@ -150,7 +152,7 @@ VARIATIONS: tuple[Variation, ...] = (
         is_met=_was_retried,
         reported_as="retried",
     ).offering(
-        Offer(
+        VariationOffer(
             "slow-shop",
             "The first try of each webhook times out",
             AGAIN,
@@ -159,16 +161,18 @@ VARIATIONS: tuple[Variation, ...] = (
         )
     ),
     _webhook("swapped", "{step} came after the next one", Swap(), TAKEN_BACK, AT_REST | SUSPECT).offering(
-        Offer("webhook-swapped", "Each webhook comes after the next one", SEQUENCE),
-        Offer(
+        VariationOffer("webhook-swapped", "Each webhook comes after the next one", SEQUENCE),
+        VariationOffer(
             "webhooks-swapped", "The webhook for processing comes after the next one", SCENARIO, PROCESSING
         ),
     ),
     _webhook(
         "late", "{step} came an hour late", Delay("PT1H"), MISSED, AT_REST | SUSPECT, is_met=_was_late
     ).offering(
-        Offer("webhook-late", "Every webhook is 10 minutes late", AGAIN | SWITCH, effect=Delay("PT10M")),
-        Offer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
+        VariationOffer(
+            "webhook-late", "Every webhook is 10 minutes late", AGAIN | SWITCH, effect=Delay("PT10M")
+        ),
+        VariationOffer("webhook-late", "The webhook for a payment arrives an hour late", SCENARIO, COMPLETED),
     ),
     _call(
         "early",
@@ -179,7 +183,7 @@ VARIATIONS: tuple[Variation, ...] = (
         is_met=_was_early,
         reported_as="before the response",
     ).offering(
-        Offer(
+        VariationOffer(
             "webhook-before-response",
             "Webhooks arrive before the response",
             SEQUENCE | SCENARIO,
@@ -188,18 +192,20 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     Variation(
         "unreachable", "no try arrived", Timeout(), MISSED, is_met=_failed, reported_as="failed for good"
-    ).offering(Offer("unreachable", "Your shop is unreachable", SWITCH)),
+    ).offering(VariationOffer("unreachable", "Your shop is unreachable", SWITCH)),
     # Calls of the shop
     _read("unavailable", "{step} failed once with 503", UNAVAILABLE, MISSED, AT_REST | SUSPECT).offering(
-        Offer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
+        VariationOffer("unavailable", "The next call gets a 503", SWITCH, {"nth": 1})
     ),
     _order_read("overtaken", "{step} got an answer that was overtaken", Fault(Stale()), TAKEN_BACK, AT_REST),
     _call("unavailable", "{step} failed with 503, and nothing was done", UNAVAILABLE, PAID_TWICE, SUSPECT),
     _call(
         "answer-lost", "{step} was carried out, but its response was lost", LOST, PAID_TWICE, SUSPECT
     ).offering(
-        Offer("lost-answer", "The answer to the next new order is lost", SWITCH, NEXT_ORDER, LOST_WITH_503),
-        Offer(
+        VariationOffer(
+            "lost-answer", "The answer to the next new order is lost", SWITCH, NEXT_ORDER, LOST_WITH_503
+        ),
+        VariationOffer(
             "lost-create-response",
             "The first order is created but the response is lost",
             SCENARIO,
@@ -209,7 +215,7 @@ VARIATIONS: tuple[Variation, ...] = (
     Variation("limited", "{step} was refused with 429", Fault(RateLimit(1, "PT1S")), REFUSED, kinds=CALLS),
     Variation("silent", "{step} got no answer", Fault(Silence()), STUCK, kinds=CALLS),
     Variation("slow", "every answer took 1.5 s", Fault(latency=1.5), STUCK).offering(
-        Offer("slow", "Every answer takes 1.5 s", SWITCH)
+        VariationOffer("slow", "Every answer takes 1.5 s", SWITCH)
     ),
     # The shop's own forms
     _form("twice", "{step} was submitted twice", Repeat(at_once=False), TWICE, SUSPECT),
@@ -237,13 +243,13 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _customer("returns-unpaid", "the customer came back without having paid", RETURNS_UNPAID, UNPAID),
     _customer("fails", "{step} failed", Action(CUSTOMER, "fail", "Do not honour"), UNPAID).offering(
-        Offer("declined", "The bank declines the payment", AGAIN, shows=("HOOK-08", "FLOW-15"))
+        VariationOffer("declined", "The bank declines the payment", AGAIN, shows=("HOOK-08", "FLOW-15"))
     ),
     _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
     _customer("fails-then-pays", "{step} failed, and succeeded at the second try", FAILS_THEN_PAYS, MISSED),
     _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
     _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).offering(
-        Offer("expires", "Nobody pays in time; this moves the clock", AGAIN, shows=("CAP-03",))
+        VariationOffer("expires", "Nobody pays in time; this moves the clock", AGAIN, shows=("CAP-03",))
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
     _customer(
@@ -265,7 +271,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _customer("lapses", "the authorization ran out after {step}", LAPSES, LAPSED),
     _customer("month", "a month passed after {step}", Passes("P31D"), LAPSED),
     Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).offering(
-        Offer("captured-in-parts", "The merchant captures twice, by hand", AGAIN, shows=("CAP-04",))
+        VariationOffer("captured-in-parts", "The merchant captures twice, by hand", AGAIN, shows=("CAP-04",))
     ),
     _action("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
     # The service
@@ -293,14 +299,14 @@ def met_by_webhooks() -> dict[str, IsMet]:
     return {each.reported: each.is_met for each in VARIATIONS if each.is_met is not None}
 
 
-def all_offers() -> Iterator[Offer]:
+def all_offers() -> Iterator[VariationOffer]:
     """All offers, each with what its variation knows."""
     for each in VARIATIONS:
         for offer in each.offers:
             yield offer._replace(effect=offer.effect or each.effect, risk=each.risk, reported=each.reported)
 
 
-def offered(place: Place) -> dict[str, Offer]:
+def offered(place: OfferedIn) -> dict[str, VariationOffer]:
     """What is offered in a place, by name."""
     return {offer.name: offer for offer in all_offers() if place in offer.places}
 
@@ -308,9 +314,9 @@ def offered(place: Place) -> dict[str, Offer]:
 PAIRS: Final = (("twice", "before the response"),)
 
 
-def sequences() -> dict[str, tuple[Offer, ...]]:
+def sequences() -> dict[str, tuple[VariationOffer, ...]]:
     """What is offered in each sequence of webhooks, from the simplest sequence to the most complex."""
-    offers = sorted(offered(Place.SEQUENCE).values(), key=lambda offer: not offer.settings)
+    offers = sorted(offered(OfferedIn.SEQUENCE).values(), key=lambda offer: not offer.settings)
     single = {offer.reported: (offer,) for offer in offers}
     paired = {", ".join(pair): tuple(single[name][0] for name in pair) for pair in PAIRS}
     return {"after the response": (), **single, **paired}

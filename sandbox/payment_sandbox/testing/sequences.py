@@ -8,7 +8,7 @@ import pytest
 from payment_sandbox.loading import LOADING
 
 if TYPE_CHECKING:
-    from payment_sandbox.scenarios.variation import Offer
+    from payment_sandbox.scenarios.variation import VariationOffer
     from payment_sandbox.testing.project import PaymentSandbox
 
 FIXTURE = "payment_webhook_sequence"
@@ -16,7 +16,7 @@ KINDS = ("faults", "webhooks")
 MARKERS = ("payment_webhook_sequences", "payment_webhook_orders")
 
 
-def _sequences() -> "dict[str, tuple[Offer, ...]]":
+def _sequences() -> "dict[str, tuple[VariationOffer, ...]]":
     with LOADING:
         from payment_sandbox.scenarios.variations import sequences  # imported late: the plugin stays light
 

@@ -17,7 +17,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.projects.project import Project
-from payment_sandbox.scenarios.variation import Offer, Place
+from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.order import OrderForm
 from payment_sandbox.web.answers.overview import order_row
@@ -64,7 +64,7 @@ def post_again(call: Call, project_id: str, order_id: str) -> Response:
         raise Unknown("nobody knows any more what this order was created with")
     name = call.request.form.get("again", "")
     made = again(project, order, name, lambda: made_by_hand(project, body, order.client))
-    offer = offered(Place.AGAIN)[name]
+    offer = offered(OfferedIn.AGAIN)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
     return go(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
 
@@ -96,7 +96,7 @@ def made_by_hand(project: Project, body: Mapping[str, Any], client: Mapping[str,
 
 def ways_again(project: Project, order: Order, created: JournalEntry | None) -> dict[str, Any]:
     """What the page of an order offers: how it can be played again, and what it can be compared with."""
-    offers: list[Offer] = []
+    offers: list[VariationOffer] = []
     if created_with(project, order, created) is not None:
         url_told = order.webhook_url or project.settings.webhook_url or project.settings.forward_to
         offers = variations(order, is_told=url_told is not None)

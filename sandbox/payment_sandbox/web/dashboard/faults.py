@@ -12,7 +12,7 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
-from payment_sandbox.scenarios.variation import Offer, Place
+from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.overview import scenario_record
 from payment_sandbox.web.browsers import go
@@ -26,24 +26,24 @@ BAD_REQUEST: Final = 400
 class Switch(NamedTuple):
     """A variation that is switched on and off, and whether it is on."""
 
-    offer: Offer
+    offer: VariationOffer
     is_on: bool
 
 
 def switches(project: Project) -> list[Switch]:
     """All switches, as they stand."""
     faults = project.epoch.state.faults
-    return [Switch(offer, _is_on(offer, faults)) for offer in offered(Place.SWITCH).values()]
+    return [Switch(offer, _is_on(offer, faults)) for offer in offered(OfferedIn.SWITCH).values()]
 
 
-def _is_on(offer: Offer, faults: Faults) -> bool:
+def _is_on(offer: VariationOffer, faults: Faults) -> bool:
     """Whether its rule is set and can still apply: one for the next call only is used up by it."""
     ((kind, (rule,)),) = offer.rules.items()
     known = faults.document.get(kind, [])
     return rule in known and (kind == "webhooks" or not faults.is_spent(known.index(rule)))
 
 
-def _switched(offer: Offer, before: Faults) -> Faults:
+def _switched(offer: VariationOffer, before: Faults) -> Faults:
     """The faults with a switch pressed; rules set otherwise stay, with their uses."""
     ((kind, rules),) = offer.rules.items()
     others = [rule for rule in before.document.get(kind, ()) if rule not in rules]
@@ -59,7 +59,7 @@ def post_switch(call: Call, project_id: str) -> Response:
     if name == "none":
         project.put_faults({})
     else:
-        offer = offered(Place.SWITCH).get(name or "")
+        offer = offered(OfferedIn.SWITCH).get(name or "")
         if offer is None:
             raise Unknown(f"there is no switch {name!r}")
         project.change_faults(partial(_switched, offer))
