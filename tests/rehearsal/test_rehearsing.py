@@ -321,11 +321,6 @@ def test_the_page_names_every_change() -> None:
     assert [name for name, change in named if parse_changed_step(name).change is not change] == []
 
 
-def test_names_of_older_releases_still_play() -> None:
-    """What customers and banks do was called a deed."""
-    assert parse_changed_step("action:1:fails").name == "action:1:fails"
-
-
 POLLS = """
 def poll(payment_sandbox, order_id):
     url = f"{payment_sandbox.base_url}/v1/orders/{order_id}/"

@@ -24,16 +24,11 @@ def test_a_shop_that_counts(payment_sandbox, shop):
     payment_sandbox.act(order["id"])
     payment_sandbox.clock.advance("PT0S")
     assert len(shop.known) == 2
-
-
-@pytest.mark.payment_webhook_orders
-def test_under_its_former_name(payment_sandbox, payment_webhook_sequence):
-    assert payment_sandbox.client.project()
 """
 
 
 def test_markers_set_a_project_up_and_webhooks_in_every_sequence(tmp_path: Path) -> None:
-    """The simplest sequence of webhooks that fails is named; the marker's former name works, too."""
+    """The simplest sequence of webhooks that fails is named."""
     ran = suite(tmp_path, MARKED)
     assert ran.returncode == 1
     assert "2 failed, 9 passed" in ran.stdout, ran.stdout
@@ -63,7 +58,7 @@ def test_a_method_of_a_test_case_cannot_run_once_per_order(tmp_path: Path) -> No
 import unittest
 
 class TestCase(unittest.TestCase):
-    @pytest.mark.payment_webhook_orders
+    @pytest.mark.payment_webhook_sequences
     def test_it(self):
         pass
 """

@@ -4,10 +4,8 @@ from collections import Counter
 from threading import Lock
 from typing import Final, NamedTuple
 
-from payment_sandbox.scenarios.variation import ACTION, CHANGE, CREATE, READ, About, Step, Variation
+from payment_sandbox.scenarios.variation import CHANGE, CREATE, READ, About, Step, Variation
 from payment_sandbox.scenarios.variations import rehearsed
-
-OLD_KINDS: Final = {"deed": ACTION}  # as variations were written first
 
 CREATIONS: Final = ("/v1/orders", "/v1/bankqr")
 
@@ -60,7 +58,6 @@ def parse_changed_step(text: str) -> ChangedStep:
         ValueError: there is no such kind of step, or no such change.
     """
     kind, _, rest = text.strip().partition(":")
-    kind = OLD_KINDS.get(kind, kind)
     number, _, name = rest.partition(":")
     known = {change.name: change for change in rehearsed() if kind in change.kinds}
     if not name and number in known:

@@ -30,7 +30,6 @@ MARKERS = (
     "finds in this test, except those that are meant",
     "payment_webhook_sequences: run the test once per sequence in which webhooks can arrive",
     "payment_rehearse: rehearse this test: run it again with one thing changed at a time",
-    "payment_webhook_orders: the former name of payment_webhook_sequences",
 )
 
 

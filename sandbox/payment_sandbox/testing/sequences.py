@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FIXTURE = "payment_webhook_sequence"
 KINDS = ("faults", "webhooks")
-MARKERS = ("payment_webhook_sequences", "payment_webhook_orders")
+MARKER = "payment_webhook_sequences"
 
 
 def _sequences() -> "dict[str, tuple[VariationOffer, ...]]":
@@ -25,7 +25,7 @@ def _sequences() -> "dict[str, tuple[VariationOffer, ...]]":
 
 def is_marked(item: Any) -> bool:
     """Whether a test runs once per sequence."""
-    return any(item.get_closest_marker(name) is not None for name in MARKERS)
+    return item.get_closest_marker(MARKER) is not None
 
 
 def parametrize(metafunc: pytest.Metafunc) -> None:

@@ -116,7 +116,7 @@ def test_no_such_moment_is_now(sandbox: Sandbox, at: str) -> None:
 
 
 def test_whoever_acts_sees_what_came_of_it(sandbox: Sandbox) -> None:
-    """A deed leads back to the present, with the filters that were chosen."""
+    """An action leads back to the present, with the filters that were chosen."""
     order = sandbox.authorized(expiration_period="P7D")
     browser = Dashboard(sandbox)
     page = browser.open(f"orders/{order['id']}/?at=1&status=completed")
