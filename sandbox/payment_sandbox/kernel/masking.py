@@ -39,9 +39,11 @@ _UUID: Final = Pattern("[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{
 UUID_LENGTH: Final = 36
 _HARMLESS: Final = Pattern(
     rf"[a-z_-]{{0,40}}|{_UUID.pattern}|\d{{4}}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{{6}}\+00:00"
-    rf"|(?!.*(?:cv|csc|code|verif))(?:/(?:v1|[a-z_-]{{0,40}}|{_UUID.pattern}))+"
 )
-"""Words, identifiers, times and paths: most texts of a record, looked at once instead of in each way."""
+"""Words, identifiers and times: most texts of a record, looked at once instead of in each way."""
+
+_PATH: Final = Pattern(rf"(?:/(?:v1|[a-z_-]{{0,40}}|{_UUID.pattern}))+")
+_NAMES_SECRET: Final = ("cv", "csc", "code", "verif")
 
 _HINTS: Final = ("cvc", "cvv", "cvn", "csc", "code", "verification")
 _NAME: Final = (
@@ -66,13 +68,19 @@ _ESCAPED_SPACE: Final = Pattern(r"\\+[bfnrtv]")
 Record = TypeVar("Record")
 
 
+def _is_harmless(text: str) -> bool:
+    """Whether a text is of a kind that has no secrets; a word has no digits."""
+    if text.isalpha() or _HARMLESS.compiled.fullmatch(text) is not None:
+        return True
+    return _PATH.compiled.fullmatch(text) is not None and not any([name in text for name in _NAMES_SECRET])
+
+
 def mask(text: str, api_key: str | None = None) -> str:
     """The text without secrets; it stays as it is if it has none.
 
     Secrets are also found if they are escaped, as in JSON, XML, or a URL.
     """
-    is_harmless = text.isalpha() or _HARMLESS.compiled.fullmatch(text) is not None  # a word has no digits
-    if is_harmless and (api_key is None or api_key not in text):
+    if _is_harmless(text) and (api_key is None or api_key not in text):
         return text
     plain = _plain(text)
     masked = _masked(plain, api_key)
