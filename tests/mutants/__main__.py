@@ -9,20 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
-from shutil import copytree
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from payment_sandbox.fidelity.ledger import MUTANTS, rules
 from payment_sandbox.serving.realtime import monotonic_seconds
 from tests.mutants.patches import PACKAGE, Mutant, PatchRefused, mutants
+from tests.support.changed_package import copy_checkout
 
 ROOT: Final = Path(__file__).parents[2]
 SECONDS_MAX: Final = 240.0
 KILLED, SURVIVED, BROKEN = "killed", "SURVIVED", "BROKEN"
 FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 TABLE: Final = ROOT / PACKAGE / "fidelity" / MUTANTS
-OF_CHECKOUT: Final = ("sandbox", "tests", "scenarios")
 
 
 class Verdict(NamedTuple):
@@ -41,11 +40,7 @@ class Workshop:
         self._free: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             copy = folder / f"copy-{number}"
-            for name in OF_CHECKOUT:
-                copytree(ROOT / name, copy / name, ignore=lambda _, names: {*names} & {"__pycache__"})
-            for file in ROOT.iterdir():
-                if file.is_file():
-                    (copy / file.name).write_bytes(file.read_bytes())
+            copy_checkout(copy)
             self._free.put(copy)
 
     def judge(self, mutant: Mutant, tests: Sequence[str]) -> Verdict:

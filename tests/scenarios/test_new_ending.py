@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.changed_package import ChangedCheckout
+from tests.support.changed_package import WRITE_SCHEMA, ChangedCheckout
 
 SCENARIO = """name: nobody-pays
 description: Every customer looks at the page, and goes away.
@@ -29,12 +29,6 @@ CHECK = """
 from click.testing import CliRunner
 from payment_sandbox.cli.main import commands
 print(CliRunner().invoke(commands, ["check", "scenarios/nobody-pays.yaml"]).output)
-"""
-WRITE_SCHEMA = """
-from pathlib import Path
-from click.testing import CliRunner
-from payment_sandbox.cli.main import commands
-Path("scenarios/scenario.schema.json").write_text(CliRunner().invoke(commands, ["schema"]).stdout)
 """
 SHOWN = """
 import requests

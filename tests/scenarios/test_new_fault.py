@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.changed_package import ChangedCheckout
+from tests.support.changed_package import WRITE_SCHEMA, ChangedCheckout
 
 EFFECTS = '''class Empty(RequestEffect):
     """The response has no body."""
@@ -96,12 +96,6 @@ TESTS = (
 )
 NO_SCHEMA = "test_schema.py::test_the_schema_is_one_and_lies_beside_the_scenarios"
 NO_HELP = "test_examples.py::test_the_help_of_faults_names_every_effect"
-WRITE_SCHEMA = """
-from pathlib import Path
-from click.testing import CliRunner
-from payment_sandbox.cli.main import commands
-Path("scenarios/scenario.schema.json").write_text(CliRunner().invoke(commands, ["schema"]).stdout)
-"""
 
 
 @pytest.fixture

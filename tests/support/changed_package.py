@@ -11,6 +11,12 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[2]
 PACKAGE = CHECKOUT / "sandbox" / "payment_sandbox"
 FOLDERS = ("sandbox", "tests", "scenarios")
+WRITE_SCHEMA = """
+from pathlib import Path
+from click.testing import CliRunner
+from payment_sandbox.cli.main import commands
+Path("scenarios/scenario.schema.json").write_text(CliRunner().invoke(commands, ["schema"]).stdout)
+"""
 FAILED = re.compile(r"^(?:FAILED|ERROR) (?:[^\s\[]*/)?([^\s/\[]+)", re.MULTILINE)
 
 

@@ -64,7 +64,7 @@ THERE = f"""{START}
     content = operation["responses"]["200"]["content"]["application/json"]
     assert content["example"]["orders"] > 0, content
     reference = get("/docs/control-api/").text
-    assert "/control/tally/" in reference and "All orders and refunds." in reference
+    assert "/control/tally/" in reference and "Count the orders of the project." in reference
 print("there")
 """
 DESCRIBED = "tests/web/test_description.py::test"
