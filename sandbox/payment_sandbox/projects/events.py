@@ -233,7 +233,10 @@ class Events:
 
 def _shortened(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data without values that would take much room: settings and faults can be long."""
-    return {name: _short(value) if isinstance(value, LENGTHY) else value for name, value in data.items()}
+    return {
+        name: value if type(value) is str and len(value) <= VALUE_LENGTH_MAX else _short(value)
+        for name, value in data.items()
+    }
 
 
 def _short(value: Any) -> Any:
