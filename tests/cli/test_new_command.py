@@ -10,7 +10,7 @@ COMMAND = '''
 
 @remote("count", example="count --newest 5")
 @click.option("--newest", default=10, show_default=True, help="Look at so many orders.")
-def count(call: Call, newest: int) -> None:
+def count(call: CommandRun, newest: int) -> None:
     """Count the newest orders."""
     call.show({"orders": len(call.sandbox.orders(limit=newest))}, lambda answer: f"{answer['orders']} orders")
 '''
