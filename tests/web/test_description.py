@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 import requests
+from flask import Blueprint, Response
 from jsonschema import Draft202012Validator
 
 from payment_sandbox.serving.server import Server
 from payment_sandbox.version import __version__
 from payment_sandbox.web.app import make_app
-from payment_sandbox.web.routes import RouteWithoutFacts, described_routes, require_facts
+from payment_sandbox.web.error_answers import answer_for
+from payment_sandbox.web.faces import Face
+from payment_sandbox.web.routes import RouteWithoutFacts, described_routes
 from tests.support.described import description
 from tests.support.driver import Sandbox, card
 from tests.support.projects import made_registry
@@ -109,9 +112,10 @@ def test_it_says_where_the_server_is() -> None:
 def test_a_route_without_facts_does_not_start() -> None:
     """Whoever adds one is told how to declare it."""
     app = make_app(made_registry(), public_url="http://sandbox.example")
-    app.add_url_rule("/more/", view_func=lambda: "more")
+    more = Blueprint("more", __name__)
+    more.add_url_rule("/more/", view_func=lambda call: Response("more"))
     with pytest.raises(RouteWithoutFacts, match="/more/ has no facts"):
-        require_facts(app)
+        app.add(Face(more, (), answer_for))
 
 
 def test_every_reference_is_in_the_document(sandbox: Sandbox) -> None:

@@ -123,17 +123,14 @@ class Gateway:
             finally:
                 run.close()
         try:
-            response = await self._response(run, reply)
+            stream = run.call.stream
+            sending = self._send_pieces(run, reply) if stream is None else self._watch(run, stream, reply)
+            response = await sending
         except Exception:
             run.close()
             raise
         run.close()  # not if this was cancelled: a thread may still make the next piece
         return response
-
-    async def _response(self, run: Run, reply: PendingReply) -> web.StreamResponse:
-        if run.call.stream is not None:
-            return await self._watch(run, run.call.stream, reply)
-        return await self._send_pieces(run, reply)
 
     async def _watch(self, run: Run, stream: EventStream, reply: PendingReply) -> web.StreamResponse:
         """Send a stream of events."""

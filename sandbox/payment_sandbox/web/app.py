@@ -18,7 +18,7 @@ from payment_sandbox.web.errors import MERCHANT_API, NOT_FOUND
 from payment_sandbox.web.faces import Face
 from payment_sandbox.web.merchant import keep_unrouted
 from payment_sandbox.web.placing import place
-from payment_sandbox.web.routes import Routed, facts_of, require_facts, route
+from payment_sandbox.web.routes import Routed, required_facts, route
 from payment_sandbox.web.site import ALONE, Around, Site
 
 
@@ -68,13 +68,11 @@ class SandboxFlask(Flask):
 
     def add(self, face: Face) -> None:
         """Answer the calls of a face."""
-        before = set(self.view_functions)
         self.register_blueprint(face.blueprint)
-        require_facts(self)
-        for endpoint in self.view_functions.keys() - before:
-            facts, view = facts_of(self, endpoint), self.view_functions[endpoint]
-            assert facts is not None, "require_facts has checked every route"
-            self._routes[endpoint] = Routed(face.answer, cast(Callable[..., Response], view), facts)
+        for rule in self.url_map.iter_rules():
+            if rule.endpoint not in self._routes:
+                view = cast(Callable[..., Response], self.view_functions[rule.endpoint])
+                self._routes[rule.endpoint] = Routed(face.answer, view, required_facts(self, rule))
 
     def wsgi_app(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         """Answer a request (PEP 3333), wherever it runs."""

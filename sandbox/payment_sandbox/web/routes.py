@@ -76,20 +76,19 @@ def facts_of(app: Flask, endpoint: str | None) -> Facts | None:
 def described_routes(app: Flask) -> Iterator[tuple[Rule, Facts]]:
     """The routes and their facts."""
     for rule in app.url_map.iter_rules():
-        facts = facts_of(app, rule.endpoint)
-        assert facts is not None, "require_facts has checked every route"
+        facts = required_facts(app, rule)
         yield rule, facts
 
 
-def require_facts(app: Flask) -> None:
-    """Refuse an application with a route that declares no facts.
+def required_facts(app: Flask, rule: Rule) -> Facts:
+    """The facts of a route.
 
     Raises:
-        RouteWithoutFacts: names the route.
+        RouteWithoutFacts: it declares none, or answers JSON without a shape; names the route.
     """
-    for rule in app.url_map.iter_rules():
-        facts = facts_of(app, rule.endpoint)
-        if facts is None:
-            raise RouteWithoutFacts(f"{rule.rule} has no facts: declare it with web.routes.route")
-        if facts.media_type == JSON and facts.answers is None:
-            raise RouteWithoutFacts(f"{rule.rule} answers JSON but has no shape")
+    facts = facts_of(app, rule.endpoint)
+    if facts is None:
+        raise RouteWithoutFacts(f"{rule.rule} has no facts: declare it with web.routes.route")
+    if facts.media_type == JSON and facts.answers is None:
+        raise RouteWithoutFacts(f"{rule.rule} answers JSON but has no shape")
+    return facts

@@ -4,6 +4,7 @@ from typing import Final
 
 from flask import Blueprint, Response
 
+from payment_sandbox.projects.project import Project
 from payment_sandbox.web.auth import known_project, refuse_foreign_host, require_project
 from payment_sandbox.web.call import Call
 from payment_sandbox.web.error_answers import answer_for, refused_answer, tell_refused
@@ -30,15 +31,16 @@ def admitted(call: Call, go_on: GoOn) -> Response:
         project = require_project(call)
         catch_up_first(call, project)
     except Exception as error:
-        return _not_admitted(call, answer_for(call, error))
+        return _told(call, answer_for(call, error), call.owner)
     call.real_at = project.services.real.wall_now()
     return go_on(call)
 
 
-def _not_admitted(call: Call, response: Response) -> Response:
-    explain(call, response, call.owner)
-    if call.owner is not None:
-        keep(call, call.owner, response)
+def _told(call: Call, response: Response, project: Project | None) -> Response:
+    """A refusal with its explanation, in the journal if the project is known."""
+    explain(call, response, project)
+    if project is not None:
+        keep(call, project, response)
     return response
 
 
@@ -71,11 +73,8 @@ def keep_unrouted(call: Call, response: Response) -> Response:
     try:
         refuse_foreign_host(call)
     except RequestRefused as refused:
-        return _not_admitted(call, refused_answer(call, refused))
+        return _told(call, refused_answer(call, refused), None)
     project = known_project(call)
-    explain(call, response, project)
-    if project is not None:
-        keep(call, project, response)
-    else:
+    if project is None:
         tell_refused(call, response.status_code, response.get_json()["error"]["value"])
-    return response
+    return _told(call, response, project)
