@@ -4,7 +4,7 @@ A thread works for one caller at a time. Nothing else is looked up; it is passed
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -93,21 +93,22 @@ def working_for(one: Caller) -> Iterator[None]:
         _CALLER.reset(token)
 
 
-@contextmanager
-def _within(**changed: Any) -> Iterator[None]:
+def _within() -> Caller:
+    """A caller like the present one, for a part of its work."""
     outer, inner = caller(), Caller()
     inner.asked, inner.cause, inner.held = outer.asked, outer.cause, outer.held
-    for name, value in changed.items():
-        setattr(inner, name, value)
-    with working_for(inner):
-        yield
+    return inner
 
 
-def caused_by(record_id: str) -> Any:
+def caused_by(record_id: str) -> AbstractContextManager[None]:
     """While inside, changes are caused by a record of the journal."""
-    return _within(cause=record_id)
+    inner = _within()
+    inner.cause = record_id
+    return working_for(inner)
 
 
-def delivering(outbox: "Outbox") -> Any:
+def delivering(outbox: "Outbox") -> AbstractContextManager[None]:
     """While inside, a webhook is delivered."""
-    return _within(delivers=outbox)
+    inner = _within()
+    inner.delivers = outbox
+    return working_for(inner)
