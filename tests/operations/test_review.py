@@ -237,17 +237,21 @@ def test_orders_that_the_journal_had_to_cut_are_reviewed_too(watched: Sandbox) -
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"),
-    [(500, "Your handler failed"), (404, "Your shop refused it"), (302, "is this your return page?")],
+    ("status", "how", "advice"),
+    [
+        (500, "an error", "Your handler failed"),
+        (404, "a refusal", "Your shop refused it"),
+        (302, "a redirect", "is this your return page?"),
+    ],
 )
-def test_advice_fits_the_answer(sandbox: Sandbox, shop: Shop, status: int, advice: str) -> None:
+def test_advice_fits_the_answer(sandbox: Sandbox, shop: Shop, status: int, how: str, advice: str) -> None:
     """Slow work has nothing to do with it, and one attempt is one."""
     shop.answer = lambda received: status if sandbox.read(received.body["order_id"]) else 200
     sandbox.settings(webhook_url=shop.url)
     sandbox.acted(sandbox.place(card()), "customer visit")
     sandbox.settle()
     (finding,) = findings(sandbox)
-    assert finding.problem == f"a webhook attempt got no 2xx: answered {status}"
+    assert finding.problem == f"Your shop answered the webhook with {how} ({status})"
     assert advice in finding.advice
 
 
@@ -286,12 +290,12 @@ def test_refused_calls_are_hints(sandbox: Sandbox) -> None:
         sandbox.create(card(), amount=12.5)
     sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
     sandbox.get("/v1/orders/unknown/")
-    found = {finding.problem.partition(" ")[0]: finding for finding in findings(sandbox)}
+    found = {finding.problem: finding for finding in findings(sandbox)}
     problems = sorted(finding.problem for finding in findings(sandbox))
     assert {finding.kind for finding in found.values()} == {"hint"}
     assert [problem.split(":")[0] for problem in problems] == [
-        "2 calls were refused",
-        "a call was refused",
-        "a call was refused",
+        "The service refused 2 calls",
+        "The service refused a call",
+        "The service refused a call",
     ]
     assert any("Look at the order" in finding.advice for finding in findings(sandbox))

@@ -44,11 +44,11 @@ def test_keys_that_nobody_reads(told: PaymentSandbox) -> None:
     create(told, customer={"first_nam": "Jan"}, zzz=1)
     problems = {finding.problem: finding for finding in told.review()}
     assert set(problems) == {
-        "the key 'custommer' is not known, so it was ignored; did you mean 'customer'?",
-        "the key 'customer.first_nam' is not known, so it was ignored; did you mean 'first_name'?",
-        "the key 'zzz' is not known, so it was ignored",
+        "The service does not know the key 'custommer' and ignored it; did you mean 'customer'?",
+        "The service does not know the key 'customer.first_nam' and ignored it; did you mean 'first_name'?",
+        "The service does not know the key 'zzz' and ignored it",
     }
-    twice = problems["the key 'custommer' is not known, so it was ignored; did you mean 'customer'?"]
+    twice = problems["The service does not know the key 'custommer' and ignored it; did you mean 'customer'?"]
     assert (twice.rule, twice.advice, len(twice.requests)) == ("SET-12", "Send 'customer' instead.", 2)
 
 
@@ -78,7 +78,7 @@ def test_nobody_to_tell(payment_sandbox: PaymentSandbox) -> None:
     payment_sandbox.client.faults(webhooks=[{"then": {"drop": True}}])
     problems = [finding.problem for finding in payment_sandbox.review() if finding.rule == "HOOK-03"]
     assert problems == [
-        "2 status changes, nobody to tell: neither the project nor the order has a webhook_url"
+        "2 status changes sent no webhook: neither the project nor the order has a webhook_url"
     ]
     payment_sandbox.deliver_to(shop_that(lambda order_id: None))
     assert "HOOK-03" not in [finding.rule for finding in payment_sandbox.review()]
@@ -124,7 +124,7 @@ def test_a_shop_that_speaks_plain_http(payment_sandbox: PaymentSandbox) -> None:
     error = f"127.0.0.1:{port} speaks plain http, but the address says https"
     assert payment_sandbox.webhooks[0]["attempts"][0]["error"] == error
     assert [f.problem for f in payment_sandbox.review() if f.rule == "HOOK-04"] == [
-        f"webhook_url says https, but the shop speaks http there: https://127.0.0.1:{port}/hook"
+        f"The webhook_url says https, but your shop speaks http there: https://127.0.0.1:{port}/hook"
     ]
 
 
@@ -155,7 +155,7 @@ def test_rules_that_never_matched(told: PaymentSandbox) -> None:
     create(told)
     finding = only(told)
     assert (finding.rule, finding.kind) == ("SCN-02", "hint")
-    assert finding.problem == "a rule of the scenario 'two' never matched"
+    assert finding.problem == "A rule of the scenario 'two' never matched"
     assert finding.requests == ('rule 1: when {"amount": 7}',)
     told.review().assert_clean()
 

@@ -201,7 +201,7 @@ def test_every_offer_of_again_can_be_played(payment_sandbox: PaymentSandbox, nam
     attempt = {"payment_method": "credit-card", "capture_mode": "manual", "expiration_period": "P1D"}
     body = {"currency": "EUR", "amount": 1000, "client": {}, "transactions": [attempt]}
     order = create_by_hand(project, body, body)
-    made = again(project, order, name, lambda: create_by_hand(project, body, body))
+    made = again(project, order, name, body, lambda changed: create_by_hand(project, changed, changed))
     assert made.status != project.find_order(order.id).status or name == "expires"
 
 

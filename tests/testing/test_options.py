@@ -122,7 +122,7 @@ def test_without(): pass
 """
 WORDS = (
     "the review found 2 mistakes in the integration:",
-    "HOOK-08: a webhook was answered, but the order was not read (order ",
+    "HOOK-08: Your shop answered a webhook, but did not read the order (order ",
     "  A webhook carries no status: GET the order before you fulfil it.",
     "the key 'custommer' is not known, so it was ignored; did you mean 'customer'?",
 )
@@ -150,7 +150,7 @@ def test_a_failure_says_what_the_sandbox_knows(tmp_path: Path) -> None:
     ran = suite(tmp_path, CARELESS.replace("def test_without(): pass", FAILS))
     told = ran.stdout.partition("- payment sandbox -")[2]
     assert "ignored: custommer;nearest=customer" in told
-    assert "review: HOOK-08 a webhook was answered, but the order was not read" in told
+    assert "review: HOOK-08 Your shop answered a webhook, but did not read the order" in told
 
 
 FAILS = """

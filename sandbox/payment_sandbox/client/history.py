@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from payment_sandbox.client.client import SandboxClient
-from payment_sandbox.operations.review import HINT, Finding
+from payment_sandbox.operations.review import Finding
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.web.answers import records as answers
 
@@ -17,7 +17,7 @@ class Review(list[Finding]):
     def assert_clean(self, ignore: Collection[str] = ()) -> None:
         """Fail if there are mistakes, with all of them in full; ``ignore`` lists rules that do not count.
 
-        Hints do not count either.
+        Hints do not count either, nor do mistakes that were put right, such as by a retry.
 
         Raises:
             AssertionError: there are mistakes.
@@ -28,7 +28,7 @@ class Review(list[Finding]):
 
     def problems(self, ignore: Collection[str] = ()) -> str:
         """All mistakes in full, as text; empty if there are none."""
-        problems = [each for each in self if each.kind != HINT and each.rule not in ignore]
+        problems = [each for each in self if each.is_open and each.rule not in ignore]
         if not problems:
             return ""
         count = "a mistake" if len(problems) == 1 else f"{len(problems)} mistakes"
@@ -39,7 +39,7 @@ class Review(list[Finding]):
 def review(client: SandboxClient) -> Review:
     """Review a project's history; a correct integration gets no findings."""
     items = client.call("GET", "/control/review/")["items"]
-    return Review(Finding(**{**item, "requests": tuple(item["requests"])}) for item in items)
+    return Review(map(Finding.read, items))
 
 
 UNTOLD: Final = "HOOK-03"

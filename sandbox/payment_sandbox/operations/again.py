@@ -15,13 +15,16 @@ from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.effects import WebhookEffect
 from payment_sandbox.scenarios.variation import OfferedIn, VariationEffect, VariationOffer
-from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, WALKS_AWAY, offered
+from payment_sandbox.scenarios.variations import CAPTURES_IN_PARTS, LAPSES, WALKS_AWAY, offered
+
+Json = dict[str, Any]
 
 UNPAID: Final = ("expiry", "page-expiry")
 EXPIRIES: Final = (*UNPAID, "authorization-expiry")
 PAID_ON_PAGES: Final = (*PAGES_OF_BANKS, "terms")
 WEBHOOKS: Final = "webhooks"
 WEBHOOKS_SECONDS: Final = 12.0  # two attempts that take as long as they may
+SHORTEST: Final = "PT1M"
 PAYS: Final = Action(CUSTOMER, "pay")
 
 
@@ -32,7 +35,7 @@ def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
     is_captured = attempt is not None and attempt.authorization is not None and order.amount_cents > 1
 
     def is_possible(effect: VariationEffect | None) -> bool:
-        if effect is CAPTURES_IN_PARTS:
+        if effect in (CAPTURES_IN_PARTS, LAPSES):
             return is_payable and is_captured
         if isinstance(effect, WebhookEffect):
             return is_payable and is_told
@@ -41,8 +44,12 @@ def variations(order: Order, *, is_told: bool) -> list[VariationOffer]:
     return [offer for offer in offered(OfferedIn.AGAIN).values() if is_possible(offer.effect)]
 
 
-def again(project: Project, order: Order, name: str, create: Callable[[], Order]) -> Order:
-    """Make the order again with ``create``, and play it otherwise.
+def again(
+    project: Project, order: Order, name: str, body: Mapping[str, Any], create: Callable[[Json], Order]
+) -> Order:
+    """Make the order again, with ``create`` from the ``body`` that made it, and play a variation of it.
+
+    One that waits for an expiry gets the shortest period, so that hardly anything else happens meanwhile.
 
     Raises:
         Invalid: there is no such variation.
@@ -51,7 +58,8 @@ def again(project: Project, order: Order, name: str, create: Callable[[], Order]
     known = offered(OfferedIn.AGAIN)
     if name not in known:
         raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
-    effect, made, attempt = known[name].effect, create(), order.last_transaction
+    effect, attempt = known[name].effect, order.last_transaction
+    made = create(_soon_over(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
     if made.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
         act(project, made.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
     if effect is WALKS_AWAY:
@@ -62,8 +70,17 @@ def again(project: Project, order: Order, name: str, create: Callable[[], Order]
         _pay(project, made.id, effect.document if isinstance(effect, WebhookEffect) else {})
     if effect is CAPTURES_IN_PARTS:
         _capture_in_parts(project, made)
+    if effect is LAPSES:
+        expire(project, made)
     project.settle(WEBHOOKS_SECONDS, orders=[made.id])
     return project.find_order(made.id)
+
+
+def _soon_over(body: Mapping[str, Any]) -> Json:
+    """The body of an order that expires soon: its page, and its first attempt."""
+    soon = {"expiration_period": SHORTEST}
+    attempts = body.get("transactions") or []
+    return {**body, **soon, **({"transactions": [{**each, **soon} for each in attempts]} if attempts else {})}
 
 
 def expire(project: Project, order: Order) -> None:

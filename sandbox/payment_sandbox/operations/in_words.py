@@ -7,9 +7,8 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening, history
-from payment_sandbox.operations.review.evidence import as_object
-from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX
-from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.operations.review.evidence import Finding, as_object
+from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
 
@@ -29,6 +28,7 @@ VERBS: Final = {
     ("POST", "refunds"): "refunds",
 }
 CENTS: Final = re.compile(r"(-?\d+) cents\b")
+UNREAD: Final = "HOOK-08"
 MISSING: Final = "missing"  # a step that should be there, and is not
 
 
@@ -49,15 +49,14 @@ class Belief(NamedTuple):
         return self.shop == self.service
 
 
-def told(epoch: Epoch, order_id: str, believed: Sequence[Belief]) -> list[Happening]:
-    """An order's history with calls in words, and with the reads that are missing; as the shop ``believed``.
+def told(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[Happening]:
+    """An order's history with calls in words, and with what the judge found wrong in it.
 
     Raises:
         Unknown: there is no such order.
     """
-    happenings = _in_words(epoch, history(epoch, order_id))
-    knows = bool(believed) and believed[-1].is_true
-    return happenings if knows else list(_with_missing(epoch, order_id, happenings))
+    open_findings = [finding for finding in findings if finding.is_open]
+    return list(_judged(_in_words(epoch, history(epoch, order_id)), open_findings))
 
 
 def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
@@ -87,34 +86,24 @@ def _asked(entry: JournalEntry) -> str:
     return f"{verb} · {euros(amount)}" if verb and has_amount else verb
 
 
-def euros(cents: int) -> str:
-    """An amount for people."""
-    return f"{'-' if cents < 0 else ''}€{abs(cents) // 100:,}.{abs(cents) % 100:02}"
-
-
 def in_euros(text: str) -> str:
     """A text with its amounts in euros: the service counts in cents, people do not."""
     return CENTS.sub(lambda found: euros(int(found[1])), text)
 
 
-def _with_missing(epoch: Epoch, order_id: str, happenings: Iterable[Happening]) -> Iterator[Happening]:
-    """The happenings, with a note after each webhook that the shop acknowledged without reading the order.
-
-    A shop that knows the status anyway has missed nothing.
-    """
-    last_read = max((change.real_at for change in _reads(epoch, order_id)), default=None)
-    unread: set[str] = set()  # webhooks that came after it
+def _judged(happenings: Iterable[Happening], findings: Sequence[Finding]) -> Iterator[Happening]:
+    """The happenings, with those marked that show a mistake, and a note where the shop did not read."""
+    unread = {each for finding in findings if finding.rule == UNREAD for each in finding.shown_by}
+    wrong = {each for finding in findings for each in finding.shown_by} - unread
     for happening in happenings:
-        yield happening
-        if happening.kind == "webhook" and (last_read is None or last_read < happening.real_at):
-            unread.add(happening.id)
-        elif happening.cause in unread and not happening.failed:
+        yield happening._replace(failed=True) if happening.id in wrong else happening
+        if happening.kind == "webhook-response" and happening.cause in unread:
             yield happening._replace(
                 id=f"{happening.id}/missing",
                 sender=SHOP,
                 receiver=SHOP,
                 kind=MISSING,
-                label="no read: the order was not asked for",
+                label="your shop did not read the order",
                 failed=True,
                 detail=None,
             )
@@ -127,7 +116,7 @@ def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
 def _words(entry: JournalEntry) -> str:
     status = str(entry.status) if entry.status is not None else "no response"
     if entry.fault is not None:
-        return f"{status} · by a fault"
+        return f"{status} · by a fault of the sandbox"
     if entry.status is not None and entry.status >= ERROR_FROM:
         why = _why(entry)
         return f"{status} · {why}" if why else status
@@ -185,10 +174,12 @@ class _Change(NamedTuple):
 def beliefs(epoch: Epoch, order_id: str) -> list[Belief]:
     """How the order's status and the shop's belief changed, in the order in which it happened."""
     rows: list[Belief] = []
-    shop, service = None, OrderStatus.NEW.value
-    for change in sorted([*_reads(epoch, order_id), *_reached(epoch, order_id)]):
+    reached, order = list(_reached(epoch, order_id)), epoch.store.order(order_id)
+    shop: str | None = None
+    service = str(order.status) if order is not None and not reached else None  # all is forgotten
+    for change in sorted([*_reads(epoch, order_id), *reached]):
         shop, service = (change.status, service) if change.is_read else (shop, change.status)
-        if shop is not None and (not rows or rows[-1][2:] != (shop, service)):
+        if shop is not None and service is not None and (not rows or rows[-1][2:] != (shop, service)):
             rows.append(Belief(change.at, change.real_at, shop, service))
     return rows
 

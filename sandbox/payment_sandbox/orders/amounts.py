@@ -29,6 +29,11 @@ def typed_euros(text: str) -> Cents:
     return int(match[1]) * 100 + int((match[2] or "").ljust(2, "0"))
 
 
+def euros(amount_cents: Cents) -> str:
+    """Format cents for people: 129500 is ``€1,295.00``."""
+    return f"{'-' if amount_cents < 0 else ''}€{abs(amount_cents) // 100:,}.{abs(amount_cents) % 100:02}"
+
+
 def decimal_text(amount_cents: Cents) -> str:
     """Format cents as euros with two decimals: 1295 is ``12.95``."""
     return f"{amount_cents // 100}.{amount_cents % 100:02d}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from payment_sandbox.orders.amounts import CURRENCY, decimal_text
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.projects.project import Project
 
@@ -81,11 +81,6 @@ class BookProblem(NamedTuple):
 
     kind: str
     sentence: str
-
-
-def euros(cents: int) -> str:
-    """An amount for people."""
-    return f"{decimal_text(cents)} {CURRENCY}"
 
 
 def compare(entries: Sequence[BookEntry], truths: Mapping[str, Truth]) -> list[BookProblem]:

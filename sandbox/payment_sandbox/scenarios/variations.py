@@ -110,7 +110,7 @@ ACTS_TWICE: Final = Instead("acts twice")
 PAYS_BOTH: Final = Instead("pays an earlier try, too", applies=lambda step: step.has_others)
 SENDS_LESS: Final = Instead("sends less")
 SENDS_MORE: Final = Instead("sends more")
-LAPSES: Final = Instead("lets it run out", applies=lambda step: step.is_authorization)
+LAPSES: Final = Instead("lets it run out", applies=lambda step: step.is_authorization, moves_clock=True)
 RESTARTS: Final = Instead("restarts the shop", Trait.RESTART)
 CAPTURES_IN_PARTS: Final = Instead("captures in parts")
 
@@ -133,7 +133,12 @@ VARIATIONS: tuple[Variation, ...] = (
     _webhook(
         "twice", "{step} came twice", OneByOne(2), TWICE, AT_ONCE | SUSPECT, is_met=_came_twice
     ).offering(
-        VariationOffer("webhook-twice", "Every webhook comes twice", AGAIN | SWITCH | SEQUENCE | SCENARIO)
+        VariationOffer(
+            "webhook-twice",
+            "Every webhook comes twice",
+            AGAIN | SWITCH | SEQUENCE | SCENARIO,
+            shows=("HOOK-10",),
+        )
     ),
     _webhook(
         "together", "{step} came twice at the same moment", Together(2), TWICE, AT_ONCE | SUSPECT | THREADS
@@ -249,7 +254,9 @@ VARIATIONS: tuple[Variation, ...] = (
     _customer("fails-then-pays", "{step} failed, and succeeded at the second try", FAILS_THEN_PAYS, MISSED),
     _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
     _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).offering(
-        VariationOffer("expires", "Nobody pays in time; this moves the clock", AGAIN, shows=("CAP-03",))
+        VariationOffer(
+            "expires", "Nobody pays in time; this moves the clock by a minute", AGAIN, shows=("HOOK-12",)
+        )
     ),
     _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
     _customer(
@@ -268,10 +275,17 @@ VARIATIONS: tuple[Variation, ...] = (
         PAID_TWICE,
     ),
     _customer("three-days", "three days passed after {step}", Passes("P3D"), LAPSED),
-    _customer("lapses", "the authorization ran out after {step}", LAPSES, LAPSED),
+    _customer("lapses", "the authorization expired after {step}", LAPSES, LAPSED).offering(
+        VariationOffer(
+            "authorization-expires",
+            "The shop captures nothing before the authorization expires; this moves the clock by a minute",
+            AGAIN,
+            shows=("CAP-03", "CAP-04"),
+        )
+    ),
     _customer("month", "a month passed after {step}", Passes("P31D"), LAPSED),
     Variation("in-parts", "the merchant captured in parts", CAPTURES_IN_PARTS, LAPSED).offering(
-        VariationOffer("captured-in-parts", "The merchant captures twice, by hand", AGAIN, shows=("CAP-04",))
+        VariationOffer("captured-in-parts", "The merchant captures twice, by hand", AGAIN, shows=("SET-47",))
     ),
     _action("restarted", "the shop was restarted after {step}", RESTARTS, MISSED, AT_REST),
     # The service

@@ -87,20 +87,29 @@ def paid(sandbox: Sandbox, **more: Any) -> Order:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (answers_500, "10 webhook attempts got no 2xx: answered 500. Your handler failed"),
-        (wrong_address, "got no 2xx: answered 404. Your shop refused it: check the path"),
+        (answers_500, "Your shop answered the webhook with an error (500) 10 times. Your handler failed"),
+        (
+            wrong_address,
+            "Your shop answered the webhook with a refusal (404). Your shop refused it: check the path",
+        ),
         (nobody_listens, "Make the shop listen at this address, or correct the address."),
         (
             trusts_the_webhook,
-            "A webhook was answered, but the order was not read. A webhook carries no status",
+            "Your shop answered a webhook, but did not read the order. A webhook carries no status",
         ),
-        (captures_twice, "Nothing is left to capture: of €20.00, €20.00 are captured and €0.00 voided"),
-        (makes_it_twice, "merchant_order_id 'shop-1' was created 2 times"),
+        (
+            captures_twice,
+            "Your shop captured twice: the first call took €20.00, and the second was refused. Record that",
+        ),
+        (
+            makes_it_twice,
+            "There are two orders with the number 'shop-1', and a customer could pay each of them",
+        ),
         (
             lets_it_run_out,
-            "An authorization ran out unused: the customer agreed to pay, and nothing was captured",
+            "The authorization expired: the customer agreed to pay, and your shop captured nothing",
         ),
-        (captures_late, "A capture came after the authorization had expired"),
+        (captures_late, "Your shop captured after the authorization had expired"),
     ],
 )
 def test_a_fault_is_named_above_the_picture(
@@ -133,9 +142,7 @@ def test_a_right_shop_is_told_so(watched: Sandbox, shop: Shop) -> None:
     shop.answer = reads
     order = paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert (
-        page.ids["verdict"] == "Both webhooks were answered, and your shop knows that the order is completed."
-    )
+    assert page.ids["verdict"] == "Your shop knows that the order is paid."
     assert page.ids["nav-review"] == "Review"
     assert "marked" not in page.ids
 

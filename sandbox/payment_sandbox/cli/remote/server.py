@@ -113,12 +113,12 @@ def journal(
 def review(call: CommandRun, form: str) -> None:
     """List the integration's mistakes, found in the project's journal; exit code 1 if there are any."""
     from payment_sandbox.client.history import review as look_through
-    from payment_sandbox.operations.review import HINT, Finding
+    from payment_sandbox.operations.review import Finding
 
     reviewed = look_through(call.sandbox)
     findings = [finding._asdict() for finding in reviewed]
     if form in (GITHUB, SARIF):
-        noted = [Noted(each.rule, each.problem, each.advice, each.kind == HINT) for each in reviewed]
+        noted = [Noted(each.rule, each.problem, each.advice, not each.is_open) for each in reviewed]
         say(*printed(noted, form, "review"))
     else:
         call.as_json = call.as_json or form == JSON
@@ -126,7 +126,7 @@ def review(call: CommandRun, form: str) -> None:
             findings,
             lambda answer: "\n".join(str(Finding(**each)) for each in answer) or "no mistakes found",
         )
-    sys.exit(1 if reviewed else 0)
+    sys.exit(1 if any(not each.healed for each in reviewed) else 0)
 
 
 @remote("replay", example="replay evidence.json")

@@ -16,6 +16,15 @@ from payment_sandbox.operations.review.creations import (
 )
 from payment_sandbox.operations.review.evidence import HINT, KINDS, Finding, Reviewed
 from payment_sandbox.operations.review.lessons import lesson_of
+from payment_sandbox.operations.review.money import (
+    cancelled_when_paid,
+    kept_surplus,
+    moved_after_lost_response,
+    moved_at_once,
+    moved_for_each_webhook,
+    never_learned,
+    repeated,
+)
 from payment_sandbox.operations.review.payments import (
     charged_after_decline,
     lapsed,
@@ -30,9 +39,11 @@ from payment_sandbox.operations.review.setup import (
     untold_changes,
 )
 from payment_sandbox.operations.review.webhooks import polled, trusted_return, unanswered, unread
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction
+from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
 
 __all__ = ["HINT", "KINDS", "Finding", "review", "review_order"]
 
@@ -42,16 +53,19 @@ TEXT_MAX: Final = 2000
 def review(epoch: Epoch) -> list[Finding]:
     """Review a project's history; a correct integration gets no findings."""
     requests = epoch.journal.unmasked()
-    statuses = _statuses(epoch, requests)
+    deliveries = epoch.store.deliveries()
+    orders = _orders(epoch, requests, deliveries)
     reviewed = Reviewed(
         requests,
         epoch.journal.returns(),
-        epoch.store.deliveries(),
-        statuses,
+        deliveries,
+        orders,
+        list(epoch.journal.statuses),
+        epoch.now(),
         untold_changes(epoch),
         unmatched_rules(epoch),
         epoch.state.scenario.name,
-        lapsed_authorizations(epoch, statuses),
+        lapsed_authorizations(epoch, orders),
     )
     return _found(epoch, CHECKS, reviewed)
 
@@ -60,38 +74,50 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
     """Review what concerns one order and its refunds."""
     about = (order.id, *(refund.refund_id for refund in order.refunds))
 
-    def is_about(record: JournalEntry | PerformedAction) -> bool:
+    def is_about(record: JournalEntry | PerformedAction | StatusReached) -> bool:
         return record.order_id in about
 
     requests = list(filter(is_about, epoch.journal.unmasked()))
-    statuses = _statuses(epoch, requests)
+    deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, about)))
+    orders = _orders(epoch, requests, deliveries)
     reviewed = Reviewed(
         requests,
         list(filter(is_about, epoch.journal.returns())),
-        list(chain.from_iterable(map(epoch.store.deliveries_of, about))),
-        statuses,
-        lapsed=lapsed_authorizations(epoch, statuses),
+        deliveries,
+        orders,
+        list(filter(is_about, epoch.journal.statuses)),
+        epoch.now(),
+        lapsed=lapsed_authorizations(epoch, orders),
     )
-    alike = _creations_alike(epoch, order, requests)
-    of_several = Reviewed(alike, (), (), _statuses(epoch, alike))
+    of_several = _of_baskets(epoch, order, requests)
     found = [*_found(epoch, OF_SEVERAL_ORDERS, of_several), *_found(epoch, CHECKS, reviewed)]
     return [finding._replace(order_id=order.id) for finding in found]
 
 
-def _statuses(epoch: Epoch, requests: Iterable[JournalEntry]) -> dict[str, str]:
-    orders = map(epoch.store.order, {entry.order_id for entry in requests if entry.order_id})
-    return {order.id: order.status for order in orders if order is not None}
+def _orders(
+    epoch: Epoch, requests: Iterable[JournalEntry], deliveries: Iterable[Delivery] = ()
+) -> dict[str, Order]:
+    """The orders that requests and webhooks are about, by their ids."""
+    named = {entry.order_id for entry in requests} | {entry.order_id for entry in deliveries}
+    orders = (epoch.store.order(order_id) for order_id in named if order_id)
+    return {order.id: order for order in orders if order is not None}
 
 
-def _creations_alike(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Sequence[JournalEntry]:
-    """All creations with the same number of the merchant's, or with the same body."""
+def _of_baskets(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Reviewed:
+    """The creations with the same merchant number or body, and what became of their orders."""
     number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
     bodies = {entry.request for entry in requests if is_creation(entry)}
 
     def is_alike(entry: JournalEntry) -> bool:
         return entry.request in bodies or (number is not None and number in entry.request)
 
-    return [entry for entry in epoch.journal.unmasked() if is_creation(entry) and is_alike(entry)]
+    alike = [entry for entry in epoch.journal.unmasked() if is_creation(entry) and is_alike(entry)]
+    orders = _orders(epoch, alike)
+    cancelled = [
+        each for each in epoch.journal.unmasked() if each.method == "DELETE" and each.order_id in orders
+    ]
+    reached = [each for each in epoch.journal.statuses if each.order_id in orders]
+    return Reviewed([*alike, *cancelled], (), (), orders, reached)
 
 
 def _found(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:
@@ -113,8 +139,13 @@ def _taught(epoch: Epoch, finding: Finding) -> Finding:
         order_id=shown(finding.order_id) if finding.order_id is not None else None,
         requests=tuple(map(shown, finding.requests)),
     )
-    lesson = lesson_of(finding.rule) if finding.kind != HINT else None
-    return finding if lesson is None else finding._replace(risk=lesson.risk, page=lesson.page)
+    if finding.kind == HINT:
+        return finding
+    lesson = lesson_of(finding.rule)
+    risk = finding.risk or (lesson.risk if lesson is not None else "")
+    page = finding.page or (lesson.page if lesson is not None else "")
+    amount = f"{euros(finding.amount)}: " if finding.amount else ""
+    return finding._replace(risk=f"{amount}{risk}" if risk else "", page=page)
 
 
 Check = Callable[[Reviewed], Iterable[Finding]]
@@ -125,6 +156,13 @@ CHECKS: Final[Sequence[Check]] = (
     created_twice,
     captured_late,
     retried_blindly,
+    moved_for_each_webhook,
+    moved_after_lost_response,
+    moved_at_once,
+    repeated,
+    cancelled_when_paid,
+    kept_surplus,
+    never_learned,
     polled,
     ignored,
     warned,

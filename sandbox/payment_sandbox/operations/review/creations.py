@@ -1,15 +1,34 @@
 """Mistakes with orders: created twice, captured too late, or sent again without a look."""
 
 import json
+import re
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final
 
-from payment_sandbox.operations.review.evidence import Finding, Reviewed, as_object, line_of
+from payment_sandbox.operations.review.evidence import (
+    Finding,
+    Reviewed,
+    as_object,
+    began,
+    is_answer_lost,
+    line_of,
+    order_in,
+)
+from payment_sandbox.operations.review.lessons import TWICE, WORDS
+from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.journal import JournalEntry
 
 CREATION: Final = "/v1/orders"
-GIVEN_UP: Final = ("cancelled", "expired", "error")
+OVER: Final = ("cancelled", "expired", "error")
+"""The statuses of an order that nobody can pay any more."""
+WHOLE: Final = re.compile(r"/(captures|voids)/?$")
+PART: Final = re.compile(r"/(captures|voids)/(amount|orderlines)/?$")
+PARTS: Final = {"amount": "amount", "order_lines": "orderlines"}
+"""Where a part is captured or voided, by the key that says how much."""
+FREE: Final = "extra"
 
 
 def is_creation(entry: JournalEntry) -> bool:
@@ -18,23 +37,59 @@ def is_creation(entry: JournalEntry) -> bool:
 
 
 def created_twice(reviewed: Reviewed) -> Iterator[Finding]:
-    """One basket has two orders that can both be paid."""
+    """One basket has two orders, and the first one could still be paid when the next one was created."""
     by_number: dict[str, list[JournalEntry]] = defaultdict(list)
     for entry in reviewed.requests:
-        if is_creation(entry):
-            number = as_object(entry.request).get("merchant_order_id")
-            if isinstance(number, str):
-                by_number[number].append(entry)
+        number = as_object(entry.request).get("merchant_order_id") if is_creation(entry) else None
+        if isinstance(number, str) and entry.order_id is not None:
+            by_number[number].append(entry)
     for number, entries in by_number.items():
-        alive = [entry for entry in entries if _is_alive(reviewed, entry)]
-        if len(alive) > 1:
-            yield Finding(
-                "ORD-07",
-                f"merchant_order_id {number!r} was created {len(alive)} times",
-                "Keep the id of the order that you created, and cancel it before you create another.",
-                alive[-1].order_id,
-                tuple(map(line_of, alive)),
-            )
+        payable = [
+            entry
+            for place, entry in enumerate(entries)
+            if _was_payable(reviewed, entry, entries[place + 1 : place + 2])
+        ]
+        if payable and len(entries) > 1:
+            yield _twice(reviewed, number, [*payable, entries[-1]])
+
+
+def _twice(reviewed: Reviewed, number: str, entries: Sequence[JournalEntry]) -> Finding:
+    ids = {entry.order_id for entry in entries}
+    count = "two" if len(ids) == 2 else len(ids)
+    cancelled = {
+        entry.order_id for entry in reviewed.requests if entry.method == "DELETE" and entry.status == 200
+    }
+    return Finding(
+        "ORD-07",
+        f"There are {count} orders with the number {number!r}, and a customer could pay each of them",
+        "Keep the id of the order that you created, and cancel it before you create another one.",
+        entries[-1].order_id,
+        tuple(map(line_of, entries)),
+        amount=_paid_too_often(reviewed, entries),
+        healed="your shop has cancelled the others" if len(ids - cancelled) == 1 else "",
+        shown_by=tuple(entry.id for entry in entries),
+    )
+
+
+def _paid_too_often(reviewed: Reviewed, entries: Sequence[JournalEntry]) -> int:
+    """What a customer has paid, or could pay, for all orders of one basket but one."""
+    return sum(reviewed.amount(each.order_id) for each in entries[1:])
+
+
+def _was_payable(reviewed: Reviewed, creation: JournalEntry, following: Sequence[JournalEntry]) -> bool:
+    """Whether an order could still be paid, or was paid, when the next one was created."""
+    if not following:
+        return False
+    at = began(following[0])
+    return _status_at(reviewed, creation.order_id, at) not in OVER
+
+
+def _status_at(reviewed: Reviewed, order_id: str | None, at: datetime) -> str | None:
+    """The status of an order at a real time; the present one if the journal has lost the earlier ones."""
+    own = [each for each in reviewed.reached if each.order_id == order_id and each.payment_method is None]
+    if not own or own[0].status != OrderStatus.NEW:
+        return reviewed.status(order_id)
+    return next((each.status for each in reversed(own) if each.real_at <= at), own[0].status)
 
 
 def captured_late(reviewed: Reviewed) -> Iterator[Finding]:
@@ -43,57 +98,94 @@ def captured_late(reviewed: Reviewed) -> Iterator[Finding]:
         if entry.rule == "CAP-04" and "/captures" in entry.path:
             yield Finding(
                 "CAP-04",
-                "a capture came after the authorization had expired",
+                "Your shop captured after the authorization had expired",
                 "Request an expiration_period that covers your shipping, and capture before it ends.",
                 entry.order_id,
                 (line_of(entry),),
+                amount=reviewed.amount(entry.order_id),
+                shown_by=(entry.id,),
             )
 
 
 def retried_blindly(reviewed: Reviewed) -> Iterator[Finding]:
     """The response to a creation was lost, and it was sent again although the order existed."""
-    if not any(map(_is_answer_lost, reviewed.requests)):
+    if not any(map(is_answer_lost, reviewed.requests)):
         return
     last_lost: dict[str, JournalEntry] = {}  # by what was asked
     for entry in filter(is_creation, reviewed.requests):
         asked = json.dumps(as_object(entry.request), sort_keys=True)
-        first = last_lost.pop(asked, None) if _is_alive(reviewed, entry) else None
-        if first is not None:
+        first = last_lost.pop(asked, None) if entry.order_id is not None else None
+        if first is not None and _was_payable(reviewed, first, [entry]):
             yield Finding(
                 "CTL-23",
-                "a creation was sent again after its response was lost, and now there are two orders",
+                "Your shop created the order again after its response was lost, and now there are two orders",
                 "After a lost response, check first whether the order exists: its webhooks show it.",
                 first.order_id,
                 (line_of(first), line_of(entry)),
+                amount=_paid_too_often(reviewed, [first, entry]),
+                risk=TWICE.risk,
+                page=TWICE.page,
+                shown_by=(first.id, entry.id),
             )
-        if _is_answer_lost(entry) and _is_alive(reviewed, entry):
+        if is_answer_lost(entry) and entry.order_id is not None:
             last_lost[asked] = entry
-
-
-def _is_answer_lost(entry: JournalEntry) -> bool:
-    return entry.fault is not None and entry.fault.loses_response
-
-
-def _is_alive(reviewed: Reviewed, creation: JournalEntry) -> bool:
-    """Whether it created an order that is not abandoned."""
-    return creation.order_id is not None and reviewed.statuses.get(creation.order_id) not in GIVEN_UP
 
 
 def ignored(reviewed: Reviewed) -> Iterator[Finding]:
     """Requests have keys that the service does not know, so it drops them."""
-    entries_of: dict[tuple[str, str | None], list[JournalEntry]] = defaultdict(list)
+    entries_of: dict[tuple[str, str | None, str], list[JournalEntry]] = defaultdict(list)
     for entry in reviewed.requests:
-        for unknown in entry.unknown:
-            entries_of[unknown].append(entry)
-    for (path, nearest), entries in entries_of.items():
+        for name, nearest in entry.unknown:
+            entries_of[name, nearest, _other_call(entry, name)].append(entry)
+    for (name, nearest, other), entries in entries_of.items():
+        if other:
+            yield from (_took_everything(reviewed, entry, name, other) for entry in entries)
+            continue
+        what = f"query parameter {name[1:]!r}" if name.startswith("?") else f"key {name!r}"
         meant = f"; did you mean {nearest!r}?" if nearest is not None else ""
         yield Finding(
             "SET-12",
-            f"the key {path!r} is not known, so it was ignored{meant}",
-            f"Send {nearest!r} instead." if nearest is not None else "Leave it out, or put it into extra.",
+            f"The service does not know the {what} and ignored it{meant}",
+            f"Send {nearest!r} instead." if nearest is not None else _without(name, entries),
             entries[0].order_id if len(entries) == 1 else None,
             tuple(map(line_of, entries)),
+            shown_by=tuple(entry.id for entry in entries),
         )
+
+
+def _without(name: str, entries: Sequence[JournalEntry]) -> str:
+    """What to do with an unknown key: only orders have a place for values of the shop's own."""
+    has_place = not name.startswith("?") and all(map(is_creation, entries))
+    return f"Leave it out, or put it into {FREE}." if has_place else "Leave it out."
+
+
+def _other_call(entry: JournalEntry, name: str) -> str:
+    """The call that has this key, for a capture or void that does not; empty if there is none."""
+    if name not in PARTS:
+        return ""
+    matched = WHOLE.search(entry.path) or PART.search(entry.path)
+    return f"{matched[1]}/{PARTS[name]}/" if matched is not None else ""
+
+
+def _took_everything(reviewed: Reviewed, entry: JournalEntry, name: str, other: str) -> Finding:
+    """A part was meant, but this call takes everything."""
+    asked: Any = as_object(entry.request).get(name)
+    is_amount = name == "amount" and type(asked) is int
+    verb, past = WORDS[other.partition("/")[0]]
+    meant = euros(asked) if is_amount else f"a part of its {name}"
+    is_whole = WHOLE.search(entry.path) is not None
+    did = f"and {past} everything" if is_whole else "and this call ignored that"
+    surplus = reviewed.amount(order_in(entry)) - asked if is_amount and is_whole else 0
+    return Finding(
+        "SET-12",
+        f"Your shop asked to {verb} {meant} {did}: this call has no {name!r}",
+        f"Send {name!r} to {other}.",
+        order_in(entry),
+        (line_of(entry),),
+        amount=max(0, surplus),
+        risk=f"the customer pays for what was not {'shipped' if verb == 'capture' else 'voided'}",
+        shown_by=(entry.id,),
+    )
 
 
 def warned(reviewed: Reviewed) -> Iterator[Finding]:
@@ -102,8 +194,9 @@ def warned(reviewed: Reviewed) -> Iterator[Finding]:
         for warning in entry.warnings:
             yield Finding(
                 "SET-31",
-                f"a request was accepted with a warning: {warning}",
+                f"The service accepted a request with a warning: {warning}",
                 "Send amounts that agree: other services of this family refuse what this one warns of.",
                 entry.order_id,
                 (line_of(entry),),
+                shown_by=(entry.id,),
             )

@@ -2,14 +2,15 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, NamedTuple
 
 from payment_sandbox.kernel.descriptions import OneOf
 from payment_sandbox.kernel.times import timestamp
-from payment_sandbox.orders.webhooks import Delivery, WebhookAttempt
-from payment_sandbox.projects.journal import JournalEntry, PerformedAction
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.webhooks import BY_SCENARIO, Delivery, WebhookAttempt
+from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
 
 LOOKED: Final = (200, 304)
 
@@ -17,6 +18,8 @@ LOOKED: Final = (200, 304)
 MISTAKE: Final = "mistake"
 HINT: Final = "hint"
 KINDS: Final = (MISTAKE, HINT)
+ORDERS: Final = "orders"
+TIMES: Final = ("never", "once", "twice", "three times", "four times", "five times", "six times")
 
 
 class Finding(NamedTuple):
@@ -35,25 +38,52 @@ class Finding(NamedTuple):
     )
     risk: Annotated[str, "What the mistake costs in money or goods; empty for hints."] = ""
     page: Annotated[str, "Where the documentation shows wrong and right code; empty for hints."] = ""
+    amount: Annotated[int, "Cents at risk in this history; 0 if none or unknown."] = 0
+    healed: Annotated[str, "How it was put right later, such as by a retry; empty if it was not."] = ""
+    shown_by: tuple[Annotated[str, "The id of a record in the timeline that shows it."], ...] = ()
+
+    @classmethod
+    def read(cls, item: Mapping[str, Any]) -> "Finding":
+        """A finding from its JSON."""
+        lists = {name: tuple(item[name]) for name in ("requests", "shown_by")}
+        return cls(**{**item, **lists})
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is a mistake that nothing has put right."""
+        return self.kind == MISTAKE and not self.healed
 
     def __str__(self) -> str:
         lesson = f"\n  Risk: {self.risk}. See {self.page}" if self.risk else ""
+        healed = f"\n  Put right: {self.healed}" if self.healed else ""
         shown = "".join(f"\n    {request}" for request in self.requests)
         of = f" (order {self.order_id})" if self.order_id is not None else ""
-        return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{shown}"
+        return f"{self.rule}: {self.problem}{of}\n  {self.advice}{lesson}{healed}{shown}"
 
 
 class Reviewed(NamedTuple):
-    """The history of a project: requests, returns to the shop, webhooks, order statuses, and its set-up."""
+    """The history of a project: requests, returns to the shop, webhooks, statuses, orders, and its set-up."""
 
     requests: Sequence[JournalEntry]
     returns: Sequence[PerformedAction]
     webhooks: Sequence[Delivery]
-    statuses: dict[str, str]
+    orders: Mapping[str, Order]
+    reached: Sequence[StatusReached] = ()
+    now: datetime | None = None  # sandbox time
     untold: int = 0  # changes of statuses that no webhook told, because it had no address
     unmatched: Sequence[str] = ()  # the rules of the scenario that decided nothing
     scenario: str = ""
     lapsed: Sequence[str] = ()  # orders whose authorization expired with nothing captured
+
+    def status(self, order_id: str | None) -> str | None:
+        """The status of an order; None if it is unknown."""
+        order = self.orders.get(order_id or "")
+        return None if order is None else order.status
+
+    def amount(self, order_id: str | None) -> int:
+        """The cents that an order is about; 0 if it is unknown."""
+        order = self.orders.get(order_id or "")
+        return 0 if order is None else order.amount_cents
 
 
 def line_of(entry: JournalEntry) -> str:
@@ -71,6 +101,21 @@ def began(entry: JournalEntry) -> datetime:
     return entry.real_at or entry.at
 
 
+def ended(entry: JournalEntry) -> datetime:
+    """When a request was answered, in real time."""
+    return entry.answered_at or began(entry)
+
+
+def is_own(attempt: WebhookAttempt) -> bool:
+    """Whether the merchant answered, and not a scenario on their behalf."""
+    return not {attempt.reply.warning, attempt.reply.error} & BY_SCENARIO
+
+
+def is_answer_lost(entry: JournalEntry) -> bool:
+    """Whether a fault kept the response from the shop, although the request was carried out."""
+    return entry.fault is not None and entry.fault.loses_response
+
+
 def as_object(body: bytes) -> dict[str, Any]:
     """A body as an object; empty if it is none, or truncated by the journal."""
     try:
@@ -83,6 +128,12 @@ def as_object(body: bytes) -> dict[str, Any]:
 def status_told(entry: JournalEntry) -> str | None:
     """The order's status in a response; None if the journal truncated the response."""
     return as_object(entry.response).get("status")
+
+
+def order_in(entry: JournalEntry) -> str | None:
+    """The id of the order that a request's path names; None for a creation and for other collections."""
+    _, collection, *place = [*entry.path.strip("/").split("/"), "", ""]
+    return place[0] or None if collection == ORDERS else None
 
 
 def reads_of(reviewed: Reviewed, *, and_tries: bool = False) -> dict[str, list[JournalEntry]]:
@@ -98,3 +149,8 @@ def reads_of(reviewed: Reviewed, *, and_tries: bool = False) -> dict[str, list[J
 def counted(number: int, one: str, many: str) -> str:
     """A number of things in words."""
     return one if number == 1 else f"{number} {many}"
+
+
+def times(number: int) -> str:
+    """How often something happened."""
+    return TIMES[number] if number < len(TIMES) else f"{number} times"

@@ -5,6 +5,13 @@ from typing import Final, NamedTuple
 from payment_sandbox.scenarios import variations as risks
 
 PAGE: Final = "/docs/mistakes/"
+WORDS: Final = {
+    "captures": ("capture", "captured"),
+    "voids": ("void", "voided"),
+    "refunds": ("refund", "refunded"),
+    "charges": ("charge", "charged"),
+}
+"""The verb and its past, by the part of a path that names a call which moves money."""
 
 
 class Lesson(NamedTuple):
@@ -31,6 +38,10 @@ LESSONS: Final[dict[str, Lesson]] = {
     "HOOK-08": READ,
     "FLOW-15": READ,
     "HOOK-09": LEARN,
+    "HOOK-10": ONCE,
+    "HOOK-12": LEARN,
+    "HOOK-13": REFUNDS,
+    "SET-47": ONCE,
     "HOOK-03": LEARN,
     "HOOK-04": Lesson("customers and webhooks end at addresses that do not answer", "one-scheme"),
     "HOOK-02": Lesson(risks.REFUSED, "wait-instead-of-polling"),

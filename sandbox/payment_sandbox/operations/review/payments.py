@@ -1,12 +1,15 @@
 """Mistakes with money: authorizations that nobody uses, series that go on, and calls that were refused."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from payment_sandbox.operations.review.evidence import HINT, Finding, Reviewed, as_object, counted, line_of
+from payment_sandbox.operations.review.money import cancelled_when_paid, repeated
 from payment_sandbox.orders.cards import RECURRING
 from payment_sandbox.orders.commands import ExpireAuthorization
+from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.statuses import OrderStatus
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry
@@ -19,10 +22,14 @@ CORRECT: Final = "Correct the request: violations list everything that is wrong 
 CAPTURED_LATE: Final = "CAP-04"  # has a finding of its own
 
 
-def lapsed_authorizations(epoch: Epoch, statuses: dict[str, str]) -> tuple[str, ...]:
+def lapsed_authorizations(epoch: Epoch, orders: Mapping[str, Order]) -> tuple[str, ...]:
     """The orders whose authorization has expired with nothing captured."""
     expired = [item.order_id for item in epoch.journal.agenda_events if item.kind == ExpireAuthorization.kind]
-    return tuple(order_id for order_id in expired if statuses.get(order_id) == OrderStatus.EXPIRED)
+    return tuple(
+        order_id
+        for order_id in expired
+        if order_id in orders and orders[order_id].status == OrderStatus.EXPIRED
+    )
 
 
 def lapsed(reviewed: Reviewed) -> Iterator[Finding]:
@@ -32,10 +39,11 @@ def lapsed(reviewed: Reviewed) -> Iterator[Finding]:
         if order_id not in late:
             yield Finding(
                 "CAP-03",
-                "an authorization ran out unused: the customer agreed to pay, and nothing was captured",
+                "The authorization expired: the customer agreed to pay, and your shop captured nothing",
                 "Capture when you ship; void what you will not ship, so that the customer's money is free.",
                 order_id,
                 (),
+                amount=reviewed.amount(order_id),
             )
 
 
@@ -49,12 +57,14 @@ def charged_after_decline(reviewed: Reviewed) -> Iterator[Finding]:
         if token in declined:
             yield Finding(
                 "FLOW-09",
-                "a recurring series was charged again after a payment of it had failed",
+                "Your shop charged a recurring series again after one of its payments had failed",
                 "Stop the series when a payment fails, and ask the customer for another card.",
                 entry.order_id,
                 (line_of(declined[token]), line_of(entry)),
+                amount=reviewed.amount(entry.order_id),
+                shown_by=(declined[token].id, entry.id),
             )
-        if reviewed.statuses.get(entry.order_id or "") == OrderStatus.ERROR:
+        if reviewed.status(entry.order_id) == OrderStatus.ERROR:
             declined[token] = entry
 
 
@@ -79,16 +89,24 @@ def _is_refused(entry: JournalEntry) -> bool:
 def refused(reviewed: Reviewed) -> Iterator[Finding]:
     """Calls were refused, which a test may want; each kind once."""
     groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
+    named = {
+        each
+        for finding in chain(repeated(reviewed), cancelled_when_paid(reviewed))
+        for each in finding.shown_by
+    }
     for entry in filter(_is_refused, reviewed.requests):
+        if entry.id in named:
+            continue
         groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
     for (status, kind), entries in groups.items():
         first = entries[0]
-        calls = counted(len(entries), "a call was", "calls were")
+        calls = counted(len(entries), "a call", "calls")
         yield Finding(
             first.rule or "SET-03",
-            f"{calls} refused: {status} {first.error() or kind}",
+            f"The service refused {calls}: {status} {first.error() or kind}",
             ASK_BEFORE if status in CONFLICTS else CORRECT,
             first.order_id if len(entries) == 1 else None,
             tuple(map(line_of, entries)),
             HINT,
+            shown_by=tuple(entry.id for entry in entries),
         )

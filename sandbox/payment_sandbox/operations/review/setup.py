@@ -44,10 +44,10 @@ def untold(reviewed: Reviewed) -> Iterator[Finding]:
     """Statuses changed, and there was no address to send a webhook to."""
     count = reviewed.untold
     if count:
-        changes = "a status change" if count == 1 else f"{count} status changes"
+        changes = "A status change" if count == 1 else f"{count} status changes"
         yield Finding(
             "HOOK-03",
-            f"{changes}, nobody to tell: neither the project nor the order has a webhook_url",
+            f"{changes} sent no webhook: neither the project nor the order has a webhook_url",
             "Set webhook_url in the order or in the project's settings; in tests, deliver_to(app) does it.",
             None,
             (),
@@ -60,7 +60,7 @@ def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
         if len(_schemes(as_object(entry.request))) > 1:
             yield Finding(
                 "HOOK-04",
-                "return_url and webhook_url of the same host mix http and https",
+                "The return_url and webhook_url of the same host mix http and https",
                 "Build both from one base address, the one that customers see.",
                 entry.order_id,
                 (line_of(entry),),
@@ -70,7 +70,7 @@ def mixed_schemes(reviewed: Reviewed) -> Iterator[Finding]:
         if wrong:
             yield Finding(
                 "HOOK-04",
-                f"webhook_url says https, but the shop speaks http there: {webhook.url}",
+                f"The webhook_url says https, but your shop speaks http there: {webhook.url}",
                 "Use the scheme that the shop speaks at this address.",
                 webhook.order_id,
                 tuple(map(line_of_attempt, wrong)),
@@ -108,7 +108,7 @@ def unmatched(reviewed: Reviewed) -> Iterator[Finding]:
     """Rules of the scenario decided nothing."""
     count = len(reviewed.unmatched)
     if count:
-        rules = "a rule" if count == 1 else f"{count} rules"
+        rules = "A rule" if count == 1 else f"{count} rules"
         yield Finding(
             "SCN-02",
             f"{rules} of the scenario {reviewed.scenario!r} never matched",

@@ -10,13 +10,15 @@ from payment_sandbox.operations.review.evidence import (
     Finding,
     Reviewed,
     began,
-    counted,
+    ended,
+    is_own,
     line_of,
     line_of_attempt,
     reads_of,
     status_told,
+    times,
 )
-from payment_sandbox.orders.webhooks import BY_SCENARIO, WebhookAttempt
+from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry
 
 POLLS_MAX: Final = 4
@@ -24,14 +26,13 @@ CLIENT_ERROR: Final = 400
 SERVER_ERROR: Final = 500
 OUTCOME_LENGTH_MAX: Final = 200
 TOO_LATE: Final = "no answer within"
+ANSWER_EARLY: Final = (
+    "The webhook came before the response that named the order: store your own number first, and find the "
+    "purchase by merchant_order_id, or answer 503 until you know the order."
+)
 ANSWER_FIRST: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
 NO_ANSWER: Final = 999
 POLL_APART: Final = timedelta(hours=1)
-
-
-def _is_own(attempt: WebhookAttempt) -> bool:
-    """Whether the merchant answered, and not a scenario on their behalf."""
-    return not {attempt.reply.warning, attempt.reply.error} & BY_SCENARIO
 
 
 def _status(attempt: WebhookAttempt) -> int:
@@ -41,32 +42,39 @@ def _status(attempt: WebhookAttempt) -> int:
 
 def _is_taken(attempt: WebhookAttempt) -> bool:
     """Whether the merchant received and acknowledged it."""
-    return _is_own(attempt) and _status(attempt) < 300
+    return is_own(attempt) and _status(attempt) < 300
 
 
 def unread(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop acknowledged a webhook but never read the order, nor tried."""
     reads = reads_of(reviewed, and_tries=True)
-    newest: dict[str, WebhookAttempt] = {}
+    newest: dict[str, tuple[Delivery, WebhookAttempt]] = {}
     for webhook in reviewed.webhooks:
         taken = list(filter(_is_taken, webhook.tries))
         if taken:
-            newest[webhook.order_id] = taken[0]
-    for order_id, attempt in newest.items():
+            newest[webhook.order_id] = webhook, taken[0]
+    for order_id, (webhook, attempt) in newest.items():
         is_read = any(began(entry) >= attempt.real_at for entry in reads[order_id])
         if not is_read and not _is_cancelled_by_shop(reviewed, order_id):
             yield Finding(
                 "HOOK-08",
-                "a webhook was answered, but the order was not read",
+                "Your shop answered a webhook, but did not read the order",
                 "A webhook carries no status: GET the order before you fulfil it.",
                 order_id,
                 (line_of_attempt(attempt),),
+                amount=reviewed.amount(order_id),
+                shown_by=(attempt_id(webhook, attempt),),
             )
+
+
+def attempt_id(webhook: Delivery, attempt: WebhookAttempt) -> str:
+    """The id of an attempt in the timeline."""
+    return f"{webhook.id}/{webhook.attempts.index(attempt) + 1}"
 
 
 def _is_cancelled_by_shop(reviewed: Reviewed, order_id: str) -> bool:
     """Whether the shop cancelled the order itself and so knows its status already."""
-    return reviewed.statuses.get(order_id) == "cancelled" and any(
+    return reviewed.status(order_id) == "cancelled" and any(
         entry.order_id == order_id and entry.method == "DELETE" and status_told(entry) == "cancelled"
         for entry in reviewed.requests
     )
@@ -81,29 +89,56 @@ def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
         if order_id not in notified and not any(began(e) >= visit.real_at for e in reads[order_id]):
             yield Finding(
                 "FLOW-15",
-                "the customer came back, but the order was not read",
-                "return_url is visited whether or not the payment succeeded: GET the order there.",
+                "The customer came back, but your shop did not read the order",
+                "Customers come back to return_url whether they paid or not: GET the order there.",
                 order_id,
                 (f"{timestamp(visit.at)}  back to the shop",),
+                amount=reviewed.amount(order_id),
+                shown_by=(visit.id,),
             )
 
 
 def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
     """Webhooks got no 2xx response."""
+    created_at = {
+        each.order_id: ended(each) for each in reviewed.requests if each.method == "POST" and each.order_id
+    }
     for webhook in reviewed.webhooks:
         failed = [
-            attempt for attempt in webhook.tries if _is_own(attempt) and not 200 <= _status(attempt) < 300
+            attempt for attempt in webhook.tries if is_own(attempt) and not 200 <= _status(attempt) < 300
         ]
         if failed:
-            outcome = _in_short(failed[0].reply.error) or f"answered {_status(failed[0])}"
-            attempts = counted(len(failed), "a webhook attempt", "webhook attempts")
+            created = created_at.get(webhook.order_id)
+            was_early = created is not None and failed[0].real_at < created
             yield Finding(
                 "HOOK-09",
-                f"{attempts} got no 2xx: {outcome}",
-                _advice(failed[0]),
+                _unanswered(failed),
+                ANSWER_EARLY if was_early else _advice(failed[0]),
                 webhook.order_id,
                 tuple(map(line_of_attempt, failed)),
+                amount=reviewed.amount(webhook.order_id),
+                healed=_healed(webhook),
+                shown_by=tuple(attempt_id(webhook, attempt) for attempt in failed),
             )
+
+
+def _unanswered(failed: Sequence[WebhookAttempt]) -> str:
+    """What came instead of a 2xx, and how often."""
+    status, error = _status(failed[0]), _in_short(failed[0].reply.error)
+    often = f" {times(len(failed))}" if len(failed) > 1 else ""
+    if status == NO_ANSWER:
+        return f"Your shop did not answer the webhook{often}: {error}"
+    did = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
+    broken = f", and the response broke off: {error}" if error else ""
+    return f"Your shop answered the webhook {did} ({status}){often}{broken}"
+
+
+def _healed(webhook: Delivery) -> str:
+    """How a later attempt put it right; empty if none did."""
+    last = webhook.tries[-1]
+    if webhook.state is not DeliveryState.DELIVERED or not _is_taken(last):
+        return ""
+    return f"try {last.number} at {last.at:%H:%M:%S} was answered {_status(last)}"
 
 
 def _in_short(error: str | None) -> str | None:
@@ -174,8 +209,9 @@ def polled(reviewed: Reviewed) -> Iterator[Finding]:
         if len(run) > POLLS_MAX + _copies(run[0], sorted(causes[order_id])):
             yield Finding(
                 "HOOK-02",
-                f"the order was read at least {len(run)} times without a change in between",
+                f"Your shop read the order at least {times(len(run))} without a change in between",
                 "Wait for the webhook: every status change sends one.",
                 order_id,
                 tuple(map(line_of, run)),
+                shown_by=tuple(entry.id for entry in run),
             )

@@ -63,7 +63,7 @@ def post_again(call: Call, project_id: str, order_id: str) -> Response:
     if body is None:
         raise Unknown("nobody knows any more what this order was created with")
     name = call.request.form.get("again", "")
-    made = again(project, order, name, lambda: made_by_hand(project, body, order.client))
+    made = again(project, order, name, body, lambda changed: made_by_hand(project, changed, order.client))
     offer = offered(OfferedIn.AGAIN)[name]
     notice = Notice(f"The same order again, {offer.label}. {offer.sentence}")
     return go(with_notice(project, url(project, f"orders/{order.id}/beside/{made.id}/"), notice))
@@ -76,7 +76,7 @@ def get_orders_beside(call: Call, project_id: str, order_id: str, other_id: str)
     orders = [project.find_order(each) for each in (order_id, other_id)]
     verdicts = [verdict(project, order) for order in orders]
     left, right = (
-        _steps(told(project.epoch, order.id, known.beliefs))
+        _steps(told(project.epoch, order.id, known.findings))
         for order, known in zip(orders, verdicts, strict=True)
     )
     return show(

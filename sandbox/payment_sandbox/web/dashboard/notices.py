@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from payment_sandbox.operations.advance import TIMEOUT_SECONDS, AdvanceResult
-from payment_sandbox.operations.in_words import euros, in_euros
+from payment_sandbox.operations.in_words import in_euros
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 

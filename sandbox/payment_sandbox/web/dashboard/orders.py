@@ -238,7 +238,7 @@ def _number_asked(call: Call, most: int) -> int | None:
 
 def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
     known, created = verdict(project, order), creation_of(project, order)
-    happenings = told(project.epoch, order.id, known.beliefs)
+    happenings = told(project.epoch, order.id, known.findings)
     overview = order_overview(project, order)
     link = partial(link_of, project)
     is_whole = call.request.args.get("rows") == "all"

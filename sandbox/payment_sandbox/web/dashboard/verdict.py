@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from payment_sandbox.operations.as_of import order_as_of
 from payment_sandbox.operations.history import Happening
 from payment_sandbox.operations.in_words import Belief, beliefs, in_euros
-from payment_sandbox.operations.review import HINT, Finding, review, review_order
+from payment_sandbox.operations.review import Finding, review, review_order
 from payment_sandbox.orders.authorization import Authorization
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
@@ -16,6 +16,14 @@ from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 
+KNOWN: Final = {
+    "new": "nobody has paid yet",
+    "processing": "the payment is under way",
+    "completed": "the order is paid",
+    "error": "the payment failed",
+    "cancelled": "the order was cancelled",
+    "expired": "the order has expired",
+}
 REFRESH_PER_TIME_TAKEN: Final = 10
 LEFT: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -42,6 +50,7 @@ class OrderVerdict(NamedTuple):
 
     mistakes: Sequence[FindingGroup]
     hints: Sequence[FindingGroup]
+    findings: Sequence[Finding]
     good: str
     beliefs: Sequence[Belief]
     money: Sequence[tuple[str, int, str]]
@@ -83,14 +92,14 @@ class Counted(NamedTuple):
 
 def verdict(project: Project, order: Order) -> OrderVerdict:
     """What there is to say of an order."""
-    found = kinds(
-        finding._replace(problem=in_euros(finding.problem)) for finding in review_order(project.epoch, order)
-    )
-    mistakes = [kind for kind in found if kind.first.kind != HINT]
+    findings = [each._replace(problem=in_euros(each.problem)) for each in review_order(project.epoch, order)]
+    found = kinds(findings)
+    mistakes = [kind for kind in found if kind.first.is_open]
     told = beliefs(project.epoch, order.id)
     return OrderVerdict(
         mistakes,
-        [kind for kind in found if kind.first.kind == HINT],
+        [kind for kind in found if not kind.first.is_open],
+        findings,
         "" if mistakes else _good(project, order, told),
         told,
         list(_money(order, project.now())),
@@ -120,10 +129,7 @@ def _good(project: Project, order: Order, told: Sequence[Belief]) -> str:
     delivered = sum(delivery.state == DeliveryState.DELIVERED for delivery in deliveries)
     if not deliveries or delivered < len(deliveries) or not told or not told[-1].is_true:
         return ""
-    all_were = {1: "The webhook was", 2: "Both webhooks were"}.get(
-        delivered, f"All {delivered} webhooks were"
-    )
-    return f"{all_were} answered, and your shop knows that the order is {told[-1].service}."
+    return f"Your shop knows that {KNOWN.get(told[-1].service, f'the order is {told[-1].service}')}."
 
 
 def _authorization(order: Order) -> Authorization | None:
@@ -171,12 +177,14 @@ def left(period: timedelta) -> str:
 
 
 def kinds(findings: Iterable[Finding]) -> list[FindingGroup]:
-    """The findings of a review, each kind once, mistakes first."""
-    by_kind: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    """The findings of a review, each kind once: open mistakes first, the most expensive first."""
+    by_kind: dict[tuple[str, str, bool], list[Finding]] = defaultdict(list)
     for finding in findings:
-        by_kind[finding.rule, finding.advice].append(finding)
+        by_kind[finding.rule, finding.advice, finding.is_open].append(finding)
     grouped = [FindingGroup(found[0], found) for found in by_kind.values()]
-    return sorted(grouped, key=lambda kind: kind.first.kind == HINT)
+    return sorted(
+        grouped, key=lambda kind: (not kind.first.is_open, -sum(each.amount for each in kind.findings))
+    )
 
 
 def reviewed(project: Project) -> Counted:
@@ -202,11 +210,11 @@ def _has_failed(delivery: Delivery) -> bool:
 
 def with_mistakes(project: Project) -> set[str | None]:
     """The ids of the orders that a mistake was found with."""
-    return {finding.order_id for finding in reviewed(project).findings if finding.kind != HINT}
+    return {finding.order_id for finding in reviewed(project).findings if finding.is_open}
 
 
 def counts(project: Project) -> dict[str, int]:
     """What the navigation counts: kinds of mistakes, and webhooks that did not arrive."""
     known = reviewed(project)
-    mistakes = [kind for kind in kinds(known.findings) if kind.first.kind != HINT]
+    mistakes = [kind for kind in kinds(known.findings) if kind.first.is_open]
     return {"review": len(mistakes), "webhooks": known.undelivered}

@@ -1,0 +1,361 @@
+"""Money that moved twice: for one event, after a lost response, or by two calls at once."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from payment_sandbox.operations.review.evidence import (
+    Finding,
+    Reviewed,
+    as_object,
+    began,
+    ended,
+    is_answer_lost,
+    is_own,
+    line_of,
+    order_in,
+    reads_of,
+    status_told,
+    times,
+)
+from payment_sandbox.operations.review.lessons import LEARN, ONCE, REFUNDS, WORDS, Lesson
+from payment_sandbox.orders.amounts import euros
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refunds import refundable_cents
+from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.projects.journal import JournalEntry
+
+ACCEPTED: Final = (200, 201)
+CONFLICT: Final = 409
+CHARGES: Final = "charges"
+SHORTLY: Final = timedelta(seconds=0.3)
+"""How long after its answer to a webhook a shop still works on it."""
+AT_ONCE: Final = 50
+"""How many webhooks are looked at for what caused a charge, which names no order."""
+A_DAY: Final = timedelta(days=1)
+PAID: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
+
+
+class MoneyCall(NamedTuple):
+    """A call of the shop that moves money: what it does, with which order, and exactly what it asks for."""
+
+    entry: JournalEntry
+    verb: str
+    order_id: str
+    asked: bytes
+
+    @property
+    def kind(self) -> tuple[str, str, str, bytes]:
+        """What makes two calls the same."""
+        return self.verb, self.order_id, self.entry.path.rstrip("/"), self.asked
+
+    def is_accepted(self) -> bool:
+        """Whether the service carried it out."""
+        is_done = self.entry.status in ACCEPTED and self.entry.fault is None
+        return is_done or (is_answer_lost(self.entry) and self.entry.order_id is not None)
+
+
+class Handling(NamedTuple):
+    """The real time in which a shop works on one attempt to deliver a webhook."""
+
+    delivery_id: str
+    order_id: str
+    begins: datetime
+    ends: datetime
+
+    def spans(self, call: MoneyCall) -> bool:
+        """Whether a call was made meanwhile."""
+        return self.begins <= began(call.entry) <= self.ends
+
+
+def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
+    """The calls that move money: captures, voids, refunds, and charges of stored cards."""
+    return [call for entry in requests if entry.method == "POST" for call in _money_call(entry)]
+
+
+def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
+    order_id = order_in(entry)
+    verb = next((verb for verb in WORDS if f"/{verb}/" in f"{entry.path}/"), None)
+    if order_id is not None and verb is not None:
+        yield MoneyCall(entry, verb, order_id, entry.request)
+    elif order_id is None and b'"vault_token"' in entry.request and b"recurring" in entry.request:
+        yield MoneyCall(entry, CHARGES, "", entry.request)
+
+
+def _handlings(reviewed: Reviewed) -> dict[str, list[Handling]]:
+    """When the shop worked on webhooks, by order, in the order in which they came."""
+    handlings: dict[str, list[Handling]] = defaultdict(list)
+    for webhook in reviewed.webhooks:
+        for attempt in filter(is_own, webhook.attempts):
+            ends = attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms)
+            handlings[webhook.order_id].append(Handling(webhook.id, webhook.order_id, attempt.real_at, ends))
+    return {order_id: _lengthened(found) for order_id, found in handlings.items()}
+
+
+def _lengthened(handlings: list[Handling]) -> list[Handling]:
+    """Handlings with the moment after the answer, which ends when the next webhook comes."""
+    ordered = sorted(handlings, key=lambda each: each.begins)
+    nexts = [*(each.begins for each in ordered[1:]), ordered[-1].ends + SHORTLY]
+    return [
+        each._replace(ends=max(each.ends, min(each.ends + SHORTLY, after)))
+        for each, after in zip(ordered, nexts, strict=True)
+    ]
+
+
+def moved_for_each_webhook(reviewed: Reviewed) -> Iterator[Finding]:
+    """The shop moved the same money again when a webhook was delivered again, or told the same again."""
+    handlings = _handlings(reviewed)
+    everything = sorted(chain.from_iterable(handlings.values()), key=lambda each: each.begins)
+    begins = [each.begins for each in everything]
+    caused: dict[tuple[str, str, str, bytes], list[tuple[MoneyCall, Handling]]] = defaultdict(list)
+    for call in filter(MoneyCall.is_accepted, money_calls(reviewed.requests)):
+        newest = bisect_right(begins, began(call.entry))
+        known = (
+            handlings.get(call.order_id, ())
+            if call.order_id
+            else everything[max(0, newest - AT_ONCE) : newest]
+        )
+        taken = {id(each) for _, each in caused[call.kind]}
+        during = [each for each in known if each.spans(call) and id(each) not in taken]
+        if during:
+            caused[call.kind].append((call, during[-1]))
+    reads = reads_of(reviewed)
+    for pairs in caused.values():
+        events = [_event(call, handling, reads[handling.order_id]) for call, handling in pairs]
+        deliveries = {handling.delivery_id for _, handling in pairs}
+        if len(set(events)) < len(events) or len(deliveries) < len(pairs):
+            yield _for_each(reviewed, pairs)
+
+
+def _event(call: MoneyCall, handling: Handling, reads: Sequence[JournalEntry]) -> str:
+    """What the shop reacted to: the status that it had read last, or the webhook if it had read none."""
+    seen = [read for read in reads if handling.begins <= began(read) <= began(call.entry)]
+    status = status_told(seen[-1]) if seen else None
+    return status or handling.delivery_id
+
+
+def _for_each(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, Handling]]) -> Finding:
+    calls = [call for call, _ in pairs]
+    cents, changes = _cents(reviewed, calls[0]), len({handling.delivery_id for _, handling in pairs})
+    told = "one status change" if changes == 1 else f"{changes} status changes"
+    return _moved_again(
+        pairs[0][1].order_id,
+        calls,
+        "HOOK-10",
+        f"{_did(calls[0], cents)} {times(len(calls))} for {told}",
+        "A webhook may come more than once: before you act, record what you do for which order, and skip it "
+        "the next time.",
+        cents,
+        ONCE,
+    )
+
+
+def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
+    """The response to a call that moves money was lost, and the shop sent it again without a look."""
+    lost: dict[tuple[str, str, str, bytes], MoneyCall] = {}
+    reads = reads_of(reviewed)
+    for call in money_calls(reviewed.requests):
+        first = lost.pop(call.kind, None) if call.is_accepted() else None
+        if first is not None and not _were_between(reads[call.order_id], first.entry, call.entry):
+            cents = _cents(reviewed, call)
+            yield _moved_again(
+                call.order_id or call.entry.order_id,
+                [first, call],
+                "CTL-23",
+                f"{_did(call, cents)} twice: the first response was lost, and the call was sent again",
+                "After a lost response, read the order first: it shows what was carried out.",
+                cents,
+                ONCE,
+            )
+        if is_answer_lost(call.entry) and call.is_accepted():
+            lost[call.kind] = call
+
+
+def _were_between(reads: Iterable[JournalEntry], first: JournalEntry, second: JournalEntry) -> bool:
+    return any(began(first) <= began(read) <= began(second) for read in reads)
+
+
+def moved_at_once(reviewed: Reviewed) -> Iterator[Finding]:
+    """Two equal calls moved money at the same moment, as after a double click."""
+    newest: dict[tuple[str, str, str, bytes], MoneyCall] = {}
+    for call in money_calls(reviewed.requests):
+        if not call.is_accepted() or call.verb == CHARGES:
+            continue
+        first = newest.get(call.kind)
+        if first is not None and began(call.entry) < ended(first.entry):
+            cents = _cents(reviewed, call)
+            yield _moved_again(
+                call.order_id,
+                [first, call],
+                "SET-03",
+                f"{_did(call, cents)} twice at the same moment",
+                "Let one of two clicks win: lock the order in your database before you call.",
+                cents,
+                ONCE,
+            )
+        newest[call.kind] = call
+
+
+def repeated(reviewed: Reviewed) -> Iterator[Finding]:
+    """The shop sent a call again that had been carried out, and the service refused it."""
+    done: dict[tuple[str, str, str, bytes], MoneyCall] = {}
+    refused: dict[tuple[str, str, str, bytes], list[MoneyCall]] = defaultdict(list)
+    for call in money_calls(reviewed.requests):
+        if call.is_accepted():
+            done[call.kind] = call
+        elif call.kind in done and is_conflict(call.entry) and not is_answer_lost(done[call.kind].entry):
+            refused[call.kind].append(call)
+    for kind, again in refused.items():
+        first = done[kind]
+        cents = _cents(reviewed, first)
+        how_many = f"{len(again)} were" if len(again) > 1 else "the second was"
+        past = WORDS[first.verb][1]
+        yield Finding(
+            "SET-47",
+            f"Your shop {past} {times(len(again) + 1)}: the first call took "
+            f"{euros(cents) if cents is not None else 'everything'}, and {how_many} refused",
+            f"Record that you {past} the order before you call, and do not call again.",
+            first.order_id,
+            tuple(line_of(call.entry) for call in [first, *again]),
+            risk=f"a part is not refused: your shop would {WORDS[first.verb][0]} it twice",
+            page=ONCE.page,
+            shown_by=tuple(call.entry.id for call in again),
+        )
+
+
+def is_conflict(entry: JournalEntry) -> bool:
+    """Whether the service refused a call because of the state of the order, and no fault did."""
+    return entry.status == CONFLICT and entry.fault is None
+
+
+def _moved_again(
+    order_id: str | None,
+    calls: Sequence[MoneyCall],
+    rule: str,
+    problem: str,
+    advice: str,
+    cents: int | None,
+    lesson: Lesson,
+) -> Finding:
+    return Finding(
+        rule,
+        problem,
+        advice,
+        order_id,
+        tuple(line_of(call.entry) for call in calls),
+        risk=lesson.risk,
+        page=lesson.page,
+        amount=(cents or 0) * (len(calls) - 1),
+        shown_by=tuple(call.entry.id for call in calls[1:]),
+    )
+
+
+def _did(call: MoneyCall, cents: int | None) -> str:
+    past = WORDS[call.verb][1]
+    return f"Your shop {past} {euros(cents)}" if cents is not None else f"Your shop {past}"
+
+
+def _cents(reviewed: Reviewed, call: MoneyCall) -> int | None:
+    """What a call moved, in cents: what it asked for, or what the service made of it."""
+    for told in (as_object(call.asked), as_object(call.entry.response)):
+        amount: Any = told.get("amount")
+        if type(amount) is int:
+            return amount
+    order = reviewed.orders.get(call.order_id)
+    return order.amount_cents if order is not None and b"order_lines" not in call.asked else None
+
+
+def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
+    """The shop wanted to cancel an order that the customer had paid, and left it at the refusal."""
+    for entry in reviewed.requests:
+        order = reviewed.orders.get(entry.order_id or "")
+        if entry.method != "DELETE" or order is None or not is_conflict(entry):
+            continue
+        later = [each for each in reviewed.requests if began(each) >= ended(entry) and each is not entry]
+        kept = refundable_cents(order)
+        if order.status in PAID and kept and not any(_concerns(each, order) for each in later):
+            yield Finding(
+                entry.rule or "SET-03",
+                f"Your shop tried to cancel a paid order, was refused, and kept the {euros(kept)}",
+                "If a cancellation is refused, read the order, and refund what the customer has paid.",
+                order.id,
+                (line_of(entry),),
+                risk=REFUNDS.risk,
+                page=REFUNDS.page,
+                amount=kept,
+                shown_by=(entry.id,),
+            )
+
+
+def _concerns(entry: JournalEntry, order: Order) -> bool:
+    return order.id in entry.path
+
+
+def kept_surplus(reviewed: Reviewed) -> Iterator[Finding]:
+    """A customer transferred too much a day ago, and nobody has given the rest back."""
+    for order in reviewed.orders.values():
+        surplus = order.received_cents - order.amount_cents
+        if (
+            order.status not in PAID
+            or order.refund_of_order_id
+            or surplus <= 0
+            or not _is_old(reviewed, order)
+        ):
+            continue
+        kept = min(surplus, refundable_cents(order) - order.amount_cents)
+        if kept > 0:
+            yield Finding(
+                "HOOK-13",
+                f"The customer transferred {euros(order.received_cents)} for {euros(order.amount_cents)}, "
+                f"and nobody returned {euros(kept)}",
+                "Compare what arrived with the order's amount, and refund the rest.",
+                order.id,
+                (),
+                risk=REFUNDS.risk,
+                page=REFUNDS.page,
+                amount=kept,
+            )
+
+
+def never_learned(reviewed: Reviewed) -> Iterator[Finding]:
+    """No webhook of a payment arrived, and a day later the shop had still not asked for the order."""
+    known = {each.order_id for each in reviewed.requests if each.fault is None and status_told(each) in PAID}
+    tried = reads_of(reviewed, and_tries=True)
+    arrived = {each.order_id for each in reviewed.webhooks if any(map(is_own, each.attempts))}
+    lost = {each.order_id for each in reviewed.webhooks} - arrived
+    for order_id in sorted(lost):
+        order = reviewed.orders.get(order_id)
+        if (
+            order is None
+            or order.refund_of_order_id
+            or order.status not in PAID
+            or not _is_old(reviewed, order)
+        ):
+            continue
+        paid = [each for each in reviewed.reached if each.order_id == order_id and each.status in PAID]
+        if (
+            paid
+            and order_id not in known
+            and not any(began(read) >= paid[0].real_at for read in tried[order_id])
+        ):
+            yield Finding(
+                "HOOK-12",
+                f"Your shop does not know that the customer paid {euros(order.amount_cents)}: "
+                "no webhook arrived, and it did not ask",
+                "Webhooks can get lost: read orders that are still open once a day.",
+                order_id,
+                (),
+                risk=LEARN.risk,
+                page=LEARN.page,
+                amount=order.amount_cents,
+                shown_by=(paid[0].id,),
+            )
+
+
+def _is_old(reviewed: Reviewed, order: Order) -> bool:
+    """Whether the newest status of an order was reached a day ago."""
+    own = [each for each in reviewed.reached if each.order_id == order.id and each.payment_method is None]
+    return bool(own) and reviewed.now is not None and reviewed.now - own[-1].at >= A_DAY
