@@ -124,7 +124,7 @@ WORDS = (
     "the review found 2 mistakes in the integration:",
     "HOOK-08: Your shop answered a webhook, but did not read the order (order ",
     "  A webhook carries no status: GET the order before you fulfil it.",
-    "the key 'custommer' is not known, so it was ignored; did you mean 'customer'?",
+    "The service does not know the key 'custommer' and ignored it; did you mean 'customer'?",
 )
 
 

@@ -76,7 +76,7 @@ def test_that_nobody_was_told_is_told(payment_sandbox: PaymentSandbox) -> None:
     """The commonest mistake of all."""
     payment_sandbox.act(place(payment_sandbox))
     assert payment_sandbox.timeline().endswith(
-        "2 status changes, nobody to tell: neither the project nor the order has a webhook_url"
+        "2 status changes sent no webhook: neither the project nor the order has a webhook_url"
     )
 
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import contextmanager
 from contextvars import copy_context
+from datetime import datetime, timedelta
 from functools import partial
 from threading import Event, get_ident
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -201,16 +202,17 @@ class Courier:
             if prepared is None:
                 return
             if prepared.reply is not None:
-                replies = [prepared.reply]
+                replies = [(prepared.reply, prepared.real_at)]
             elif prepared.label is not None:
                 forward(project, epoch, prepared, prepared.label, stubbornly)
                 return
             else:
-                replies = self._replies(project.slots.of(DESTINATION), prepared)
-                for reply in replies:
+                replies = self._replies(project, prepared)
+                for reply, _ in replies:
                     self.statistics.attempted(reply.status)
-            for copy, reply in enumerate(replies):
-                stubbornly(partial(record_attempt, project, epoch, prepared, reply, is_copy=copy > 0))
+            for copy, (reply, sent_at) in enumerate(replies):
+                sent = prepared._replace(real_at=sent_at)
+                stubbornly(partial(record_attempt, project, epoch, sent, reply, is_copy=copy > 0))
         except ProjectReset:
             return
 
@@ -254,22 +256,31 @@ class Courier:
                 self._threads.run(lambda: self._carry(project, epoch))
                 return
 
-    def _replies(self, destination: Destination, prepared: PreparedAttempt) -> list[Reply]:
-        """Send all copies, on other threads, so that the timeout also covers receivers that answer slowly.
+    def _replies(self, project: Project, prepared: PreparedAttempt) -> list[tuple[Reply, datetime]]:
+        """Send all copies, and return what came back with the real time at which each was sent.
 
-        Over the network they go in parallel, and an application in this process gets them one by one, unless
+        They are sent on other threads, so that the timeout also covers receivers that answer slowly. Over the
+        network they go in parallel, and an application in this process gets them one by one, unless
         the attempt says something else.
         """
         request, copies = prepared.request, range(prepared.copies)
         if self._send is not None:
-            return self._send(request, prepared.copies)
+            return [(reply, prepared.real_at) for reply in self._send(request, prepared.copies)]
+        destination, real = project.slots.of(DESTINATION), project.services.real
+
+        def answered(posting: Posting) -> tuple[Reply, datetime]:
+            reply = posting.wait()
+            now = real.wall_now()  # first: an attempt never begins after the calls that it caused
+            since = timedelta(seconds=real.monotonic_seconds() - posting.sent_seconds)
+            return reply, max(prepared.real_at, now - since)
+
         receiver = destination.receiver_for(request.url)
         if prepared.are_parallel(over_network=receiver is None):
             over_network = [self._posted(destination, request, receiver) for _ in copies]
-            return [posting.wait() for posting in over_network]
+            return list(map(answered, over_network))
         is_here = receiver is not None and destination.is_here and get_ident() in self._left
         post = self._posted_here if is_here else self._posted
-        return [post(destination, request, receiver).wait() for _ in copies]
+        return [answered(post(destination, request, receiver)) for _ in copies]
 
     def _posting(
         self, destination: Destination, request: WebhookRequest, receiver: InProcessReceiver | None

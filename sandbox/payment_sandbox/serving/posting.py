@@ -238,7 +238,7 @@ class Posting:
         self._place = place
         self._wire = Wire()
         self._answer: Future[Reply] = Future()
-        self._begun_seconds = monotonic_seconds()
+        self.sent_seconds = self._begun_seconds = monotonic_seconds()
         self._thread = get_ident()
         self._status: int | None = None
         self._warning: str | None = None

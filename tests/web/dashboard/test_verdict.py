@@ -87,7 +87,7 @@ def paid(sandbox: Sandbox, **more: Any) -> Order:
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (answers_500, "Your shop answered the webhook with an error (500) 10 times. Your handler failed"),
+        (answers_500, "Your shop answered the webhook with an error (500) ten times. Your handler failed"),
         (
             wrong_address,
             "Your shop answered the webhook with a refusal (404). Your shop refused it: check the path",
@@ -103,7 +103,7 @@ def paid(sandbox: Sandbox, **more: Any) -> Order:
         ),
         (
             makes_it_twice,
-            "There are two orders with the number 'shop-1', and a customer could pay each of them",
+            "There are two orders with the number 'shop-1', and a customer could pay each",
         ),
         (
             lets_it_run_out,

@@ -12,6 +12,7 @@ from payment_sandbox.operations.review.evidence import (
     Reviewed,
     as_object,
     began,
+    in_words,
     is_answer_lost,
     line_of,
     order_in,
@@ -55,13 +56,12 @@ def created_twice(reviewed: Reviewed) -> Iterator[Finding]:
 
 def _twice(reviewed: Reviewed, number: str, entries: Sequence[JournalEntry]) -> Finding:
     ids = {entry.order_id for entry in entries}
-    count = "two" if len(ids) == 2 else len(ids)
     cancelled = {
         entry.order_id for entry in reviewed.requests if entry.method == "DELETE" and entry.status == 200
     }
     return Finding(
         "ORD-07",
-        f"There are {count} orders with the number {number!r}, and a customer could pay each of them",
+        f"There are {in_words(len(ids))} orders with the number {number!r}, and a customer could pay each",
         "Keep the id of the order that you created, and cancel it before you create another one.",
         entries[-1].order_id,
         tuple(map(line_of, entries)),

@@ -19,7 +19,7 @@ MISTAKE: Final = "mistake"
 HINT: Final = "hint"
 KINDS: Final = (MISTAKE, HINT)
 ORDERS: Final = "orders"
-TIMES: Final = ("never", "once", "twice", "three times", "four times", "five times", "six times")
+NUMBERS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 class Finding(NamedTuple):
@@ -153,4 +153,9 @@ def counted(number: int, one: str, many: str) -> str:
 
 def times(number: int) -> str:
     """How often something happened."""
-    return TIMES[number] if number < len(TIMES) else f"{number} times"
+    return {1: "once", 2: "twice"}.get(number, f"{in_words(number)} times")
+
+
+def in_words(number: int) -> str:
+    """A small number as a word."""
+    return NUMBERS[number] if number < len(NUMBERS) else str(number)

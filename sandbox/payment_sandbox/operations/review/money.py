@@ -13,6 +13,7 @@ from payment_sandbox.operations.review.evidence import (
     as_object,
     began,
     ended,
+    in_words,
     is_answer_lost,
     is_own,
     line_of,
@@ -54,8 +55,9 @@ class MoneyCall(NamedTuple):
 
     def is_accepted(self) -> bool:
         """Whether the service carried it out."""
-        is_done = self.entry.status in ACCEPTED and self.entry.fault is None
-        return is_done or (is_answer_lost(self.entry) and self.entry.order_id is not None)
+        fault = self.entry.fault
+        is_lost = fault is not None and fault.is_after and fault.loses_response
+        return self.entry.status in ACCEPTED or (is_lost and self.entry.order_id is not None)
 
 
 class Handling(NamedTuple):
@@ -110,20 +112,21 @@ def moved_for_each_webhook(reviewed: Reviewed) -> Iterator[Finding]:
     handlings = _handlings(reviewed)
     everything = sorted(chain.from_iterable(handlings.values()), key=lambda each: each.begins)
     begins = [each.begins for each in everything]
-    caused: dict[tuple[str, str, str, bytes], list[tuple[MoneyCall, Handling]]] = defaultdict(list)
+    same: dict[tuple[str, str, str, bytes], list[MoneyCall]] = defaultdict(list)
     for call in filter(MoneyCall.is_accepted, money_calls(reviewed.requests)):
-        newest = bisect_right(begins, began(call.entry))
-        known = (
-            handlings.get(call.order_id, ())
-            if call.order_id
-            else everything[max(0, newest - AT_ONCE) : newest]
-        )
-        taken = {id(each) for _, each in caused[call.kind]}
-        during = [each for each in known if each.spans(call) and id(each) not in taken]
-        if during:
-            caused[call.kind].append((call, during[-1]))
+        same[call.kind].append(call)
+    caused = []
+    for calls in same.values():
+        orders = {calls[0].order_id} - {""}
+        for call in calls if not orders else ():
+            newest = bisect_right(begins, began(call.entry))
+            orders |= {
+                each.order_id for each in everything[max(0, newest - AT_ONCE) : newest] if each.spans(call)
+            }
+        matched = [_caused(calls, handlings.get(order_id, ())) for order_id in sorted(orders)]
+        caused.append(max(matched, key=len, default=[]))
     reads = reads_of(reviewed)
-    for pairs in caused.values():
+    for pairs in caused:
         events = [_event(call, handling, reads[handling.order_id]) for call, handling in pairs]
         deliveries = {handling.delivery_id for _, handling in pairs}
         if len(set(events)) < len(events) or len(deliveries) < len(pairs):
@@ -137,10 +140,22 @@ def _event(call: MoneyCall, handling: Handling, reads: Sequence[JournalEntry]) -
     return status or handling.delivery_id
 
 
+def _caused(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> list[tuple[MoneyCall, Handling]]:
+    """The calls that were made while a webhook was handled, each with a handling of its own."""
+    pairs: list[tuple[MoneyCall, Handling]] = []
+    free = sorted(handlings, key=lambda each: each.ends)
+    for call in calls:
+        first = next((each for each in free if each.spans(call)), None)
+        if first is not None:
+            free.remove(first)
+            pairs.append((call, first))
+    return pairs
+
+
 def _for_each(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, Handling]]) -> Finding:
     calls = [call for call, _ in pairs]
     cents, changes = _cents(reviewed, calls[0]), len({handling.delivery_id for _, handling in pairs})
-    told = "one status change" if changes == 1 else f"{changes} status changes"
+    told = "one status change" if changes == 1 else f"{in_words(changes)} status changes"
     return _moved_again(
         pairs[0][1].order_id,
         calls,
@@ -211,7 +226,7 @@ def repeated(reviewed: Reviewed) -> Iterator[Finding]:
     for kind, again in refused.items():
         first = done[kind]
         cents = _cents(reviewed, first)
-        how_many = f"{len(again)} were" if len(again) > 1 else "the second was"
+        how_many = f"{in_words(len(again))} were" if len(again) > 1 else "the second was"
         past = WORDS[first.verb][1]
         yield Finding(
             "SET-47",

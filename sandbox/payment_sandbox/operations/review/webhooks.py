@@ -48,22 +48,21 @@ def _is_taken(attempt: WebhookAttempt) -> bool:
 def unread(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop acknowledged a webhook but never read the order, nor tried."""
     reads = reads_of(reviewed, and_tries=True)
-    newest: dict[str, tuple[Delivery, WebhookAttempt]] = {}
+    taken: dict[str, list[tuple[Delivery, WebhookAttempt]]] = defaultdict(list)
     for webhook in reviewed.webhooks:
-        taken = list(filter(_is_taken, webhook.tries))
-        if taken:
-            newest[webhook.order_id] = webhook, taken[0]
-    for order_id, (webhook, attempt) in newest.items():
-        is_read = any(began(entry) >= attempt.real_at for entry in reads[order_id])
-        if not is_read and not _is_cancelled_by_shop(reviewed, order_id):
+        taken[webhook.order_id] += [(webhook, attempt) for attempt in filter(_is_taken, webhook.tries)]
+    for order_id, attempts in taken.items():
+        newest = max(map(began, reads[order_id]), default=None)
+        unseen = [pair for pair in attempts if newest is None or newest < pair[1].real_at]
+        if unseen and not _is_cancelled_by_shop(reviewed, order_id):
             yield Finding(
                 "HOOK-08",
                 "Your shop answered a webhook, but did not read the order",
                 "A webhook carries no status: GET the order before you fulfil it.",
                 order_id,
-                (line_of_attempt(attempt),),
+                tuple(line_of_attempt(attempt) for _, attempt in unseen),
                 amount=reviewed.amount(order_id),
-                shown_by=(attempt_id(webhook, attempt),),
+                shown_by=tuple(attempt_id(*pair) for pair in unseen),
             )
 
 
@@ -166,7 +165,10 @@ def _causes(reviewed: Reviewed) -> dict[str, list[datetime]]:
     """The times of everything that justifies a read, by order: a webhook, a return, or a merchant call."""
     causes: dict[str, list[datetime]] = defaultdict(list)
     for webhook in reviewed.webhooks:
-        causes[webhook.order_id] += [attempt.real_at for attempt in webhook.attempts]
+        begun: dict[int, datetime] = {}  # copies count as sent at once
+        causes[webhook.order_id] += [
+            begun.setdefault(attempt.number, attempt.real_at) for attempt in webhook.attempts
+        ]
     for visit in reviewed.returns:
         causes[visit.order_id or ""].append(visit.real_at)
     for entry in reviewed.requests:

@@ -1,0 +1,508 @@
+"""Little shops, each with one mistake or none, and what the judge says of each."""
+
+from collections.abc import Callable
+from threading import Barrier, Thread
+from typing import Any
+
+import pytest
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.history import Finding, review
+from payment_sandbox.orders.amounts import euros
+from tests.support.driver import Sandbox, by, card, details
+from tests.support.payer import Payer, payment_page
+from tests.support.shop import Received, Shop
+
+Story = Callable[[Sandbox, Shop], None]
+Handler = Callable[[Sandbox, str], Any]
+TWICE = {"webhooks": [{"then": {"duplicate": 2}}]}
+LOST: dict[str, Any] = {"status": 503, "phase": "after"}
+
+
+def handling(sandbox: Sandbox, shop: Shop, *handlers: Handler) -> None:
+    """Let the shop answer each webhook with 200 after it has handled it."""
+
+    def answer(received: Received) -> int:
+        for handler in handlers:
+            handler(sandbox, received.body["order_id"])
+        return 200
+
+    shop.answer = answer
+
+
+def reads(sandbox: Sandbox, order_id: str) -> Any:
+    """Read the order."""
+    return sandbox.read(order_id)
+
+
+def refunds_a_part(sandbox: Sandbox, order_id: str) -> None:
+    """Give €5.00 back, for every webhook of the purchase."""
+    if not sandbox.read(order_id).get("related_order_id"):
+        sandbox.post(f"/v1/orders/{order_id}/refunds/", {"amount": 500})
+
+
+def captures(sandbox: Sandbox, order_id: str, amount: int | None = None) -> None:
+    """Capture everything, or a part."""
+    attempt = sandbox.read(order_id)["transactions"][0]["id"]
+    where = f"/v1/orders/{order_id}/transactions/{attempt}/captures/"
+    sandbox.post(
+        where if amount is None else f"{where}amount/", None if amount is None else {"amount": amount}
+    )
+
+
+def pays(sandbox: Sandbox, *attempts: Any, **fields: Any) -> dict[str, Any]:
+    """Let a customer pay an order, and wait for its webhooks."""
+    order = sandbox.acted(sandbox.place(*(attempts or [card()]), **fields), "customer pay")
+    sandbox.settle()
+    return order
+
+
+def lose(sandbox: Sandbox, path: str) -> None:
+    """Lose the next response to a POST of this path."""
+    when = {"method": "POST", "path": path, "nth": 1}
+    sandbox.put("/control/faults/", {"faults": [{"when": when, "then": LOST}]})
+
+
+# Mistakes
+
+
+def refunds_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
+    """Two webhooks, each delivered twice."""
+    sandbox.put("/control/faults/", TWICE)
+    handling(sandbox, shop, refunds_a_part)
+    pays(sandbox, amount=2450)
+
+
+def refunds_again_at_a_retry(sandbox: Sandbox, shop: Shop) -> None:
+    """The handler fails after it has refunded."""
+    handling(sandbox, shop, reads)
+    order = sandbox.place(card(), amount=2450)
+    sandbox.acted(order, "customer visit")
+    sandbox.settle()
+
+    def refund_and_fail(received: Received) -> int:
+        if received.body["order_id"] == order["id"]:
+            refunds_a_part(sandbox, order["id"])
+        return 500 if len(shop.received) < 4 else 200
+
+    shop.answer = refund_and_fail
+    sandbox.acted(order, "customer pay")
+    sandbox.settle()
+    sandbox.advance("PT4M")
+
+
+def captures_a_part_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
+    """As if each copy were another parcel."""
+    sandbox.put("/control/faults/", TWICE)
+    handling(sandbox, shop, lambda own, order_id: captures(own, order_id, 400))
+    pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2000)
+
+
+def captures_everything_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
+    """The service refuses all but the first."""
+    sandbox.put("/control/faults/", TWICE)
+    handling(sandbox, shop, captures)
+    pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
+
+
+def charges_a_stored_card_for_each_copy(sandbox: Sandbox, shop: Shop) -> None:
+    """A subscription that begins twice."""
+    handling(sandbox, shop, reads)
+    first = pays(sandbox, details(recurring_type="first"), amount=700)
+    token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
+    charge = details(recurring_type="recurring", vault_token=token)
+    order = sandbox.place(card(), amount=900)
+
+    def charges(own: Sandbox, order_id: str) -> None:
+        if sandbox.read(order_id)["status"] == "completed" and order_id == order["id"]:
+            sandbox.place(charge, amount=700)
+
+    handling(sandbox, shop, charges)
+    sandbox.put("/control/faults/", TWICE)
+    sandbox.acted(order, "customer pay")
+    sandbox.settle()
+
+
+def refunds_again_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
+    """Without a look at the order."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    lose(sandbox, f"/v1/orders/{order['id']}/refunds/")
+    for _ in range(2):
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.settle()
+
+
+def refunds_at_a_double_click(sandbox: Sandbox, shop: Shop) -> None:
+    """Two requests of one clerk at the same moment."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    sandbox.put("/control/faults/", {"faults": [{"when": {"method": "POST"}, "then": {"latency": 0.3}}]})
+    clicked = Barrier(2)
+
+    def click() -> None:
+        clicked.wait()
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+
+    clicks = [Thread(target=click) for _ in range(2)]
+    for each in clicks:
+        each.start()
+    for each in clicks:
+        each.join()
+    sandbox.settle()
+
+
+def captures_four_times(sandbox: Sandbox, shop: Shop) -> None:
+    """By hand."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
+    for _ in range(4):
+        captures(sandbox, order["id"])
+
+
+def refunds_everything_twice(sandbox: Sandbox, shop: Shop) -> None:
+    """The second refund is refused."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    for _ in range(2):
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
+        sandbox.settle()
+
+
+def captures_a_part_at_the_wrong_call(sandbox: Sandbox, shop: Shop) -> None:
+    """It takes everything."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
+    attempt = sandbox.read(order)["transactions"][0]["id"]
+    sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/captures/", {"amount": 400})
+
+
+def forgets_its_first_order(sandbox: Sandbox, shop: Shop) -> None:
+    """Its twin expires later, when nobody looks any more."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), merchant_order_id="S-1001", amount=2450)
+    pays(sandbox, merchant_order_id="S-1001", amount=2450)
+    sandbox.advance("P1D")
+
+
+def creates_it_again_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
+    """Without a number of its own."""
+    handling(sandbox, shop, reads)
+    lose(sandbox, "/v1/orders/")
+    sandbox.create(card(), amount=2450)
+    sandbox.place(card(), amount=2450)
+
+
+def gives_up_at_a_refused_cancellation(sandbox: Sandbox, shop: Shop) -> None:
+    """The customer was faster, and has paid."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    sandbox.delete(f"/v1/orders/{order['id']}/")
+
+
+def never_asks(sandbox: Sandbox, shop: Shop) -> None:
+    """All webhooks are lost, and days go by."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    pays(sandbox, amount=2450)
+    sandbox.advance("P2D")
+
+
+def keeps_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
+    """A customer transferred too much."""
+    handling(sandbox, shop, reads)
+    order = sandbox.place(by("bank-transfer"), amount=1000)
+    sandbox.acted(order, "bank credit", amount=1500)
+    sandbox.settle()
+    sandbox.advance("P2D")
+
+
+def trusts_webhooks(sandbox: Sandbox, shop: Shop) -> None:
+    """Answers, and reads nothing."""
+    pays(sandbox, amount=2450)
+
+
+def trusts_the_return(sandbox: Sandbox, shop: Shop) -> None:
+    """No webhook comes, and the customer is back."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    order = sandbox.place(by("wallet-web"), amount=2450, return_url="http://shop.example/thanks")
+    payer = Payer(sandbox)
+    payer.press(payer.open(payment_page(order)), "cancel")
+
+
+def fails_at_every_webhook(sandbox: Sandbox, shop: Shop) -> None:
+    """Until the service gives up."""
+
+    def answer(received: Received) -> int:
+        sandbox.read(received.body["order_id"])
+        return 500
+
+    shop.answer = answer
+    sandbox.acted(sandbox.place(card(), amount=2450), "customer visit")
+    sandbox.advance("PT30M")
+
+
+def lets_the_authorization_expire(sandbox: Sandbox, shop: Shop) -> None:
+    """Captures nothing."""
+    handling(sandbox, shop, reads)
+    pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
+    sandbox.advance("P8D")
+
+
+def captures_too_late(sandbox: Sandbox, shop: Shop) -> None:
+    """A day after the authorization expired."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2450)
+    sandbox.advance("P8D")
+    captures(sandbox, order["id"])
+
+
+WRONG: list[tuple[Story, str, int, str]] = [
+    (
+        refunds_for_each_copy,
+        "Your shop refunded €5.00 four times for two status changes",
+        1500,
+        "record what",
+    ),
+    (refunds_again_at_a_retry, "Your shop refunded €5.00 ", 500, "record what"),
+    (captures_a_part_for_each_copy, "Your shop captured €4.00 four times", 1200, "record what"),
+    (
+        captures_everything_for_each_copy,
+        "Your shop captured four times: the first call took €24.50, and three were refused",
+        0,
+        "Record that you captured",
+    ),
+    (
+        charges_a_stored_card_for_each_copy,
+        "Your shop charged €7.00 four times for two status changes",
+        2100,
+        "record",
+    ),
+    (
+        refunds_again_after_a_lost_response,
+        "Your shop refunded €5.00 twice: the first response",
+        500,
+        "read the",
+    ),
+    (refunds_at_a_double_click, "Your shop refunded €5.00 twice at the same moment", 500, "lock"),
+    (
+        captures_four_times,
+        "Your shop captured four times: the first call took €24.50, and three were refused",
+        0,
+        "",
+    ),
+    (refunds_everything_twice, "Your shop refunded twice: the first call took €24.50", 0, "Record that"),
+    (
+        captures_a_part_at_the_wrong_call,
+        "Your shop asked to capture €4.00 and captured everything",
+        2050,
+        "to captures/amount/",
+    ),
+    (forgets_its_first_order, "There are two orders with the number 'S-1001'", 2450, "cancel it"),
+    (creates_it_again_after_a_lost_response, "Your shop created the order again", 2450, "check first"),
+    (gives_up_at_a_refused_cancellation, "Your shop tried to cancel a paid order", 2450, "refund"),
+    (never_asks, "Your shop does not know that the customer paid €24.50", 2450, "once a day"),
+    (
+        keeps_a_surplus,
+        "The customer transferred €15.00 for €10.00, and nobody returned €5.00",
+        500,
+        "refund the",
+    ),
+    (trusts_webhooks, "Your shop answered a webhook, but did not read the order", 2450, "GET the order"),
+    (
+        trusts_the_return,
+        "The customer came back, but your shop did not read the order",
+        2450,
+        "GET the order",
+    ),
+    (fails_at_every_webhook, "Your shop answered the webhook with an error (500) ten times", 2450, "handler"),
+    (lets_the_authorization_expire, "The authorization expired: the customer agreed to pay", 2450, "Capture"),
+    (captures_too_late, "Your shop captured after the authorization had expired", 2450, "expiration_period"),
+]
+
+
+# Shops that do it right
+
+
+def remembers_what_it_refunded(sandbox: Sandbox, shop: Shop) -> None:
+    """And refunds once, however often it is told."""
+    done: set[str] = set()
+
+    def refunds_once(own: Sandbox, order_id: str) -> None:
+        order = own.read(order_id)
+        if order["status"] == "completed" and not order.get("related_order_id") and not done:
+            done.add(order_id)
+            own.post(f"/v1/orders/{order_id}/refunds/", {"amount": 500})
+
+    sandbox.put("/control/faults/", TWICE)
+    handling(sandbox, shop, refunds_once)
+    pays(sandbox, amount=2450)
+
+
+def refunds_two_parts(sandbox: Sandbox, shop: Shop) -> None:
+    """Two equal pairs of socks come back, one after the other."""
+    sandbox.put("/control/faults/", TWICE)
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    for _ in range(2):
+        sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+        sandbox.settle()
+
+
+def captures_two_equal_parcels(sandbox: Sandbox, shop: Shop) -> None:
+    """As they leave."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2000)
+    for _ in range(2):
+        captures(sandbox, order["id"], 1000)
+        sandbox.settle()
+
+
+def looks_after_a_lost_response(sandbox: Sandbox, shop: Shop) -> None:
+    """And refunds the second pair, which is as expensive as the first."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    lose(sandbox, f"/v1/orders/{order['id']}/refunds/")
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.read(order)
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.settle()
+
+
+def tries_again_after_the_first_has_expired(sandbox: Sandbox, shop: Shop) -> None:
+    """With the number of the basket."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(expiration_period="PT10M"), merchant_order_id="S-1001")
+    sandbox.advance("PT11M")
+    sandbox.settle()
+    pays(sandbox, merchant_order_id="S-1001")
+
+
+def tries_again_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
+    """The customer takes another card."""
+    handling(sandbox, shop, reads)
+    sandbox.acted(sandbox.place(card(), merchant_order_id="S-1001"), "customer fail")
+    sandbox.settle()
+    pays(sandbox, merchant_order_id="S-1001")
+
+
+def refunds_when_it_cannot_cancel(sandbox: Sandbox, shop: Shop) -> None:
+    """The customer was faster."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox)
+    sandbox.delete(f"/v1/orders/{order['id']}/")
+    sandbox.read(order)
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {})
+    sandbox.settle()
+
+
+def asks_once_a_day(sandbox: Sandbox, shop: Shop) -> None:
+    """Since webhooks get lost."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    order = pays(sandbox)
+    sandbox.advance("P1D")
+    sandbox.read(order)
+    sandbox.advance("P2D")
+
+
+def returns_a_surplus(sandbox: Sandbox, shop: Shop) -> None:
+    """On the next day."""
+    handling(sandbox, shop, reads)
+    order = sandbox.place(by("bank-transfer"), amount=1000)
+    sandbox.acted(order, "bank credit", amount=1500)
+    sandbox.settle()
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.settle()
+    sandbox.advance("P2D")
+
+
+def is_kept_from_hearing(sandbox: Sandbox, shop: Shop) -> None:
+    """The sandbox drops its webhooks, and it looks when the customer is back."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    sandbox.read(pays(sandbox))
+
+
+def sends_two_subscribers_the_same(sandbox: Sandbox, shop: Shop) -> None:
+    """Two cards, one price, one job."""
+    handling(sandbox, shop, reads)
+    for _ in range(2):
+        first = pays(sandbox, details(recurring_type="first"), amount=700)
+        token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
+        sandbox.place(details(recurring_type="recurring", vault_token=token), amount=700)
+    sandbox.settle()
+
+
+def captures_once_though_told_at_once(sandbox: Sandbox, shop: Shop) -> None:
+    """Two copies at the same moment."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"duplicate": 2, "at_once": True}}]})
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, card(capture_mode="manual", expiration_period="P7D"), amount=2000)
+    captures(sandbox, order["id"])
+
+
+RIGHT: list[Story] = [
+    remembers_what_it_refunded,
+    refunds_two_parts,
+    captures_two_equal_parcels,
+    looks_after_a_lost_response,
+    tries_again_after_the_first_has_expired,
+    tries_again_after_a_decline,
+    refunds_when_it_cannot_cancel,
+    asks_once_a_day,
+    returns_a_surplus,
+    is_kept_from_hearing,
+    sends_two_subscribers_the_same,
+    captures_once_though_told_at_once,
+]
+
+
+def mistakes(sandbox: Sandbox) -> list[Finding]:
+    """The mistakes that nothing has put right."""
+    return [each for each in review(SandboxClient(sandbox.url, sandbox.key)) if each.is_open]
+
+
+@pytest.fixture
+def told(sandbox: Sandbox, shop: Shop) -> Sandbox:
+    """A live project whose webhooks go to the shop."""
+    sandbox.settings(webhook_url=shop.url, mode="live")
+    return sandbox
+
+
+@pytest.mark.parametrize(
+    ("story", "problem", "amount", "advice"), WRONG, ids=lambda part: getattr(part, "__name__", "")
+)
+def test_a_mistake_is_named(
+    told: Sandbox, shop: Shop, story: Story, problem: str, amount: int, advice: str
+) -> None:
+    """With what the shop did, what it should do, and what that costs."""
+    story(told, shop)
+    by_cost = sorted(mistakes(told), key=lambda each: -each.amount)
+    assert by_cost, told.get("/control/timeline/").text
+    named = [each for each in by_cost if each.problem.startswith(problem)]
+    assert len(named) == 1, by_cost
+    assert named[0].amount == amount
+    assert advice in named[0].advice
+    assert named[0].page
+    assert not amount or named[0].risk.startswith(euros(amount))
+
+
+@pytest.mark.parametrize("story", RIGHT, ids=lambda story: story.__name__)
+def test_nothing_is_said_of_the_right_ones(told: Sandbox, shop: Shop, story: Story) -> None:
+    """However much it looks like a mistake."""
+    story(told, shop)
+    assert mistakes(told) == []
+
+
+def test_a_retry_heals(told: Sandbox, shop: Shop) -> None:
+    """The finding stays, and says so."""
+    shop.answer = lambda received: (
+        200 if told.read(received.body["order_id"]) and len(shop.received) > 1 else 503
+    )
+    told.acted(told.place(card()), "customer visit")
+    told.settle()
+    assert mistakes(told)
+    told.advance("PT2M")
+    told.settle()
+    assert mistakes(told) == []
+    (finding,) = review(SandboxClient(told.url, told.key))
+    assert "was answered 200" in finding.healed
+    assert finding.healed in str(finding)
