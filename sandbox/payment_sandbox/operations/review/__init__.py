@@ -44,6 +44,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, PerformedAction, StatusReached
+from payment_sandbox.projects.settings import BEFORE_RESPONSE
 
 __all__ = ["HINT", "KINDS", "Finding", "review", "review_order"]
 
@@ -62,6 +63,7 @@ def review(epoch: Epoch) -> list[Finding]:
         orders,
         list(epoch.journal.statuses),
         epoch.now(),
+        epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         untold_changes(epoch),
         unmatched_rules(epoch),
         epoch.state.scenario.name,
@@ -87,6 +89,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         orders,
         list(filter(is_about, epoch.journal.statuses)),
         epoch.now(),
+        epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         lapsed=lapsed_authorizations(epoch, orders),
     )
     of_several = _of_baskets(epoch, order, requests)

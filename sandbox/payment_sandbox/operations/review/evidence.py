@@ -70,6 +70,7 @@ class Reviewed(NamedTuple):
     orders: Mapping[str, Order]
     reached: Sequence[StatusReached] = ()
     now: datetime | None = None  # sandbox time
+    tells_early: bool = False  # webhooks come before responses, as a setting says
     untold: int = 0  # changes of statuses that no webhook told, because it had no address
     unmatched: Sequence[str] = ()  # the rules of the scenario that decided nothing
     scenario: str = ""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.operations.review.creations import is_creation
 from payment_sandbox.operations.review.evidence import (
     Finding,
     Reviewed,
@@ -20,6 +21,7 @@ from payment_sandbox.operations.review.evidence import (
 )
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
 from payment_sandbox.projects.journal import JournalEntry
+from payment_sandbox.scenarios.effects import WebhooksFirst
 
 POLLS_MAX: Final = 4
 CLIENT_ERROR: Final = 400
@@ -31,6 +33,7 @@ ANSWER_EARLY: Final = (
     "purchase by merchant_order_id, or answer 503 until you know the order."
 )
 ANSWER_FIRST: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
+A_MOMENT: Final = timedelta(seconds=1)
 NO_ANSWER: Final = 999
 POLL_APART: Final = timedelta(hours=1)
 
@@ -99,16 +102,14 @@ def trusted_return(reviewed: Reviewed) -> Iterator[Finding]:
 
 def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
     """Webhooks got no 2xx response."""
-    created_at = {
-        each.order_id: ended(each) for each in reviewed.requests if each.method == "POST" and each.order_id
-    }
+    early = {each.order_id: ended(each) for each in reviewed.requests if _tells_early(reviewed, each)}
     for webhook in reviewed.webhooks:
         failed = [
             attempt for attempt in webhook.tries if is_own(attempt) and not 200 <= _status(attempt) < 300
         ]
         if failed:
-            created = created_at.get(webhook.order_id)
-            was_early = created is not None and failed[0].real_at < created
+            created = early.get(webhook.order_id)
+            was_early = created is not None and failed[0].real_at < created + A_MOMENT
             yield Finding(
                 "HOOK-09",
                 _unanswered(failed),
@@ -130,6 +131,12 @@ def _unanswered(failed: Sequence[WebhookAttempt]) -> str:
     did = {3: "with a redirect", 5: "with an error"}.get(status // 100, "with a refusal")
     broken = f", and the response broke off: {error}" if error else ""
     return f"Your shop answered the webhook {did} ({status}){often}{broken}"
+
+
+def _tells_early(reviewed: Reviewed, entry: JournalEntry) -> bool:
+    """Whether the webhooks of a creation came before its response."""
+    is_early = entry.fault is not None and isinstance(entry.fault.effect, WebhooksFirst)
+    return is_creation(entry) and (is_early or reviewed.tells_early)
 
 
 def _healed(webhook: Delivery) -> str:

@@ -1,0 +1,380 @@
+"""Each advice of the judge can be followed to the letter, and then the finding is gone."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.history import Finding, review
+from payment_sandbox.operations import review as judge
+from tests.operations import test_judge as shops
+from tests.operations.test_judge import Story, captures, handling, pays, reads, told
+from tests.support.driver import LINES, Sandbox, by, card, details
+from tests.support.payer import Payer, payment_page
+from tests.support.ports import free_port
+from tests.support.shop import Received, Shop
+
+__all__ = ["told"]
+CALLS = ("Finding", "_moved_again")
+MANUAL = card(capture_mode="manual", expiration_period="P7D")
+THANKS = "http://shop.example/thanks"
+
+
+def misspells(sandbox: Sandbox, shop: Shop) -> None:
+    """A key."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), custommer={"first_name": "Jan"})
+
+
+def spells(sandbox: Sandbox, shop: Shop) -> None:
+    """As it was told."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), customer={"first_name": "Jan"})
+
+
+def adds_a_key(sandbox: Sandbox, shop: Shop) -> None:
+    """Of its own."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), colour="blue")
+
+
+def adds_it_to_extra(sandbox: Sandbox, shop: Shop) -> None:
+    """Where there is room for it."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), extra={"colour": "blue"})
+
+
+def asks_with_a_parameter(sandbox: Sandbox, shop: Shop) -> None:
+    """That nobody knows."""
+    handling(sandbox, shop, reads)
+    sandbox.get(f"/v1/orders/{sandbox.place(card())['id']}/?colour=blue")
+
+
+def asks_without_it(sandbox: Sandbox, shop: Shop) -> None:
+    """Since there is none."""
+    handling(sandbox, shop, reads)
+    sandbox.get(f"/v1/orders/{sandbox.place(card())['id']}/")
+
+
+def captures_a_part_where_it_should(sandbox: Sandbox, shop: Shop) -> None:
+    """At captures/amount/."""
+    handling(sandbox, shop, reads)
+    captures(sandbox, pays(sandbox, MANUAL, amount=2450)["id"], 400)
+
+
+def adds_up_wrongly(sandbox: Sandbox, shop: Shop) -> None:
+    """Lines for another sum."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), amount=1234, order_lines=LINES)
+
+
+def adds_up(sandbox: Sandbox, shop: Shop) -> None:
+    """To the order's amount."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), amount=2000, order_lines=LINES)
+
+
+def cancels_before_it_creates_another(sandbox: Sandbox, shop: Shop) -> None:
+    """With the id that it has kept."""
+    handling(sandbox, shop, reads)
+    first = sandbox.place(card(), merchant_order_id="S-1001", amount=2450)
+    sandbox.delete(f"/v1/orders/{first['id']}/")
+    pays(sandbox, merchant_order_id="S-1001", amount=2450)
+
+
+def captures_in_time(sandbox: Sandbox, shop: Shop) -> None:
+    """Within the week that it asked for, and voids the rest."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, MANUAL, amount=2450)
+    sandbox.advance("P6D")
+    captures(sandbox, order["id"], 2000)
+    attempt = sandbox.read(order)["transactions"][0]["id"]
+    sandbox.post(f"/v1/orders/{order['id']}/transactions/{attempt}/voids/amount/", {"amount": 450})
+    sandbox.advance("P2D")
+
+
+def finds_the_order_by_its_webhook(sandbox: Sandbox, shop: Shop) -> None:
+    """Whose response was lost."""
+    handling(sandbox, shop, reads)
+    shops.lose(sandbox, "/v1/orders/")
+    sandbox.create(card(), amount=2450)
+    (order_id,) = {each["order_id"] for each in sandbox.get("/control/journal/").json()["items"]}
+    sandbox.acted({"id": order_id}, "customer pay")
+    sandbox.settle()
+
+
+def lets_one_click_win(sandbox: Sandbox, shop: Shop) -> None:
+    """Of two."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, amount=2450)
+    sandbox.post(f"/v1/orders/{order['id']}/refunds/", {"amount": 500})
+    sandbox.settle()
+
+
+def captures_what_it_has_not_captured(sandbox: Sandbox, shop: Shop) -> None:
+    """It has a record."""
+    handling(sandbox, shop, reads)
+    order = pays(sandbox, MANUAL, amount=2450)
+    recorded: set[str] = set()
+    for _ in range(4):
+        if order["id"] not in recorded:
+            recorded.add(order["id"])
+            captures(sandbox, order["id"])
+
+
+def reads_when_told(sandbox: Sandbox, shop: Shop) -> None:
+    """And when the customer is back."""
+    handling(sandbox, shop, reads)
+    pays(sandbox, amount=2450)
+
+
+def reads_when_the_customer_is_back(sandbox: Sandbox, shop: Shop) -> None:
+    """Paid or not."""
+    sandbox.put("/control/faults/", {"webhooks": [{"then": {"drop": True}}]})
+    order = sandbox.place(by("wallet-web"), amount=2450, return_url=THANKS)
+    payer = Payer(sandbox)
+    payer.press(payer.open(payment_page(order)), "cancel")
+    sandbox.read(order)
+
+
+def answering(status: int, *, path: str | None = None) -> Story:
+    """A shop that reads the order and answers webhooks so, but for those at a path."""
+
+    def story(sandbox: Sandbox, shop: Shop) -> None:
+        def answer(received: Received) -> int:
+            sandbox.read(received.body["order_id"])
+            return 200 if path is not None and received.path == path else status
+
+        shop.answer = answer
+        if path is not None:
+            sandbox.settings(webhook_url=shop.url.replace("/webhook", path))
+        sandbox.acted(sandbox.place(card()), "customer visit")
+        sandbox.settle()
+
+    return story
+
+
+def has_no_server(sandbox: Sandbox, shop: Shop) -> None:
+    """At its address."""
+    sandbox.settings(webhook_url=f"http://127.0.0.1:{free_port()}/webhook")
+    handling(sandbox, shop, reads)
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+
+
+def works_before_it_answers(sandbox: Sandbox, shop: Shop) -> None:
+    """For longer than the service waits."""
+    handling(sandbox, shop, reads, lambda *_: Event().wait(6))
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+
+
+def subscribed(sandbox: Sandbox, shop: Shop) -> dict[str, Any]:
+    """A charge of the card of a customer who has subscribed; it succeeds at once."""
+    handling(sandbox, shop, reads)
+    first = pays(sandbox, details(recurring_type="first"), amount=700)
+    token = sandbox.read(first)["transactions"][0]["payment_method_details"]["vault_token"]
+    return details(recurring_type="recurring", vault_token=token)
+
+
+def knows_no_order_yet(sandbox: Sandbox, shop: Shop) -> None:
+    """The webhook is faster than the response, as it may be."""
+    charge, known = subscribed(sandbox, shop), set[str]()
+    sandbox.settings(webhook_timing="before_response")
+    shop.answer = lambda received: 200 if received.body["order_id"] in known else 404
+    known.add(sandbox.place(charge, amount=700)["id"])
+    sandbox.settle()
+    sandbox.read(known.pop())
+
+
+def finds_the_purchase_by_its_number(sandbox: Sandbox, shop: Shop) -> None:
+    """In the order that it reads."""
+    charge, purchases = subscribed(sandbox, shop), {"S-1001"}
+    sandbox.settings(webhook_timing="before_response")
+
+    def answer(received: Received) -> int:
+        return 200 if sandbox.read(received.body["order_id"])["merchant_order_id"] in purchases else 503
+
+    shop.answer = answer
+    sandbox.place(charge, amount=700, merchant_order_id="S-1001")
+    sandbox.settle()
+
+
+def polls(sandbox: Sandbox, shop: Shop) -> None:
+    """Are we there yet?"""
+    handling(sandbox, shop, reads)
+    order = sandbox.place(card())
+    for _ in range(6):
+        sandbox.read(order)
+
+
+def has_no_address(sandbox: Sandbox, shop: Shop) -> None:
+    """For webhooks."""
+    sandbox.settings(webhook_url=None)
+    pays(sandbox)
+
+
+def mixes_schemes(sandbox: Sandbox, shop: Shop) -> None:
+    """Of one host."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), return_url=THANKS, webhook_url="https://shop.example/hook")
+
+
+def builds_both_alike(sandbox: Sandbox, shop: Shop) -> None:
+    """From one base address."""
+    handling(sandbox, shop, reads)
+    sandbox.place(card(), return_url=THANKS, webhook_url="http://shop.example/hook")
+
+
+def speaks_plainly_at_https(sandbox: Sandbox, shop: Shop) -> None:
+    """Its address says something else."""
+    handling(sandbox, shop, reads)
+    sandbox.settings(webhook_url=shop.url.replace("http:", "https:"))
+    sandbox.acted(sandbox.place(card()), "customer visit")
+    sandbox.settle()
+
+
+def charges_after_a_decline(sandbox: Sandbox, shop: Shop, *, again: bool = True) -> None:
+    """The next month."""
+    charge = subscribed(sandbox, shop)
+    sandbox.scenario({"when": {"payment_method": "credit-card"}, "then": {"processor": "fails"}})
+    for _ in range(1 + again):
+        sandbox.place(charge, amount=700)
+        sandbox.advance("P30D")
+        sandbox.settle()
+
+
+def stops_after_a_decline(sandbox: Sandbox, shop: Shop) -> None:
+    """And asks for another card."""
+    charges_after_a_decline(sandbox, shop, again=False)
+
+
+def refunds_what_is_not_paid(sandbox: Sandbox, shop: Shop) -> None:
+    """Without a look."""
+    handling(sandbox, shop, reads)
+    sandbox.post(f"/v1/orders/{sandbox.place(card())['id']}/refunds/", {})
+
+
+def sends_nonsense(sandbox: Sandbox, shop: Shop) -> None:
+    """An amount with cents."""
+    handling(sandbox, shop, reads)
+    sandbox.create(card(), amount=12.5)
+
+
+def has_a_rule_for_nothing(sandbox: Sandbox, shop: Shop) -> None:
+    """It never matches."""
+    handling(sandbox, shop, reads)
+    sandbox.scenario({"when": {"amount": 7}, "then": {"customer": "pays"}})
+    sandbox.place(card())
+
+
+def has_a_rule_for_something(sandbox: Sandbox, shop: Shop) -> None:
+    """It matches."""
+    handling(sandbox, shop, reads)
+    sandbox.scenario({"when": {"amount": 7}, "then": {"customer": "pays"}})
+    sandbox.place(card(), amount=7)
+    sandbox.settle()
+
+
+FOLLOWED: dict[str, tuple[Story, Story]] = {
+    "Keep the id of the order": (shops.forgets_its_first_order, cancels_before_it_creates_another),
+    "Request an expiration_period": (shops.captures_too_late, captures_in_time),
+    "After a lost response, check first": (
+        shops.creates_it_again_after_a_lost_response,
+        finds_the_order_by_its_webhook,
+    ),
+    "Send 'customer' instead.": (misspells, spells),
+    "Leave it out, or put it into extra.": (adds_a_key, adds_it_to_extra),
+    "Leave it out.": (asks_with_a_parameter, asks_without_it),
+    "Send 'amount' to captures/amount/.": (
+        shops.captures_a_part_at_the_wrong_call,
+        captures_a_part_where_it_should,
+    ),
+    "Send amounts that agree": (adds_up_wrongly, adds_up),
+    "A webhook may come more than once": (shops.refunds_for_each_copy, shops.remembers_what_it_refunded),
+    "After a lost response, read": (
+        shops.refunds_again_after_a_lost_response,
+        shops.looks_after_a_lost_response,
+    ),
+    "Let one of two clicks win": (shops.refunds_at_a_double_click, lets_one_click_win),
+    "Record that you captured the order": (shops.captures_four_times, captures_what_it_has_not_captured),
+    "If a cancellation is refused": (
+        shops.gives_up_at_a_refused_cancellation,
+        shops.refunds_when_it_cannot_cancel,
+    ),
+    "Compare what arrived": (shops.keeps_a_surplus, shops.returns_a_surplus),
+    "Webhooks can get lost": (shops.never_asks, shops.asks_once_a_day),
+    "A webhook carries no status": (shops.trusts_webhooks, reads_when_told),
+    "Customers come back to return_url": (shops.trusts_the_return, reads_when_the_customer_is_back),
+    "Your handler failed": (answering(500), answering(200)),
+    "Your shop refused it": (answering(404), answering(404, path="/hook")),
+    "A redirect counts": (answering(302), answering(302, path="/hook")),
+    "Make the shop listen": (has_no_server, answering(200)),
+    "Answer 2xx once": (works_before_it_answers, answering(200)),
+    "The webhook came before the response": (knows_no_order_yet, finds_the_purchase_by_its_number),
+    "Wait for the webhook": (polls, reads_when_told),
+    "Set webhook_url": (has_no_address, reads_when_told),
+    "Build both from one base": (mixes_schemes, builds_both_alike),
+    "Use the scheme": (speaks_plainly_at_https, reads_when_told),
+    "Capture when you ship": (shops.lets_the_authorization_expire, captures_in_time),
+    "Stop the series": (charges_after_a_decline, stops_after_a_decline),
+    "Look at the order before": (refunds_what_is_not_paid, lets_one_click_win),
+    "Correct the request": (sends_nonsense, reads_when_told),
+    "Make orders that they match": (has_a_rule_for_nothing, has_a_rule_for_something),
+}
+
+
+def findings(sandbox: Sandbox) -> list[Finding]:
+    """What the judge says, hints included."""
+    return review(SandboxClient(sandbox.url, sandbox.key))
+
+
+@pytest.mark.parametrize("advice", FOLLOWED)
+def test_advice_that_is_followed_mends_it(told: Sandbox, shop: Shop, advice: str) -> None:
+    """The wrong shop gets the advice, and the one that follows it gets nothing."""
+    wrong, right = FOLLOWED[advice]
+    wrong(told, shop)
+    assert any(each.advice.startswith(advice) for each in findings(told)), findings(told)
+    told.post("/control/reset/")
+    shop.received.clear()
+    told.settings(webhook_url=shop.url, webhook_timing="after_response")
+    right(told, shop)
+    assert [each for each in findings(told) if each.is_open or each.advice.startswith(advice)] == []
+
+
+def test_every_advice_is_followed() -> None:
+    """Those in the source of the judge."""
+    for path in sorted(Path(judge.__file__).parent.glob("*.py")):
+        for advice in advices(ast.parse(path.read_text())):
+            assert any(_agree(advice, known) for known in FOLLOWED), f"{path.name}: {advice}"
+
+
+def advices(module: ast.Module) -> Iterator[str]:
+    """What findings advise, up to the first part that varies."""
+    constants = {
+        target.id: node.value
+        for node in module.body
+        if isinstance(node, ast.AnnAssign) and isinstance(target := node.target, ast.Name)
+    }
+    for node in ast.walk(module):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in CALLS:
+            continue
+        place = 2 if node.func.id == "Finding" else 4
+        for part in ast.walk(node.args[place]) if len(node.args) > place else ():
+            text: ast.AST | None = constants.get(part.id) if isinstance(part, ast.Name) else part
+            if isinstance(text, ast.JoinedStr):
+                text = text.values[0]
+            if isinstance(text, ast.Constant) and isinstance(text.value, str) and _is_sentence(text.value):
+                yield text.value
+
+
+def _is_sentence(text: str) -> bool:
+    return text[:1].isupper() and " " in text.strip()
+
+
+def _agree(advice: str, known: str) -> bool:
+    return advice.strip() in known or advice.startswith(known) or known.startswith(advice)
