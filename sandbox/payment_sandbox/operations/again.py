@@ -55,10 +55,7 @@ def again(
         Invalid: there is no such variation.
         Refusal: the new order does not allow it.
     """
-    known = offered(OfferedIn.AGAIN)
-    if name not in known:
-        raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
-    effect, attempt = known[name].effect, order.last_transaction
+    effect, attempt = _effect(name), order.last_transaction
     made = create(_soon_over(body) if effect in (WALKS_AWAY, LAPSES) else dict(body))
     if made.last_transaction is None and attempt is not None and effect is not WALKS_AWAY:
         act(project, made.id, Action(CUSTOMER, "choose", payment_method=attempt.payment_method))
@@ -74,6 +71,13 @@ def again(
         expire(project, made)
     project.settle(WEBHOOKS_SECONDS, orders=[made.id])
     return project.find_order(made.id)
+
+
+def _effect(name: str) -> VariationEffect | None:
+    known = offered(OfferedIn.AGAIN)
+    if name not in known:
+        raise Invalid([Violation("again", f"must be one of: {', '.join(known)}", list(known))])
+    return known[name].effect
 
 
 def _soon_over(body: Mapping[str, Any]) -> Json:

@@ -1,7 +1,7 @@
 """Finds mistakes of an integration in its requests and webhooks."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
@@ -18,6 +18,7 @@ from payment_sandbox.operations.review.evidence import HINT, KINDS, Finding, Rev
 from payment_sandbox.operations.review.lessons import lesson_of
 from payment_sandbox.operations.review.money import (
     cancelled_when_paid,
+    charges_during,
     kept_surplus,
     moved_after_lost_response,
     moved_at_once,
@@ -76,11 +77,13 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
     """Review what concerns one order and its refunds."""
     about = (order.id, *(refund.refund_id for refund in order.refunds))
 
-    def is_about(record: JournalEntry | PerformedAction | StatusReached) -> bool:
+    def is_about(record: PerformedAction | StatusReached) -> bool:
         return record.order_id in about
 
-    requests = list(filter(is_about, epoch.journal.unmasked()))
     deliveries = list(chain.from_iterable(map(epoch.store.deliveries_of, about)))
+    everything = epoch.journal.unmasked()
+    charges = charges_during(deliveries, everything)
+    requests = [entry for entry in everything if entry.order_id in about or entry.id in charges]
     orders = _orders(epoch, requests, deliveries)
     reviewed = Reviewed(
         requests,
@@ -92,7 +95,7 @@ def review_order(epoch: Epoch, order: Order) -> list[Finding]:
         epoch.state.settings.webhook_timing == BEFORE_RESPONSE,
         lapsed=lapsed_authorizations(epoch, orders),
     )
-    of_several = _of_baskets(epoch, order, requests)
+    of_several = _of_baskets(epoch, order, [entry for entry in requests if entry.order_id in about])
     found = [*_found(epoch, OF_SEVERAL_ORDERS, of_several), *_found(epoch, CHECKS, reviewed)]
     return [finding._replace(order_id=order.id) for finding in found]
 
@@ -108,19 +111,20 @@ def _orders(
 
 def _of_baskets(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) -> Reviewed:
     """The creations with the same merchant number or body, and what became of their orders."""
-    number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
-    bodies = {entry.request for entry in requests if is_creation(entry)}
-
-    def is_alike(entry: JournalEntry) -> bool:
-        return entry.request in bodies or (number is not None and number in entry.request)
-
-    alike = [entry for entry in epoch.journal.unmasked() if is_creation(entry) and is_alike(entry)]
+    everything = epoch.journal.unmasked()
+    bodies = {entry.request for entry in filter(is_creation, requests)}
+    alike = [entry for entry in filter(is_creation, everything) if _is_alike(entry, order, bodies)]
     orders = _orders(epoch, alike)
-    cancelled = [
-        each for each in epoch.journal.unmasked() if each.method == "DELETE" and each.order_id in orders
-    ]
+    cancelled = [entry for entry in everything if entry.method == "DELETE" and entry.order_id in orders]
     reached = [each for each in epoch.journal.statuses if each.order_id in orders]
-    return Reviewed([*alike, *cancelled], (), (), orders, reached)
+    return Reviewed([*alike, *cancelled], (), (), orders, reached, epoch.now())
+
+
+def _is_alike(creation: JournalEntry, order: Order, bodies: Container[bytes]) -> bool:
+    """Whether a request has the merchant number of an order, or one of the bodies."""
+    number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
+    is_numbered = number is not None and number in creation.request
+    return is_numbered or creation.request in bodies
 
 
 def _found(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:

@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from payment_sandbox.operations.review.evidence import (
     Finding,
@@ -16,6 +16,7 @@ from payment_sandbox.operations.review.evidence import (
     is_answer_lost,
     line_of,
     order_in,
+    whole_number,
 )
 from payment_sandbox.operations.review.lessons import TWICE, WORDS
 from payment_sandbox.orders.amounts import euros
@@ -140,17 +141,21 @@ def ignored(reviewed: Reviewed) -> Iterator[Finding]:
     for (name, nearest, other), entries in entries_of.items():
         if other:
             yield from (_took_everything(reviewed, entry, name, other) for entry in entries)
-            continue
-        what = f"query parameter {name[1:]!r}" if name.startswith("?") else f"key {name!r}"
-        meant = f"; did you mean {nearest!r}?" if nearest is not None else ""
-        yield Finding(
-            "SET-12",
-            f"The service does not know the {what} and ignored it{meant}",
-            f"Send {nearest!r} instead." if nearest is not None else _without(name, entries),
-            entries[0].order_id if len(entries) == 1 else None,
-            tuple(map(line_of, entries)),
-            shown_by=tuple(entry.id for entry in entries),
-        )
+        else:
+            yield _ignored(name, nearest, entries)
+
+
+def _ignored(name: str, nearest: str | None, entries: Sequence[JournalEntry]) -> Finding:
+    what = f"query parameter {name[1:]!r}" if name.startswith("?") else f"key {name!r}"
+    meant = f"; did you mean {nearest!r}?" if nearest is not None else ""
+    return Finding(
+        "SET-12",
+        f"The service does not know the {what} and ignored it{meant}",
+        f"Send {nearest!r} instead." if nearest is not None else _without(name, entries),
+        entries[0].order_id if len(entries) == 1 else None,
+        tuple(map(line_of, entries)),
+        shown_by=tuple(entry.id for entry in entries),
+    )
 
 
 def _without(name: str, entries: Sequence[JournalEntry]) -> str:
@@ -169,13 +174,12 @@ def _other_call(entry: JournalEntry, name: str) -> str:
 
 def _took_everything(reviewed: Reviewed, entry: JournalEntry, name: str, other: str) -> Finding:
     """A part was meant, but this call takes everything."""
-    asked: Any = as_object(entry.request).get(name)
-    is_amount = name == "amount" and type(asked) is int
+    asked = whole_number(as_object(entry.request).get("amount")) if name == "amount" else None
     verb, past = WORDS[other.partition("/")[0]]
-    meant = euros(asked) if is_amount else f"a part of its {name}"
+    meant = euros(asked) if asked is not None else f"a part of its {name}"
     is_whole = WHOLE.search(entry.path) is not None
     did = f"and {past} everything" if is_whole else "and this call ignored that"
-    surplus = reviewed.amount(order_in(entry)) - asked if is_amount and is_whole else 0
+    surplus = reviewed.amount(order_in(entry)) - asked if asked is not None and is_whole else 0
     return Finding(
         "SET-12",
         f"Your shop asked to {verb} {meant} {did}: this call has no {name!r}",

@@ -68,8 +68,8 @@ class Reviewed(NamedTuple):
     returns: Sequence[PerformedAction]
     webhooks: Sequence[Delivery]
     orders: Mapping[str, Order]
-    reached: Sequence[StatusReached] = ()
-    now: datetime | None = None  # sandbox time
+    reached: Sequence[StatusReached]
+    now: datetime  # sandbox time
     tells_early: bool = False  # webhooks come before responses, as a setting says
     untold: int = 0  # changes of statuses that no webhook told, because it had no address
     unmatched: Sequence[str] = ()  # the rules of the scenario that decided nothing
@@ -145,6 +145,11 @@ def reads_of(reviewed: Reviewed, *, and_tries: bool = False) -> dict[str, list[J
         if is_read and (entry.status in LOOKED or (and_tries and entry.fault is not None)):
             reads[entry.order_id or ""].append(entry)
     return reads
+
+
+def whole_number(value: object) -> int | None:
+    """A value of a body if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def counted(number: int, one: str, many: str) -> str:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from payment_sandbox.operations.review.evidence import (
     Finding,
@@ -21,12 +21,14 @@ from payment_sandbox.operations.review.evidence import (
     reads_of,
     status_told,
     times,
+    whole_number,
 )
 from payment_sandbox.operations.review.lessons import LEARN, ONCE, REFUNDS, WORDS, Lesson
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refunds import refundable_cents
 from payment_sandbox.orders.statuses import OrderStatus
+from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.journal import JournalEntry
 
 ACCEPTED: Final = (200, 201)
@@ -40,6 +42,10 @@ A_DAY: Final = timedelta(days=1)
 PAID: Final = (OrderStatus.COMPLETED, OrderStatus.ACCEPTED)
 
 
+CallKind = tuple[str, str, str, bytes]
+"""What makes two calls the same: what they do, with which order, where, and with which body."""
+
+
 class MoneyCall(NamedTuple):
     """A call of the shop that moves money: what it does, with which order, and exactly what it asks for."""
 
@@ -49,8 +55,8 @@ class MoneyCall(NamedTuple):
     asked: bytes
 
     @property
-    def kind(self) -> tuple[str, str, str, bytes]:
-        """What makes two calls the same."""
+    def kind(self) -> CallKind:
+        """What it has in common with the same call made again."""
         return self.verb, self.order_id, self.entry.path.rstrip("/"), self.asked
 
     def is_accepted(self) -> bool:
@@ -87,10 +93,10 @@ def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
         yield MoneyCall(entry, CHARGES, "", entry.request)
 
 
-def _handlings(reviewed: Reviewed) -> dict[str, list[Handling]]:
+def _handlings(webhooks: Iterable[Delivery]) -> dict[str, list[Handling]]:
     """When the shop worked on webhooks, by order, in the order in which they came."""
     handlings: dict[str, list[Handling]] = defaultdict(list)
-    for webhook in reviewed.webhooks:
+    for webhook in webhooks:
         for attempt in filter(is_own, webhook.attempts):
             ends = attempt.real_at + timedelta(milliseconds=attempt.reply.duration_ms)
             handlings[webhook.order_id].append(Handling(webhook.id, webhook.order_id, attempt.real_at, ends))
@@ -109,28 +115,36 @@ def _lengthened(handlings: list[Handling]) -> list[Handling]:
 
 def moved_for_each_webhook(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop moved the same money again when a webhook was delivered again, or told the same again."""
-    handlings = _handlings(reviewed)
+    handlings, reads = _handlings(reviewed.webhooks), reads_of(reviewed)
     everything = sorted(chain.from_iterable(handlings.values()), key=lambda each: each.begins)
-    begins = [each.begins for each in everything]
-    same: dict[tuple[str, str, str, bytes], list[MoneyCall]] = defaultdict(list)
+    same: dict[CallKind, list[MoneyCall]] = defaultdict(list)
     for call in filter(MoneyCall.is_accepted, money_calls(reviewed.requests)):
         same[call.kind].append(call)
-    caused = []
     for calls in same.values():
-        orders = {calls[0].order_id} - {""}
-        for call in calls if not orders else ():
-            newest = bisect_right(begins, began(call.entry))
-            orders |= {
-                each.order_id for each in everything[max(0, newest - AT_ONCE) : newest] if each.spans(call)
-            }
+        orders = {calls[0].order_id} if calls[0].order_id else _orders_behind(calls, everything)
         matched = [_caused(calls, handlings.get(order_id, ())) for order_id in sorted(orders)]
-        caused.append(max(matched, key=len, default=[]))
-    reads = reads_of(reviewed)
-    for pairs in caused:
-        events = [_event(call, handling, reads[handling.order_id]) for call, handling in pairs]
-        deliveries = {handling.delivery_id for _, handling in pairs}
-        if len(set(events)) < len(events) or len(deliveries) < len(pairs):
+        pairs = max(matched, key=len, default=[])
+        events = {_event(call, handling, reads[handling.order_id]) for call, handling in pairs}
+        if min(len(events), len({handling.delivery_id for _, handling in pairs})) < len(pairs):
             yield _for_each(reviewed, pairs)
+
+
+def _orders_behind(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) -> set[str]:
+    """The orders whose webhooks a shop was handling when it charged a stored card."""
+    begins = [each.begins for each in handlings]
+    orders: set[str] = set()
+    for call in calls:
+        newest = bisect_right(begins, began(call.entry))
+        around = handlings[max(0, newest - AT_ONCE) : newest]
+        orders |= {each.order_id for each in around if each.spans(call)}
+    return orders
+
+
+def charges_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
+    """The ids of the requests that charged a stored card while a shop handled one of the webhooks."""
+    handlings = list(chain.from_iterable(_handlings(webhooks).values()))
+    charges = [call for call in money_calls(requests) if call.verb == CHARGES]
+    return {call.entry.id for call in charges if any(each.spans(call) for each in handlings)}
 
 
 def _event(call: MoneyCall, handling: Handling, reads: Sequence[JournalEntry]) -> str:
@@ -170,7 +184,7 @@ def _for_each(reviewed: Reviewed, pairs: Sequence[tuple[MoneyCall, Handling]]) -
 
 def moved_after_lost_response(reviewed: Reviewed) -> Iterator[Finding]:
     """The response to a call that moves money was lost, and the shop sent it again without a look."""
-    lost: dict[tuple[str, str, str, bytes], MoneyCall] = {}
+    lost: dict[CallKind, MoneyCall] = {}
     reads = reads_of(reviewed)
     for call in money_calls(reviewed.requests):
         first = lost.pop(call.kind, None) if call.is_accepted() else None
@@ -195,7 +209,7 @@ def _were_between(reads: Iterable[JournalEntry], first: JournalEntry, second: Jo
 
 def moved_at_once(reviewed: Reviewed) -> Iterator[Finding]:
     """Two equal calls moved money at the same moment, as after a double click."""
-    newest: dict[tuple[str, str, str, bytes], MoneyCall] = {}
+    newest: dict[CallKind, MoneyCall] = {}
     for call in money_calls(reviewed.requests):
         if not call.is_accepted() or call.verb == CHARGES:
             continue
@@ -216,29 +230,31 @@ def moved_at_once(reviewed: Reviewed) -> Iterator[Finding]:
 
 def repeated(reviewed: Reviewed) -> Iterator[Finding]:
     """The shop sent a call again that had been carried out, and the service refused it."""
-    done: dict[tuple[str, str, str, bytes], MoneyCall] = {}
-    refused: dict[tuple[str, str, str, bytes], list[MoneyCall]] = defaultdict(list)
+    done: dict[CallKind, MoneyCall] = {}
+    refused: dict[CallKind, list[MoneyCall]] = defaultdict(list)
     for call in money_calls(reviewed.requests):
         if call.is_accepted():
             done[call.kind] = call
         elif call.kind in done and is_conflict(call.entry) and not is_answer_lost(done[call.kind].entry):
             refused[call.kind].append(call)
     for kind, again in refused.items():
-        first = done[kind]
-        cents = _cents(reviewed, first)
-        how_many = f"{in_words(len(again))} were" if len(again) > 1 else "the second was"
-        past = WORDS[first.verb][1]
-        yield Finding(
-            "SET-47",
-            f"Your shop {past} {times(len(again) + 1)}: the first call took "
-            f"{euros(cents) if cents is not None else 'everything'}, and {how_many} refused",
-            f"Record that you {past} the order before you call, and do not call again.",
-            first.order_id,
-            tuple(line_of(call.entry) for call in [first, *again]),
-            risk=f"a part is not refused: your shop would {WORDS[first.verb][0]} it twice",
-            page=ONCE.page,
-            shown_by=tuple(call.entry.id for call in again),
-        )
+        yield _repeated(reviewed, done[kind], again)
+
+
+def _repeated(reviewed: Reviewed, first: MoneyCall, again: Sequence[MoneyCall]) -> Finding:
+    cents, (verb, past) = _cents(reviewed, first), WORDS[first.verb]
+    how_many = f"{in_words(len(again))} were" if len(again) > 1 else "the second was"
+    return Finding(
+        "SET-47",
+        f"Your shop {past} {times(len(again) + 1)}: the first call took "
+        f"{euros(cents) if cents is not None else 'everything'}, and {how_many} refused",
+        f"Record that you {past} the order before you call, and do not call again.",
+        first.order_id,
+        tuple(line_of(call.entry) for call in [first, *again]),
+        risk=f"a part is not refused: your shop would {verb} it twice",
+        page=ONCE.page,
+        shown_by=tuple(call.entry.id for call in again),
+    )
 
 
 def is_conflict(entry: JournalEntry) -> bool:
@@ -276,8 +292,8 @@ def _did(call: MoneyCall, cents: int | None) -> str:
 def _cents(reviewed: Reviewed, call: MoneyCall) -> int | None:
     """What a call moved, in cents: what it asked for, or what the service made of it."""
     for told in (as_object(call.asked), as_object(call.entry.response)):
-        amount: Any = told.get("amount")
-        if type(amount) is int:
+        amount = whole_number(told.get("amount"))
+        if amount is not None:
             return amount
     order = reviewed.orders.get(call.order_id)
     return order.amount_cents if order is not None and b"order_lines" not in call.asked else None
@@ -289,9 +305,8 @@ def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
         order = reviewed.orders.get(entry.order_id or "")
         if entry.method != "DELETE" or order is None or not is_conflict(entry):
             continue
-        later = [each for each in reviewed.requests if began(each) >= ended(entry) and each is not entry]
-        kept = refundable_cents(order)
-        if order.status in PAID and kept and not any(_concerns(each, order) for each in later):
+        kept = refundable_cents(order) if _is_paid(order) else 0
+        if kept and not _is_called_after(reviewed, order, ended(entry)):
             yield Finding(
                 entry.rule or "SET-03",
                 f"Your shop tried to cancel a paid order, was refused, and kept the {euros(kept)}",
@@ -305,22 +320,19 @@ def cancelled_when_paid(reviewed: Reviewed) -> Iterator[Finding]:
             )
 
 
-def _concerns(entry: JournalEntry, order: Order) -> bool:
-    return order.id in entry.path
+def _is_called_after(reviewed: Reviewed, order: Order, at: datetime) -> bool:
+    return any(order.id in entry.path and began(entry) >= at for entry in reviewed.requests)
+
+
+def _is_paid(order: Order) -> bool:
+    """Whether a customer has paid it; a refund is an order that the shop pays."""
+    return order.status in PAID and order.refund_of_order_id is None
 
 
 def kept_surplus(reviewed: Reviewed) -> Iterator[Finding]:
     """A customer transferred too much a day ago, and nobody has given the rest back."""
-    for order in reviewed.orders.values():
-        surplus = order.received_cents - order.amount_cents
-        if (
-            order.status not in PAID
-            or order.refund_of_order_id
-            or surplus <= 0
-            or not _is_old(reviewed, order)
-        ):
-            continue
-        kept = min(surplus, refundable_cents(order) - order.amount_cents)
+    for order in _paid_a_day_ago(reviewed):
+        kept = min(order.received_cents, refundable_cents(order)) - order.amount_cents
         if kept > 0:
             yield Finding(
                 "HOOK-13",
@@ -337,40 +349,40 @@ def kept_surplus(reviewed: Reviewed) -> Iterator[Finding]:
 
 def never_learned(reviewed: Reviewed) -> Iterator[Finding]:
     """No webhook of a payment arrived, and a day later the shop had still not asked for the order."""
-    known = {each.order_id for each in reviewed.requests if each.fault is None and status_told(each) in PAID}
-    tried = reads_of(reviewed, and_tries=True)
-    arrived = {each.order_id for each in reviewed.webhooks if any(map(is_own, each.attempts))}
-    lost = {each.order_id for each in reviewed.webhooks} - arrived
-    for order_id in sorted(lost):
-        order = reviewed.orders.get(order_id)
-        if (
-            order is None
-            or order.refund_of_order_id
-            or order.status not in PAID
-            or not _is_old(reviewed, order)
-        ):
-            continue
-        paid = [each for each in reviewed.reached if each.order_id == order_id and each.status in PAID]
-        if (
-            paid
-            and order_id not in known
-            and not any(began(read) >= paid[0].real_at for read in tried[order_id])
-        ):
+    unknown, tried = _never_told(reviewed), reads_of(reviewed, and_tries=True)
+    paid = {each.order_id: each for each in reversed(reviewed.reached) if each.status in PAID}
+    for order in _paid_a_day_ago(reviewed):
+        if order.id in unknown and _is_unread(tried[order.id], paid[order.id].real_at):
             yield Finding(
                 "HOOK-12",
                 f"Your shop does not know that the customer paid {euros(order.amount_cents)}: "
                 "no webhook arrived, and it did not ask",
                 "Webhooks can get lost: read orders that are still open once a day.",
-                order_id,
+                order.id,
                 (),
                 risk=LEARN.risk,
                 page=LEARN.page,
                 amount=order.amount_cents,
-                shown_by=(paid[0].id,),
+                shown_by=(paid[order.id].id,),
             )
 
 
-def _is_old(reviewed: Reviewed, order: Order) -> bool:
-    """Whether the newest status of an order was reached a day ago."""
-    own = [each for each in reviewed.reached if each.order_id == order.id and each.payment_method is None]
-    return bool(own) and reviewed.now is not None and reviewed.now - own[-1].at >= A_DAY
+def _never_told(reviewed: Reviewed) -> set[str]:
+    """The orders of which no webhook has arrived, and no response has said that they are paid."""
+    known = {each.order_id for each in reviewed.requests if each.fault is None and status_told(each) in PAID}
+    arrived = {each.order_id for each in reviewed.webhooks if any(map(is_own, each.attempts))}
+    return {each.order_id for each in reviewed.webhooks if each.order_id not in known} - arrived
+
+
+def _is_unread(tried: Iterable[JournalEntry], since: datetime) -> bool:
+    return all(began(read) < since for read in tried)
+
+
+def _paid_a_day_ago(reviewed: Reviewed) -> list[Order]:
+    """The orders that customers have paid, and whose newest status was reached a day ago."""
+    changed = {each.order_id: each.at for each in reviewed.reached if each.payment_method is None}
+    return [
+        order
+        for order in sorted(reviewed.orders.values(), key=lambda order: order.id)
+        if _is_paid(order) and order.id in changed and reviewed.now - changed[order.id] >= A_DAY
+    ]

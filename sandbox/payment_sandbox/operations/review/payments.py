@@ -86,17 +86,17 @@ def _is_refused(entry: JournalEntry) -> bool:
     return entry.status in REFUSALS and not entry.fault and entry.rule != CAPTURED_LATE
 
 
+def _unnamed(reviewed: Reviewed) -> list[JournalEntry]:
+    """The refused requests that no mistake is made of."""
+    mistakes = chain(repeated(reviewed), cancelled_when_paid(reviewed))
+    named = set(chain.from_iterable(mistake.shown_by for mistake in mistakes))
+    return [entry for entry in filter(_is_refused, reviewed.requests) if entry.id not in named]
+
+
 def refused(reviewed: Reviewed) -> Iterator[Finding]:
     """Calls were refused, which a test may want; each kind once."""
     groups: dict[tuple[int, str], list[JournalEntry]] = defaultdict(list)
-    named = {
-        each
-        for finding in chain(repeated(reviewed), cancelled_when_paid(reviewed))
-        for each in finding.shown_by
-    }
-    for entry in filter(_is_refused, reviewed.requests):
-        if entry.id in named:
-            continue
+    for entry in _unnamed(reviewed):
         groups[entry.status or 0, (entry.error() or "").partition(":")[0]].append(entry)
     for (status, kind), entries in groups.items():
         first = entries[0]

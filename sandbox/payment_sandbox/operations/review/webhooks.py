@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from payment_sandbox.kernel.times import timestamp
@@ -33,6 +33,7 @@ ANSWER_EARLY: Final = (
     "purchase by merchant_order_id, or answer 503 until you know the order."
 )
 ANSWER_FIRST: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
 A_MOMENT: Final = timedelta(seconds=1)
 NO_ANSWER: Final = 999
 POLL_APART: Final = timedelta(hours=1)
@@ -55,8 +56,8 @@ def unread(reviewed: Reviewed) -> Iterator[Finding]:
     for webhook in reviewed.webhooks:
         taken[webhook.order_id] += [(webhook, attempt) for attempt in filter(_is_taken, webhook.tries)]
     for order_id, attempts in taken.items():
-        newest = max(map(began, reads[order_id]), default=None)
-        unseen = [pair for pair in attempts if newest is None or newest < pair[1].real_at]
+        newest = max(map(began, reads[order_id]), default=NEVER)
+        unseen = [pair for pair in attempts if newest < pair[1].real_at]
         if unseen and not _is_cancelled_by_shop(reviewed, order_id):
             yield Finding(
                 "HOOK-08",
@@ -108,8 +109,7 @@ def unanswered(reviewed: Reviewed) -> Iterator[Finding]:
             attempt for attempt in webhook.tries if is_own(attempt) and not 200 <= _status(attempt) < 300
         ]
         if failed:
-            created = early.get(webhook.order_id)
-            was_early = created is not None and failed[0].real_at < created + A_MOMENT
+            was_early = failed[0].real_at < early.get(webhook.order_id, NEVER) + A_MOMENT
             yield Finding(
                 "HOOK-09",
                 _unanswered(failed),
