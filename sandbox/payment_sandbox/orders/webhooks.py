@@ -106,7 +106,7 @@ class Delivery(NamedTuple):
     @property
     def tries(self) -> tuple[WebhookAttempt, ...]:
         """The attempts to deliver it, without those that somebody has sent otherwise."""
-        return tuple(attempt for attempt in self.attempts if attempt.number != OTHERWISE)
+        return tuple([attempt for attempt in self.attempts if attempt.number != OTHERWISE])
 
     def attempted(
         self, attempt: WebhookAttempt, *, is_copy: bool = False
