@@ -1,7 +1,7 @@
 """What a shop did wrong stands in the first screen of its order; of a right shop, nothing is said."""
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, ViewportSize, expect
 
 from payment_sandbox.orders.amounts import euros
 from tests.operations.test_judge import RIGHT, WRONG, Story, told
@@ -10,7 +10,7 @@ from tests.support.driver import Sandbox
 from tests.support.shop import Shop
 
 __all__ = ["told"]
-SCREEN = {"width": 1280, "height": 830}
+SCREEN: ViewportSize = {"width": 1280, "height": 830}
 
 
 def orders(sandbox: Sandbox) -> list[str]:
