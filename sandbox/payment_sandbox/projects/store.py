@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -19,7 +20,8 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.quotas import Account
 
 
-class Chosen(NamedTuple):
+@dataclass(frozen=True)
+class Chosen:
     """What the user chose for a project: settings, scenario and faults, as plain data."""
 
     settings: dict[str, Any]
@@ -27,7 +29,8 @@ class Chosen(NamedTuple):
     faults: Mapping[str, Any]
 
 
-class Counters(NamedTuple):
+@dataclass(frozen=True)
+class Counters:
     """State that changes automatically: clock, counters, and webhooks that wait for others."""
 
     now: datetime

@@ -1,8 +1,8 @@
 """Converts records to plain JSON data and back by their type hints; errors name the path."""
 
 import types
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -17,10 +17,12 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.faults import Use
+from payment_sandbox.projects.store import Chosen, Counters
+from payment_sandbox.scenarios.effects import Fault
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
 NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
+UNREADABLE: Final = "surrogateescape"  # what bytes are not UTF-8 comes back as it was
 MOMENT = (datetime,)  # in a tuple, because time-freezing libraries replace the class in modules
 AS_THEY_ARE = frozenset({str, int, bool, float, type(None)})
 PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
@@ -28,7 +30,8 @@ PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
     ((bool, int, float, str, type(None)), lambda value: value),
     (datetime, timestamp),
     (Period, lambda value: value.spelling),
-    (bytes, bytes.decode),
+    (bytes, lambda value: value.decode(errors=UNREADABLE)),
+    (Fault, attrgetter("document")),
 )
 
 
@@ -101,7 +104,7 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
     if origin in (Union, types.UnionType):
         inner = _decoder(next(arm for arm in arms if arm is not type(None)))
         return lambda data: None if data is None else inner(data)
-    if origin in (tuple, list):
+    if origin in (tuple, list, Iterable):
         return _sequence_decoder(origin, arms)
     if origin in (dict, Mapping):
         return lambda data: _values(_expect(data, dict), dict.fromkeys(data, _decoder(arms[1])))
@@ -112,11 +115,13 @@ def _value_decoder(hint: Any) -> Callable[[Any], Any]:
     if hint in (int, str, bool, float):
         return lambda data: data if type(data) is hint else _number(data, hint)
     if hint is bytes:
-        return lambda data: str(_expect(data, str)).encode()
+        return _reading(lambda text: text.encode(errors=UNREADABLE))
     if issubclass(hint, MOMENT[0]):
         return _reading(_moment)
     if hint is Period:
         return _reading(Period.parse)
+    if hint is Fault:
+        return lambda data: Fault.read(_expect(data, dict))
     if issubclass(hint, StrEnum):
         return _reading(hint)
     return lambda data: _record(hint, data)
@@ -182,7 +187,7 @@ def _command(data: Any) -> Command:
 
 
 def _sequence_decoder(origin: Any, arms: tuple[Any, ...]) -> Callable[[Any], Any]:
-    is_alike = origin is list or arms[-1] is Ellipsis
+    is_alike = origin is not tuple or arms[-1] is Ellipsis
     decoders = [_decoder(arm) for arm in arms if arm is not Ellipsis]
 
     def decoded(data: Any) -> Any:
@@ -281,28 +286,13 @@ class AgendaEntry(NamedTuple):
     command: Command
 
 
-class Snapshot(NamedTuple):
+@dataclass(frozen=True)
+class Snapshot(Chosen, Counters):
     """The whole state of a project, except its ids and its key."""
 
     format: str
-    now: datetime
-    clock_mode: str
-    clock_rate: float
-    settings: dict[str, Any]
-    scenario: dict[str, Any]
-    rule_uses: tuple[tuple[int, int], ...]
-    scenario_faults: tuple[Use, ...]
-    faults: dict[str, Any]
-    fault_uses: tuple[Use, ...]
-    seed: int
-    id_series: int
-    id_counts: dict[str, int]
-    epoch: int
-    sequence: int
     agenda: tuple[AgendaEntry, ...]
     orders: tuple[Order, ...]
     credentials: tuple[Credential, ...]
     qr_requests: tuple[QrRequest, ...]
     deliveries: tuple[Delivery, ...]
-    deliveries_dropped: int
-    swapped: tuple[str, ...]

@@ -1,20 +1,17 @@
 """Brings a project's memory up to what other servers have written to the database."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from payment_sandbox.kernel.timeline import Due
-from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import Command
-from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.clock import RUNNING, Clock
 from payment_sandbox.projects.epoch import State
-from payment_sandbox.projects.outbox import Changed, QueuedDelivery
+from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
+from payment_sandbox.projects.settings import stored_settings
 from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
 from payment_sandbox.storage.codec import FORMAT, decode
 from payment_sandbox.storage.places import JOB, Anchor, Head, Place
@@ -22,21 +19,24 @@ from payment_sandbox.storage.rows import (
     CREDENTIAL,
     DELIVERY,
     DUE,
+    KINDS,
     ORDER,
     QR_REQUEST,
     DurableStore,
     StoredProject,
+    read_record,
 )
-from payment_sandbox.storage.snapshot import chosen_state, resume
+from payment_sandbox.storage.snapshot import chosen_state, put_counters, resume
 
 Rows = Sequence[tuple[str, str, str | None]]
 
 
 def _job(number: int, body: str) -> QueuedDelivery:
     data: dict[str, Any] = json.loads(body)
-    changed = data.pop("changed")
-    queued = QueuedDelivery(**data, job=number)
-    return queued if changed is None else queued._replace(changed=Changed(**changed))
+    if data["changed"] is None:
+        del data["changed"]
+    queued: QueuedDelivery = decode(QueuedDelivery, {**data, "job": number}, f"{JOB}.{number}")
+    return queued
 
 
 def bring_up(project: Project, place: Place, head: Head, changes: Any) -> None:
@@ -53,10 +53,15 @@ def bring_up(project: Project, place: Place, head: Head, changes: Any) -> None:
         return
     read = changes(place.version)
     epoch, is_chosen = project.epoch, head.chosen != place.chosen
-    state = chosen_state(json.loads(head.chosen or "{}"), epoch.state.clock) if is_chosen else epoch.state
+    state = _chosen_state(head, epoch.state.clock) if is_chosen else epoch.state
     _take_in(project, place, read.rows, state.chosen if is_chosen else None)
     _take_counters(project, place, state, counters)
     place.chosen, place.version, place.last = head.chosen, head.version, head.last
+
+
+def _chosen_state(head: Head, clock: Clock) -> State:
+    chosen: Chosen = decode(Chosen, json.loads(head.chosen or "{}"), "chosen")
+    return chosen_state(chosen, stored_settings(chosen.settings, "settings"), clock)
 
 
 def _reload(project: Project, place: Place, head: Head, rows: Rows) -> None:
@@ -93,17 +98,9 @@ def _clock(project: Project, clock: Clock, at: datetime, real_at: datetime) -> C
     return clock.set(at).ahead_by(max(passed_seconds, 0.0))
 
 
-KINDS: Final[Mapping[str, Any]] = {
-    ORDER: Order,
-    CREDENTIAL: Credential,
-    QR_REQUEST: QrRequest,
-    DELIVERY: Delivery,
-}
-
-
 def _take_in(project: Project, place: Place, rows: Rows, chosen: Chosen | None) -> None:
     """Take the records in that other servers have written, and count them."""
-    records: dict[str, list[Any]] = {kind: [] for kind in (*KINDS, DUE)}
+    records: dict[str, list[Any]] = {kind: [] for kind in KINDS}
     surplus: list[str] = []
     finished: list[int] = []
     epoch, store = project.epoch, project.epoch.store
@@ -111,15 +108,14 @@ def _take_in(project: Project, place: Place, rows: Rows, chosen: Chosen | None) 
         if kind == JOB:
             _take_job(place, int(item_id), body)
         elif body is not None:
-            records[kind].append(_record(kind, item_id, json.loads(body)))
+            records[kind].append(read_record(kind, item_id, body))
         elif kind == DUE:
             finished.append(int(item_id))
         elif store.delivery(item_id) is not None:
             surplus.append(item_id)
     orders = {order.id: order for order in records[ORDER]}
-    credentials, requests, deliveries, dues = (
-        tuple(records[kind]) for kind in (CREDENTIAL, QR_REQUEST, DELIVERY, DUE)
-    )
+    credentials, requests, deliveries = (tuple(records[kind]) for kind in (CREDENTIAL, QR_REQUEST, DELIVERY))
+    dues = tuple(Due[Command](*entry) for entry in records[DUE])
     change = ChangeSet(orders, credentials, requests, deliveries, dues, tuple(finished), chosen)
     assert isinstance(store, DurableStore), "it is shared"
     store.take_in(change, surplus)
@@ -127,13 +123,6 @@ def _take_in(project: Project, place: Place, rows: Rows, chosen: Chosen | None) 
         epoch.timeline.add(due)
     epoch.timeline.remove(finished)
     epoch.orders_created = len(store.order_ids())
-
-
-def _record(kind: str, item_id: str, data: Any) -> Any:
-    if kind != DUE:
-        return decode(KINDS[kind], data, f"{kind}.{item_id}")
-    at, sequence, command = data
-    return Due(decode(datetime, at, DUE), int(sequence), decode(Command, command, DUE))
 
 
 def _take_job(place: Place, number: int, body: str | None) -> None:
@@ -154,14 +143,6 @@ def _take_counters(project: Project, place: Place, state: State, data: dict[str,
         running = counters.clock_mode == RUNNING
         clock = _clock(project, clock.set(at, running=running, rate=counters.clock_rate), at, real_at)
         place.anchor = Anchor(clock, at, real_at)
-    epoch.state = state._replace(
-        clock=clock,
-        scenario_faults=state.scenario_faults.used(counters.scenario_faults),
-        faults=state.faults.used(counters.fault_uses),
-        rule_uses=dict(counters.rule_uses),
-        swapped=counters.swapped,
-    )
-    epoch.ids = type(epoch.ids)(counters.seed, counters.id_counts, counters.id_series)
-    epoch.store.deliveries_dropped = counters.deliveries_dropped
+    put_counters(epoch, state._replace(clock=clock), counters)
     epoch.timeline.sequence = max(epoch.timeline.sequence, counters.sequence)
     epoch.timeline.move_to(counters.now)

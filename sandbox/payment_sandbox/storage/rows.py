@@ -4,8 +4,10 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
 
 from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.refusals import Invalid, Violation
@@ -14,7 +16,7 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings
 from payment_sandbox.projects.store import ChangeSet, Storage
-from payment_sandbox.storage.codec import FORMAT, decode, encode
+from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
 from payment_sandbox.storage.history import load_history
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.snapshot import resume
@@ -62,10 +64,31 @@ class StoredProject(NamedTuple):
         state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
         state |= {kind: [] for kind in KINDS}
         for kind, body in rows:
-            state[kind].append(json.loads(body))
-        state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
+            state[kind].append(_plain(kind, body))
         state["now"] = state.pop("anchor", state["now"])  # which a running clock goes on from
         return cls(json.loads(identity), state, state.pop("real_at", None), newest_number)
+
+
+def _plain(kind: str, body: str) -> Any:
+    """A stored record as a snapshot has it: an agenda entry is stored without the names of its fields."""
+    data = json.loads(body)
+    return data if kind != DUE else dict(zip(AgendaEntry._fields, data, strict=True))
+
+
+@cache
+def _types() -> Mapping[str, Any]:
+    """The type of the records of each kind."""
+    hints = get_type_hints(Snapshot)
+    return {kind: get_args(hints[kind])[0] for kind in KINDS}
+
+
+def read_record(kind: str, item_id: str, body: str) -> Any:
+    """A stored record.
+
+    Raises:
+        Invalid: it is damaged.
+    """
+    return decode(_types()[kind], _plain(kind, body), f"{kind}.{item_id}")
 
 
 class DurableStore(MemoryStore, ABC):
@@ -81,7 +104,7 @@ class DurableStore(MemoryStore, ABC):
         """Write it, with the number of webhooks that were dropped."""
         if change.counters is not None:
             dropped = self.deliveries_dropped + len(surplus)
-            change = change._replace(counters=change.counters._replace(deliveries_dropped=dropped))
+            change = change._replace(counters=replace(change.counters, deliveries_dropped=dropped))
         self.write(change, surplus)
         self.is_new = False
 
@@ -100,8 +123,7 @@ class DurableStore(MemoryStore, ABC):
 
 def identity_body(identity: Identity) -> str:
     """What is stored of an identity."""
-    start = {"mode": identity.start.mode, "at": identity.start.at and timestamp(identity.start.at)}
-    return json.dumps({**identity._asdict(), "start": start})
+    return json.dumps(encode(identity))
 
 
 def chosen_body(change: ChangeSet) -> str | None:

@@ -460,10 +460,6 @@ def _rows(change: ChangeSet, others: ForOthers) -> Iterator[Row]:
 
 
 def _plain_job(queued: QueuedDelivery) -> dict[str, Any]:
-    changed = queued.changed._asdict() if queued.is_changed else None
-    return {
-        "delivery_id": queued.delivery_id,
-        "order_id": queued.order_id,
-        "forced": queued.forced,
-        "changed": changed,
-    }
+    plain: dict[str, Any] = encode(queued)
+    del plain["job"]  # its id says it
+    return plain if queued.is_changed else {**plain, "changed": None}
