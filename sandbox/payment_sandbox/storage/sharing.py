@@ -23,7 +23,7 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.projects.store import ChangeSet, ForOthers, HistoryRow
+from payment_sandbox.projects.store import ChangeSet, ForOthers, HistoryRow, Storage
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.following import bring_up
 from payment_sandbox.storage.history import history_row, read_records
@@ -52,7 +52,7 @@ WRITTEN_SECONDS: Final = 0.05
 GONE: Final = "the project was deleted in the meantime"
 
 
-class SharedStorage:
+class SharedStorage(Storage):
     """Creates the stores of one project, one per epoch; they share its place."""
 
     def __init__(self, database: SharedDatabase, identity: Identity, place: Place) -> None:
@@ -312,7 +312,7 @@ class SharedStore(DurableStore):
         self._read_at: datetime | None = None  # the journal
 
     @property
-    def is_clock_held(self) -> bool:  # type: ignore[override]
+    def is_clock_held(self) -> bool:
         """Whether another server advances the clock."""
         return self.place.clock_holder is not None and self.place.clock_holder != self.place.own_hold
 

@@ -19,11 +19,10 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.store import ChangeSet, HistoryRow
+from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, in_one_line
 from payment_sandbox.storage.history import KEPT_MAX
-from payment_sandbox.storage.memory import OneProcess
 from payment_sandbox.storage.rows import (
     DELIVERY,
     DUE,
@@ -395,7 +394,7 @@ class StateFile:
         return made.lastrowid or 0
 
 
-class SqliteStorage(OneProcess):
+class SqliteStorage(Storage):
     """Creates the stores of one project, one per epoch."""
 
     def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
