@@ -9,6 +9,7 @@ from psycopg import Connection
 
 from payment_sandbox.projects.store import HistoryRow
 from payment_sandbox.storage.connections import STATEMENT_SECONDS, Connections, Row
+from payment_sandbox.storage.dialects import HISTORY, HISTORY_COLUMNS, POSTGRESQL, said
 from payment_sandbox.storage.history import KEPT_MAX
 from payment_sandbox.storage.places import CLAIM_SECONDS
 
@@ -27,11 +28,14 @@ PUT_HISTORY: Final = """
 class PeerServer(NamedTuple):
     """A server of the same sandbox."""
 
-    server_id: str
+    id: str
     url: str
     version: str
     is_draining: bool
     projects: int
+
+
+SERVER_COLUMNS: Final = ", ".join(PeerServer._fields)
 
 
 class Bulletin(Connections):
@@ -55,7 +59,7 @@ class Bulletin(Connections):
         if not rows:
             return
         flat = [(project_id, *row) for project_id, row in rows]
-        values = {"me": self.server_id, "rows": as_json(flat, "project", "kind", "number", "body")}
+        values = {"me": self.server_id, "rows": as_json(flat, ("project", *HistoryRow._fields))}
         self.rows(PUT_HISTORY, values)
 
     def forget_history(self, project_id: str) -> None:
@@ -73,7 +77,7 @@ class Bulletin(Connections):
         Without a time, it is the whole journal. What was under way at that time is read again.
         """
         query = f"""
-            SELECT now(), kind, number, body FROM sandbox_history
+            SELECT now(), {HISTORY_COLUMNS} FROM sandbox_history
             WHERE project = %(id)s AND (%(since)s::timestamptz IS NULL
                 OR server <> %(me)s AND made_at > %(since)s::timestamptz - interval '{UNDER_WAY}')
             UNION ALL SELECT now(), '', 0, '' ORDER BY 3
@@ -92,7 +96,7 @@ class Bulletin(Connections):
                 WITH ORDINALITY AS new (project, kind, data, place)
             ORDER BY new.place
         """
-        self.rows(query, {"me": self.server_id, "rows": as_json(events, "project", "kind", "data")})
+        self.rows(query, {"me": self.server_id, "rows": as_json(events, ("project", "kind", "data"))})
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Let other servers put events of these projects, for some seconds."""
@@ -113,10 +117,8 @@ class Bulletin(Connections):
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """The records of a journal up to a number, oldest first."""
-        query = """
-            SELECT kind, number, body FROM sandbox_history WHERE project = %s AND number <= %s ORDER BY number
-        """
-        rows = self.rows(query, (project_id, number_max), 4 * STATEMENT_SECONDS)
+        values = {"id": project_id, "number": number_max}
+        rows = self.rows(said(POSTGRESQL, HISTORY), values, 4 * STATEMENT_SECONDS)
         return [HistoryRow(*row) for row in rows]
 
     # Claims and servers
@@ -162,8 +164,8 @@ class Bulletin(Connections):
 
     def report(self, server: PeerServer) -> None:
         """Say that this server is alive, for a list that people read."""
-        query = """
-            INSERT INTO sandbox_server (id, url, version, is_draining, projects) VALUES (%s, %s, %s, %s, %s)
+        query = f"""
+            INSERT INTO sandbox_server ({SERVER_COLUMNS}) VALUES (%s, %s, %s, %s, %s)
             ON CONFLICT (id) DO UPDATE SET seen_at = now(), url = excluded.url,
                 is_draining = excluded.is_draining, projects = excluded.projects;
             DELETE FROM sandbox_server WHERE seen_at < now() - interval '1 hour'
@@ -182,12 +184,12 @@ class Bulletin(Connections):
     def servers(self) -> list[PeerServer]:
         """All servers that have said a moment ago that they are alive, oldest first."""
         query = f"""
-            SELECT id, url, version, is_draining, projects FROM sandbox_server
+            SELECT {SERVER_COLUMNS} FROM sandbox_server
             WHERE seen_at > now() - interval '{CLAIM_SECONDS} seconds' ORDER BY started_at, id
         """
         return [PeerServer(*row) for row in self.rows(query)]
 
 
-def as_json(rows: Sequence[Sequence[Any]], *names: str) -> str:
+def as_json(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
     """Rows as one parameter: the driver takes much longer for arrays."""
     return json.dumps([dict(zip(names, row, strict=True)) for row in rows])

@@ -10,6 +10,7 @@ from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import Period, PeriodError, timestamp
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import ALL, Command
@@ -17,7 +18,7 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.store import Chosen, Counters
+from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
 from payment_sandbox.scenarios.effects import Fault
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
@@ -287,12 +288,29 @@ class AgendaEntry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Snapshot(Chosen, Counters):
-    """The whole state of a project, except its ids and its key."""
+class StoredRecords:
+    """The records of a project, of each kind."""
 
-    format: str
     agenda: tuple[AgendaEntry, ...]
     orders: tuple[Order, ...]
     credentials: tuple[Credential, ...]
     qr_requests: tuple[QrRequest, ...]
     deliveries: tuple[Delivery, ...]
+
+    def change(self) -> ChangeSet:
+        """A change set with all of them."""
+        orders = {order.id: order for order in self.orders}
+        dues = tuple(Due(*entry) for entry in self.agenda)
+        return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues)
+
+
+@dataclass(frozen=True)
+class Formatted:
+    """What begins with the name of its format."""
+
+    format: str
+
+
+@dataclass(frozen=True)
+class Snapshot(StoredRecords, Counters, Chosen, Formatted):
+    """The whole state of a project, except its ids and its key."""

@@ -5,30 +5,24 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from payment_sandbox.kernel.timeline import Due
-from payment_sandbox.orders.commands import Command
 from payment_sandbox.projects.clock import RUNNING, Clock
 from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import stored_settings
-from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
-from payment_sandbox.storage.codec import FORMAT, decode
+from payment_sandbox.projects.store import Chosen, Counters
+from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode
 from payment_sandbox.storage.places import JOB, Anchor, Head, Place
 from payment_sandbox.storage.rows import (
-    CREDENTIAL,
     DELIVERY,
     DUE,
     KINDS,
-    ORDER,
-    QR_REQUEST,
-    DurableStore,
+    Row,
+    RowStore,
     StoredProject,
     read_record,
 )
 from payment_sandbox.storage.snapshot import chosen_state, put_counters, resume
-
-Rows = Sequence[tuple[str, str, str | None]]
 
 
 def _job(number: int, body: str) -> QueuedDelivery:
@@ -64,7 +58,7 @@ def _chosen_state(head: Head, clock: Clock) -> State:
     return chosen_state(chosen, stored_settings(chosen.settings, "settings"), clock)
 
 
-def _reload(project: Project, place: Place, head: Head, rows: Rows) -> None:
+def _reload(project: Project, place: Place, head: Head, rows: Sequence[Row]) -> None:
     """Load a whole epoch."""
     place.jobs.clear()
     place.queued.clear()
@@ -98,30 +92,26 @@ def _clock(project: Project, clock: Clock, at: datetime, real_at: datetime) -> C
     return clock.set(at).ahead_by(max(passed_seconds, 0.0))
 
 
-def _take_in(project: Project, place: Place, rows: Rows, chosen: Chosen | None) -> None:
+def _take_in(project: Project, place: Place, rows: Sequence[Row], chosen: Chosen | None) -> None:
     """Take the records in that other servers have written, and count them."""
-    records: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-    surplus: list[str] = []
-    finished: list[int] = []
     epoch, store = project.epoch, project.epoch.store
+    records: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    gone: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for kind, item_id, body in rows:
         if kind == JOB:
             _take_job(place, int(item_id), body)
         elif body is not None:
             records[kind].append(read_record(kind, item_id, body))
-        elif kind == DUE:
-            finished.append(int(item_id))
-        elif store.delivery(item_id) is not None:
-            surplus.append(item_id)
-    orders = {order.id: order for order in records[ORDER]}
-    credentials, requests, deliveries = (tuple(records[kind]) for kind in (CREDENTIAL, QR_REQUEST, DELIVERY))
-    dues = tuple(Due[Command](*entry) for entry in records[DUE])
-    change = ChangeSet(orders, credentials, requests, deliveries, dues, tuple(finished), chosen)
-    assert isinstance(store, DurableStore), "it is shared"
+        else:
+            gone[kind].append(item_id)
+    surplus = [item_id for item_id in gone[DELIVERY] if store.delivery(item_id) is not None]
+    change = StoredRecords(**{kind: tuple(each) for kind, each in records.items()}).change()
+    change = change._replace(finished=tuple(map(int, gone[DUE])), chosen=chosen)
+    assert isinstance(store, RowStore), "it is shared"
     store.take_in(change, surplus)
-    for due in dues:
+    for due in change.dues:
         epoch.timeline.add(due)
-    epoch.timeline.remove(finished)
+    epoch.timeline.remove(change.finished)
     epoch.orders_created = len(store.order_ids())
 
 

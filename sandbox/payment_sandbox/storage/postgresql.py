@@ -24,8 +24,9 @@ from payment_sandbox.storage.batches import Batches
 from payment_sandbox.storage.bulletin import LATER, Bulletin, as_json
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.connections import STATEMENT_SECONDS, Asker, Unavailable, reason
-from payment_sandbox.storage.places import Changes, Head, Place, Undecided, Written, last_of
-from payment_sandbox.storage.rows import StoredProject, identity_body, read_identity
+from payment_sandbox.storage.dialects import CHANGE, EMPTY, POSTGRESQL, PROJECTS, REPLACE, said
+from payment_sandbox.storage.places import Changes, Head, Place, SharedWritten, Undecided, last_of
+from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
 from payment_sandbox.storage.schema import migrate
 from payment_sandbox.storage.sharing import SharedStorage
 
@@ -73,8 +74,7 @@ CLAIM: Final = f"UPDATE sandbox_project SET {CLAIMS} WHERE id = %(id)s; COMMIT"
 WRITE: Final = f"""
     WITH own AS (
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
-            chosen = coalesce(%(chosen)s, chosen), counters = coalesce(%(counters)s, counters),
-            unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
+            {said(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
         WHERE id = %(id)s AND version = %(version)s RETURNING id, version
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
@@ -82,15 +82,12 @@ WRITE: Final = f"""
         FROM own, ROWS FROM (json_to_recordset(%(rows)s::json) AS (kind text, id text, body text))
             WITH ORDINALITY AS new (kind, id, body, place)
         ORDER BY new.place
-        ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body, version = excluded.version
+        {REPLACE}, version = excluded.version
     ), asked AS (
         INSERT INTO sandbox_request (project, id, part, version, answer)
         SELECT own.id, %(request_id)s, %(part)s, own.version, %(answer)s FROM own
     )
     SELECT version FROM own
-"""
-REPLACE: Final = """
-    DELETE FROM sandbox_record WHERE project = %(id)s; DELETE FROM sandbox_history WHERE project = %(id)s
 """
 FORGET: Final = f"""
     DELETE FROM sandbox_record
@@ -101,6 +98,7 @@ ADD: Final = """
     INSERT INTO sandbox_project (id, key_digest, identity) VALUES (%(id)s, %(key_digest)s, %(identity)s)
     ON CONFLICT DO NOTHING
 """
+ADD_VALUE: Final = "INSERT INTO sandbox_value VALUES (%s, %s) ON CONFLICT DO NOTHING"
 ADD_DELETED_KEY: Final = "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLICT DO NOTHING"
 
 
@@ -130,9 +128,9 @@ class PostgresSession:
                 head = head._replace(chosen=chosen, counters=counters)
         except psycopg.Error as error:
             raise self._database.refused(error) from error
-        return Changes(head, [(kind, item_id, body) for kind, item_id, body in rows])
+        return Changes(head, [Row(*row) for row in rows])
 
-    def commit(self, written: Written) -> int:
+    def commit(self, written: SharedWritten) -> int:
         """Write, and commit.
 
         Raises:
@@ -142,7 +140,7 @@ class PostgresSession:
         values = {**self._values, **written_values(written), "version": self.head.version}
         statements = [WRITE, "COMMIT"]
         if written.replaces_all:
-            statements.insert(0, REPLACE)
+            statements.insert(0, said(POSTGRESQL, "; ".join(EMPTY)))
         elif self.head.version % LISTED == 0:
             statements.insert(0, FORGET)
         try:
@@ -232,10 +230,10 @@ class Database(Bulletin):
                 if number == TRIES - 1 or not self.breaks(error):
                     raise self.refused(error) from error
                 continue
-            return Changes(Head(*heads[0]), [tuple(row) for row in rows]) if heads else None
+            return Changes(Head(*heads[0]), [Row(*row) for row in rows]) if heads else None
         raise AssertionError("the last try has raised")
 
-    def add(self, written: Written) -> int:
+    def add(self, written: SharedWritten) -> int:
         """Add a project.
 
         Raises:
@@ -256,7 +254,7 @@ class Database(Bulletin):
         self.commits += 1
         return int(results[-1][0][0])
 
-    def happened(self, written: Written, error: psycopg.Error) -> int:
+    def happened(self, written: SharedWritten, error: psycopg.Error) -> int:
         """The version of a commit whose answer was lost; the row's lock waits until it has ended.
 
         Raises:
@@ -314,9 +312,11 @@ class Database(Bulletin):
 
     def without_records(self) -> list[StoredProject]:
         """All projects, oldest first; none has its records."""
-        query = "SELECT identity, chosen, counters FROM sandbox_project ORDER BY position"
-        rows = self.rows(query)
-        return [StoredProject.read(identity, chosen, counters, ()) for identity, chosen, counters in rows]
+        query = said(POSTGRESQL, f"SELECT {PROJECTS} position")
+        return [
+            StoredProject.read(identity, chosen, counters, ())
+            for identity, chosen, counters in self.rows(query)
+        ]
 
     def count(self) -> int:
         """How many projects there are."""
@@ -326,18 +326,16 @@ class Database(Bulletin):
     def drawing(self, ids: Ids) -> Iterator[Ids]:
         """The identifiers of new projects, which all servers draw from one stream."""
         with self.asking() as run, run.transaction():
-            first = json.dumps({"seed": ids.seed, "counts": ids.counts})
-            run.execute("INSERT INTO sandbox_value VALUES ('ids', %s) ON CONFLICT DO NOTHING", (first,))
+            run.execute(ADD_VALUE, ("ids", ids_body(ids)))
             row = run.execute("SELECT body FROM sandbox_value WHERE name = 'ids' FOR UPDATE").fetchone()
             assert row is not None, "it was put there"
-            drawn = Ids(**json.loads(row[0]))
+            drawn = read_ids(row[0])
             yield drawn
-            after = json.dumps({"seed": drawn.seed, "counts": drawn.counts})
-            run.execute("UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (after,))
+            run.execute("UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (ids_body(drawn),))
 
     def shared_value(self, name: str, proposed: str) -> str:
         """A value that all servers share: the first one that was proposed."""
-        self.rows("INSERT INTO sandbox_value VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, proposed))
+        self.rows(ADD_VALUE, (name, proposed))
         return str(self.rows("SELECT body FROM sandbox_value WHERE name = %s", (name,))[0][0])
 
     def was_deleted(self, key_digest: str) -> bool:
@@ -392,26 +390,20 @@ COMMITTED: Final = """
 """
 
 
-def seconds_for(written: Written) -> float:
+def seconds_for(written: SharedWritten) -> float:
     """How long a commit may take: the state of a large project is a lot."""
     return STATEMENT_SECONDS * (4 if len(written.rows) > ROWS_OF_A_CALL else 1)
 
 
-def written_values(written: Written) -> dict[str, Any]:
+def written_values(written: SharedWritten) -> dict[str, Any]:
     """The parameters of a statement that writes a change set."""
-    rows = [*written.rows, *((kind, item_id, None) for kind, item_id in written.gone)]
     part: Part = written.part
     return {
+        **vars(written),
         "id": written.identity.project_id,
-        "chosen": written.chosen,
-        "counters": written.counters,
-        "courier": written.courier,
-        "clock_holder": written.clock_holder,
-        "due_in_seconds": written.due_in_seconds,
-        "unused_seconds_max": written.unused_seconds_max,
         "last": last_of(part),
         "request_id": part.request_id,
         "part": part.number,
         "answer": part.answer,
-        "rows": as_json(rows, "kind", "id", "body"),
+        "rows": as_json(written.rows, Row._fields),
     }

@@ -11,7 +11,7 @@ from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.orders import SentForm
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.masking import Masking
-from payment_sandbox.kernel.timeline import Due, Timeline
+from payment_sandbox.kernel.timeline import Timeline
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.methods import NAMES, behaviour_of
 from payment_sandbox.methods.common import AttemptDraft, Terms
@@ -506,13 +506,7 @@ def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> Che
     )
     state = chosen_state(snapshot, settings, clock)
     refuse_inconsistent(snapshot, len(state.scenario.rules))
-    change = ChangeSet(
-        {order.id: order for order in snapshot.orders},
-        snapshot.credentials,
-        snapshot.qr_requests,
-        snapshot.deliveries,
-        tuple(Due(*entry) for entry in snapshot.agenda),
-    )
+    change = snapshot.change()
     state.faults.refuse_unknown_orders(change.orders.__contains__, "state.faults.")
     return Checked(snapshot, state, change)
 
