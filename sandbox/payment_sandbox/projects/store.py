@@ -142,11 +142,9 @@ class Store(Protocol):
         Raises:
             QuotaReached: the project would keep too much, and the change is not due.
         """
-        ...
 
     def load(self, change: ChangeSet) -> None:
         """Load into memory what is already saved."""
-        ...
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Save records of the journal, and delete as many old ones as are too many."""
@@ -162,32 +160,25 @@ class Store(Protocol):
 
     def order_ids(self) -> list[str]:
         """The identifiers of all orders and refunds, oldest first."""
-        ...
 
     @property
     def newest_order_id(self) -> str | None:
         """The identifier of the newest order or refund, if there is one."""
-        ...
 
     def deliveries(self) -> list[Delivery]:
         """All webhooks, oldest first."""
-        ...
 
     def deliveries_of(self, order_id: str) -> list[Delivery]:
         """The webhooks of one order, oldest first."""
-        ...
 
     def orders_newest_first(self) -> Iterator[Order]:
         """All orders and refunds, newest first; those created meanwhile are not among them."""
-        ...
 
     def credentials(self) -> list[Credential]:
         """All stored cards."""
-        ...
 
     def qr_requests(self) -> list[QrRequest]:
         """All QR requests."""
-        ...
 
 
 ALONE: Final = nullcontext()
@@ -198,7 +189,6 @@ class Storage(Protocol):
 
     def store(self) -> Store:
         """An empty store; its first commit deletes what an earlier epoch left."""
-        ...
 
     def transaction(self, project: Any) -> AbstractContextManager[None]:
         """Keep other servers from changing the project while inside, after bringing it up to date.

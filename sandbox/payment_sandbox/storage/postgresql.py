@@ -6,10 +6,10 @@ as one, which takes a single round trip.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from threading import Event
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -29,6 +29,8 @@ from payment_sandbox.storage.places import Changes, Head, Place, SharedWritten, 
 from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
 from payment_sandbox.storage.schema import migrate
 from payment_sandbox.storage.sharing import SharedStorage
+
+Asked = TypeVar("Asked")
 
 TRIES: Final = 3  # where a connection was broken
 NOTED_SECONDS: Final = 5.0  # within which each server notes what is used there
@@ -119,15 +121,13 @@ class PostgresSession:
     def changes(self, since: int) -> Changes:
         """What was written after a version; no other server can write meanwhile."""
         assert self.head is not None, "there is such a project"
-        try:
+        with self._database.refusing():
             rows = self._asker.ask(ROWS, {**self._values, "known": since}, 4 * STATEMENT_SECONDS)[0]
             head = self.head
             if not since and head.counters is None:  # memory had this version, or so it seemed
                 query = "SELECT chosen, counters FROM sandbox_project WHERE id = %(id)s"
                 chosen, counters = self._asker.ask(query, self._values)[0][0]
                 head = head._replace(chosen=chosen, counters=counters)
-        except psycopg.Error as error:
-            raise self._database.refused(error) from error
         return Changes(head, [Row(*row) for row in rows])
 
     def commit(self, written: SharedWritten) -> int:
@@ -143,25 +143,16 @@ class PostgresSession:
             statements.insert(0, said(POSTGRESQL, "; ".join(EMPTY)))
         elif self.head.version % LISTED == 0:
             statements.insert(0, FORGET)
-        try:
-            results = self._asker.ask("; ".join(statements), values, seconds_for(written))
-        except psycopg.Error as error:
-            if not self._database.breaks(error):
-                raise self._database.refused(error) from error
-            self._asker.close()
-            return self._database.happened(written, error)
-        if not results[-1]:
+        version = self._database.committed(self._asker, "; ".join(statements), values, written)
+        if version is None:
             raise NotStored(self._database.place, "the row was changed without its lock", is_full=False)
-        self._database.commits += 1
-        return int(results[-1][0][0])
+        return version
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
         """Write only who has claimed what, and commit."""
         claims = {"courier": courier, "clock_holder": clock_holder, "due_in_seconds": due_in_seconds}
-        try:
+        with self._database.refusing():
             self._asker.ask(CLAIM, {**self._values, **claims})
-        except psycopg.Error as error:
-            raise self._database.refused(error) from error
 
     def end(self) -> None:
         """Undo what was not committed, and unlock the row."""
@@ -192,13 +183,7 @@ class Database(Bulletin):
         Raises:
             NotStored: the database does not answer in time.
         """
-        for number in range(TRIES):
-            try:
-                return PostgresSession(self, project_id, known_version)
-            except psycopg.Error as error:
-                if number == TRIES - 1 or not self.breaks(error):
-                    raise self.refused(error) from error
-        raise AssertionError("the last try has raised")
+        return self._trying(lambda: PostgresSession(self, project_id, known_version))
 
     def head(self, project_id: str) -> Head | None:
         """The newest version of a project; calls that come together are one query.
@@ -223,15 +208,8 @@ class Database(Bulletin):
     def changes(self, project_id: str, since: int) -> Changes | None:
         """What was written after a version, as of one moment; None if there is no such project."""
         values = {"id": project_id, "known": since, "me": self.server_id}
-        for number in range(TRIES):
-            try:
-                heads, rows = self.asked(READ, values, 4 * STATEMENT_SECONDS)
-            except psycopg.Error as error:
-                if number == TRIES - 1 or not self.breaks(error):
-                    raise self.refused(error) from error
-                continue
-            return Changes(Head(*heads[0]), [Row(*row) for row in rows]) if heads else None
-        raise AssertionError("the last try has raised")
+        heads, rows = self._trying(lambda: self.asked(READ, values, 4 * STATEMENT_SECONDS))
+        return Changes(Head(*heads[0]), [Row(*row) for row in rows]) if heads else None
 
     def add(self, written: SharedWritten) -> int:
         """Add a project.
@@ -243,16 +221,29 @@ class Database(Bulletin):
         identity = written.identity
         own = {"key_digest": identity.key_digest, "identity": identity_body(identity)}
         values = {**written_values(written), **own, "me": self.server_id, "version": 0}
+        with self.refusing(), closing(Asker(self)) as asker:
+            version = self.committed(asker, f"BEGIN; {ADD}; {WRITE}; COMMIT", values, written)
+        if version is None:
+            raise AlreadyMade("another server has just made a project with this key")
+        return version
+
+    def committed(
+        self, asker: Asker, statements: str, values: Mapping[str, Any], written: SharedWritten
+    ) -> int | None:
+        """Write, and commit; returns the new version, or None if nothing was written.
+
+        Raises:
+            NotStored: nothing was written; or, if it is ``Undecided``, nobody knows.
+        """
         try:
-            results = self.asked(f"BEGIN; {ADD}; {WRITE}; COMMIT", values)
+            versions = asker.ask(statements, values, seconds_for(written))[-1]
         except psycopg.Error as error:
             if not self.breaks(error):
                 raise self.refused(error) from error
+            asker.close()
             return self.happened(written, error)
-        if not results[-1]:
-            raise AlreadyMade("another server has just made a project with this key")
-        self.commits += 1
-        return int(results[-1][0][0])
+        self.commits += bool(versions)
+        return int(versions[0][0]) if versions else None
 
     def happened(self, written: SharedWritten, error: psycopg.Error) -> int:
         """The version of a commit whose answer was lost; the row's lock waits until it has ended.
@@ -285,10 +276,8 @@ class Database(Bulletin):
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Whether the database has a commit that this server knows; a standby might lack it."""
         values = {"id": project_id, "version": version, "last": last}
-        try:
+        with self.refusing():
             return bool(self.asked(COMMITTED, values)[0][0][0])
-        except psycopg.Error as error:
-            raise self.refused(error) from error
 
     def answer(self, project_id: str, request_id: str) -> str | None:
         """What was answered to a request that has happened; None if it has not."""
@@ -366,6 +355,25 @@ class Database(Bulletin):
         return [project_id for project_id, _, _ in deleted]
 
     # Trouble
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Let errors say that nothing has changed."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self.refused(error) from error
+
+    def _trying(self, ask: Callable[[], Asked]) -> Asked:
+        """What the database answers; it is asked a few times if connections break."""
+        for _ in range(TRIES - 1):
+            try:
+                return ask()
+            except psycopg.Error as error:
+                if not self.breaks(error):
+                    raise self.refused(error) from error
+        with self.refusing():
+            return ask()
 
     def breaks(self, error: psycopg.Error) -> bool:
         """Whether the connection broke, so that what was sent last may have happened all the same."""
