@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from payment_sandbox.projects.clock import RUNNING, Clock
@@ -10,7 +9,7 @@ from payment_sandbox.projects.epoch import State
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import stored_settings
-from payment_sandbox.projects.store import Chosen, Counters
+from payment_sandbox.projects.store import Chosen
 from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode
 from payment_sandbox.storage.places import JOB, Anchor, Head, Place
 from payment_sandbox.storage.rows import (
@@ -19,6 +18,7 @@ from payment_sandbox.storage.rows import (
     KINDS,
     Row,
     RowStore,
+    StoredCounters,
     StoredProject,
     read_record,
 )
@@ -39,9 +39,9 @@ def bring_up(project: Project, place: Place, head: Head, changes: Any) -> None:
     if head.version == place.version:
         place.last = head.last
         return
-    counters: dict[str, Any] = json.loads(head.counters or "{}")
-    is_other_epoch = counters.get("epoch") != project.epoch.number
-    if is_other_epoch or place.version <= 0 or not head.complete_from <= place.version < head.version:
+    counters = _counters(head) if head.counters is not None else None
+    is_followed = place.version > 0 and head.complete_from <= place.version < head.version
+    if not is_followed or counters is None or counters.epoch != project.epoch.number:
         read = changes(0)
         _reload(project, place, read.head, read.rows)
         return
@@ -65,31 +65,27 @@ def _reload(project: Project, place: Place, head: Head, rows: Sequence[Row]) -> 
     for kind, item_id, body in rows:
         if kind == JOB:
             _take_job(place, int(item_id), body)
-    counters: dict[str, Any] = json.loads(head.counters or "{}")
-    at, real_at = _taken_anchor(counters)
     records = [(kind, body) for kind, _, body in rows if kind != JOB and body is not None]
-    stored = StoredProject.read("{}", head.chosen or "{}", json.dumps(counters), records)
+    stored = StoredProject.read("{}", head.chosen or "{}", head.counters or "{}", records)
     is_first = not place.version
-    resume(project, {"format": FORMAT, **stored.state}, None)
-    epoch = project.epoch
-    clock = _clock(project, epoch.state.clock, at, real_at)
-    epoch.state = epoch.state._replace(clock=clock)
-    place.anchor = Anchor(clock, at, real_at)
+    counters = _counters(head)
+    resume(project, {"format": FORMAT, **stored.state}, counters.real_at)
+    place.anchor = _anchor(project.epoch.state.clock, counters)
+    project.epoch.timeline.move_to(counters.now)
     place.chosen, place.version, place.last = head.chosen, head.version, head.last
     if not is_first:
         project.events.publish("restored")
 
 
-def _taken_anchor(counters: dict[str, Any]) -> tuple[datetime, datetime]:
-    at: datetime = decode(datetime, counters.pop("anchor"), "anchor")
-    real_at: datetime = decode(datetime, counters.pop("real_at"), "real_at")
-    return at, real_at
+def _counters(head: Head) -> StoredCounters:
+    counters: StoredCounters = decode(StoredCounters, json.loads(head.counters or "{}"), "counters")
+    return counters
 
 
-def _clock(project: Project, clock: Clock, at: datetime, real_at: datetime) -> Clock:
-    """A clock that shows what the clocks of all servers show."""
-    passed_seconds = (project.services.real.wall_now() - real_at).total_seconds()
-    return clock.set(at).ahead_by(max(passed_seconds, 0.0))
+def _anchor(clock: Clock, counters: StoredCounters) -> Anchor:
+    assert counters.anchor is not None, "servers that share a project write it"
+    assert counters.real_at is not None, "and when that was"
+    return Anchor(clock, counters.anchor, counters.real_at)
 
 
 def _take_in(project: Project, place: Place, rows: Sequence[Row], chosen: Chosen | None) -> None:
@@ -122,17 +118,16 @@ def _take_job(place: Place, number: int, body: str | None) -> None:
         place.jobs[number] = _job(number, body)
 
 
-def _take_counters(project: Project, place: Place, state: State, data: dict[str, Any]) -> None:
+def _take_counters(project: Project, place: Place, state: State, counters: StoredCounters) -> None:
     """Take in clock and counters, and the state with the settings that were chosen last."""
-    epoch = project.epoch
-    at, real_at = _taken_anchor(data)
-    counters: Counters = decode(Counters, data, "counters")
-    clock, anchor = epoch.state.clock, place.anchor
-    is_same = anchor is not None and (anchor.at, anchor.real_at) == (at, real_at)
+    epoch, clock = project.epoch, project.epoch.state.clock
+    anchor = _anchor(clock, counters)
+    is_same = place.anchor is not None and place.anchor[1:] == anchor[1:]
     if not is_same or (clock.mode, clock.rate) != (counters.clock_mode, counters.clock_rate):
-        running = counters.clock_mode == RUNNING
-        clock = _clock(project, clock.set(at, running=running, rate=counters.clock_rate), at, real_at)
-        place.anchor = Anchor(clock, at, real_at)
+        passed_seconds = (project.services.real.wall_now() - anchor.real_at).total_seconds()
+        clock = clock.set(anchor.at, running=counters.clock_mode == RUNNING, rate=counters.clock_rate)
+        clock = clock.ahead_by(max(passed_seconds, 0.0))
+        place.anchor = anchor._replace(clock=clock)
     put_counters(epoch, state._replace(clock=clock), counters)
     epoch.timeline.sequence = max(epoch.timeline.sequence, counters.sequence)
     epoch.timeline.move_to(counters.now)

@@ -356,14 +356,6 @@ class Database(Bulletin):
 
     # Trouble
 
-    @contextmanager
-    def refusing(self) -> Iterator[None]:
-        """Let errors say that nothing has changed."""
-        try:
-            yield
-        except psycopg.Error as error:
-            raise self.refused(error) from error
-
     def _trying(self, ask: Callable[[], Asked]) -> Asked:
         """What the database answers; it is asked a few times if connections break."""
         for _ in range(TRIES - 1):
@@ -382,14 +374,6 @@ class Database(Bulletin):
         is_broken = error.sqlstate is None or error.sqlstate.startswith(("08", "57P", "25P03"))
         self.generation += is_broken  # the next connection may lead to another database
         return is_broken
-
-    def refused(self, error: psycopg.Error) -> NotStored:
-        """What to raise after an error that has changed nothing."""
-        if isinstance(error, errors.UniqueViolation):
-            return Unavailable(self.place, "the same request happens just now", is_full=False)
-        if isinstance(error, errors.DiskFull):
-            return NotStored(self.place, reason(error), is_full=True)
-        return Unavailable(self.place, reason(error), is_full=False)
 
 
 COMMITTED: Final = """

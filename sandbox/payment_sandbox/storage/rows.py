@@ -9,13 +9,12 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol, get_args, get_type_hints
 
 from payment_sandbox.kernel.ids import Ids
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
+from payment_sandbox.projects.store import ChangeSet, Counters, HistoryRow, Storage
 from payment_sandbox.storage.codec import FORMAT, AgendaEntry, StoredIds, StoredRecords, decode, encode
 from payment_sandbox.storage.history import load_history
 from payment_sandbox.storage.memory import MemoryStore
@@ -50,6 +49,14 @@ class Written:
     counters: str | None
     replaces_all: bool
     """What an earlier epoch left is deleted first."""
+
+
+@dataclass(frozen=True)
+class StoredCounters(Counters):
+    """Counters, with what the clock showed when: from there a running one goes on."""
+
+    anchor: datetime | None = None  # the state files of earlier versions have ``now`` only
+    real_at: datetime | None = None
 
 
 class StoredProject(NamedTuple):
@@ -144,12 +151,12 @@ class RowStore(MemoryStore, ABC):
     def _counters(self, change: ChangeSet) -> str | None:
         if change.counters is None:
             return None
-        times = {name: timestamp(time) for name, time in self.times(change).items()}
-        return json.dumps({**encode(change.counters), **times})
+        anchor, real_at = self.anchored(change, change.counters)
+        return json.dumps(encode(StoredCounters(**vars(change.counters), anchor=anchor, real_at=real_at)))
 
-    def times(self, change: ChangeSet) -> Mapping[str, datetime]:
-        """The times from which a running clock goes on."""
-        return {"real_at": self.real.wall_now()}
+    def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
+        """What the clock has shown, and when that was: from there it goes on."""
+        return counters.now, self.real.wall_now()
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Write records of the journal."""

@@ -8,7 +8,7 @@ servers have queued, in order. An advance claims the clock in the same way. Clai
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -22,7 +22,7 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.projects.store import ChangeSet, ForOthers, Storage
+from payment_sandbox.projects.store import ChangeSet, Counters, ForOthers, Storage
 from payment_sandbox.storage.codec import NotStored, encode
 from payment_sandbox.storage.following import bring_up
 from payment_sandbox.storage.history import history_row, read_records
@@ -407,14 +407,14 @@ class SharedStore(RowStore):
         place, me = self.place, self.database.server_id
         return me if place.courier == me and not others.finished_jobs else _server_of(place.clock_holder)
 
-    def times(self, change: ChangeSet) -> Mapping[str, datetime]:
-        """When the clock was set, on itself and on the host's."""
+    def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
+        """What the clock showed when it was set, and when that was."""
         assert change.others is not None, "the store is shared"
         clock, real, anchor = change.others.clock, self.real, self.place.anchor
         if anchor is None or anchor.clock is not clock:
             passed = timedelta(seconds=real.monotonic_seconds() - clock.anchor_seconds)
             anchor = self.place.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)
-        return {"anchor": anchor.at, "real_at": anchor.real_at}
+        return anchor.at, anchor.real_at
 
 
 def _server_of(hold: str | None) -> str | None:
