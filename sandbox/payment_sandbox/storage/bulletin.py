@@ -16,6 +16,12 @@ from payment_sandbox.storage.places import CLAIM_SECONDS
 REQUESTS_KEPT: Final = "1 hour"
 UNDER_WAY: Final = "10 seconds"  # longer than a statement may take
 LATER: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
+HOLDS_CLOCK: Final = "split_part(clock_holder, ':', 1) = %(me)s"
+UPDATE: Final = """
+    UPDATE sandbox_project SET {} WHERE id IN (
+        SELECT id FROM sandbox_project WHERE {} FOR UPDATE SKIP LOCKED)
+"""
+"""Changes projects whose rows nobody has locked."""
 PUT_HISTORY: Final = """
     INSERT INTO sandbox_history (project, kind, number, server, body)
     SELECT new.project, new.kind, new.number, %(me)s, new.body
@@ -100,11 +106,7 @@ class Bulletin(Connections):
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Let other servers put events of these projects, for some seconds."""
-        query = f"""
-            UPDATE sandbox_project SET watched_until = {LATER}
-            WHERE id IN (SELECT id FROM sandbox_project WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED)
-        """
-        self.rows(query, (list(project_ids),))
+        self.rows(UPDATE.format(f"watched_until = {LATER}", "id = ANY(%s)"), (list(project_ids),))
 
     def newer_events(self, project_ids: Sequence[str]) -> list[Row]:
         """The events of other servers in the last seconds: number, project, kind, data."""
@@ -125,34 +127,23 @@ class Bulletin(Connections):
 
     def attend(self, most: int) -> list[str]:
         """Projects that somebody has to look after: something is due, or a claim has run out."""
-        query = f"""
-            UPDATE sandbox_project SET attend_at = {LATER} WHERE id IN (
-                SELECT id FROM sandbox_project WHERE attend_at <= now()
-                ORDER BY attend_at LIMIT %s FOR UPDATE SKIP LOCKED)
-            RETURNING id
-        """
-        return [project_id for (project_id,) in self.rows(query, (most,))]
+        is_due = "attend_at <= now() ORDER BY attend_at LIMIT %s"
+        query = UPDATE.format(f"attend_at = {LATER}", is_due)
+        return [project_id for (project_id,) in self.rows(f"{query} RETURNING id", (most,))]
 
     def renew(self, project_ids: Sequence[str]) -> None:
         """Renew this server's claims of these projects."""
-        query = f"""
-            UPDATE sandbox_project SET attend_at = {LATER},
-                courier_until = CASE WHEN courier = %(me)s THEN {LATER} ELSE courier_until END,
-                clock_until = CASE WHEN split_part(clock_holder, ':', 1) = %(me)s THEN {LATER}
-                    ELSE clock_until END
-            WHERE id IN (SELECT id FROM sandbox_project WHERE id = ANY(%(ids)s)
-                AND (courier = %(me)s OR split_part(clock_holder, ':', 1) = %(me)s)
-                ORDER BY id FOR UPDATE SKIP LOCKED)
+        renewed = f"""
+            attend_at = {LATER},
+            courier_until = CASE WHEN courier = %(me)s THEN {LATER} ELSE courier_until END,
+            clock_until = CASE WHEN {HOLDS_CLOCK} THEN {LATER} ELSE clock_until END
         """
-        self.rows(query, {"me": self.server_id, "ids": list(project_ids)})
+        is_claimed = f"id = ANY(%(ids)s) AND (courier = %(me)s OR {HOLDS_CLOCK}) ORDER BY id"
+        self.rows(UPDATE.format(renewed, is_claimed), {"me": self.server_id, "ids": list(project_ids)})
 
     def note_used(self, project_ids: Sequence[str]) -> None:
         """Note that these projects were used just now."""
-        query = """
-            UPDATE sandbox_project SET used_at = now()
-            WHERE id IN (SELECT id FROM sandbox_project WHERE id = ANY(%s) FOR UPDATE SKIP LOCKED)
-        """
-        self.rows(query, (list(project_ids),))
+        self.rows(UPDATE.format("used_at = now()", "id = ANY(%s)"), (list(project_ids),))
 
     def forget_requests(self) -> None:
         """Delete the answers to requests that nobody asks again."""

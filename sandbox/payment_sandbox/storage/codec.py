@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -23,16 +23,37 @@ from payment_sandbox.scenarios.effects import Fault
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
 NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
-UNREADABLE: Final = "surrogateescape"  # what bytes are not UTF-8 comes back as it was
-MOMENT = (datetime,)  # in a tuple, because time-freezing libraries replace the class in modules
-AS_THEY_ARE = frozenset({str, int, bool, float, type(None)})
-PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (StrEnum, str),
-    ((bool, int, float, str, type(None)), lambda value: value),
-    (datetime, timestamp),
-    (Period, lambda value: value.spelling),
-    (bytes, lambda value: value.decode(errors=UNREADABLE)),
-    (Fault, attrgetter("document")),
+AS_THEY_ARE: Final[frozenset[Any]] = frozenset({str, int, bool, float, type(None)})
+UNREADABLE: Final = "surrogateescape"  # what is not UTF-8 comes back as it was
+
+
+def _moment(text: str) -> datetime:
+    """A time; it must have an offset, or it would depend on the host."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is UTC:
+        return moment
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset such as +00:00")
+    return moment.astimezone(UTC)
+
+
+class PlainForm(NamedTuple):
+    """How the values of a type are written as plain data, and read from it."""
+
+    kind: Any
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any] | None = None  # None: the type itself
+    data: Any = str
+
+
+PLAIN: Final = (  # which keeps the classes that time-freezing libraries replace in modules
+    PlainForm(StrEnum, str),
+    PlainForm(datetime, timestamp, _moment),
+    PlainForm(Period, attrgetter("spelling"), Period.parse),
+    PlainForm(
+        bytes, lambda value: value.decode(errors=UNREADABLE), lambda text: text.encode(errors=UNREADABLE)
+    ),
+    PlainForm(Fault, attrgetter("document"), Fault.read, dict),
 )
 
 
@@ -45,9 +66,11 @@ def encode(value: Any) -> Any:
 @cache
 def _encoder(kind: Any) -> Callable[[Any], Any]:
     """The encoder for exactly this type; cached, since a state file encodes every change."""
-    for known, plain in PLAIN:
-        if issubclass(kind, known):
-            return plain
+    for plain in PLAIN:
+        if issubclass(kind, plain.kind):
+            return plain.write
+    if issubclass(kind, tuple(AS_THEY_ARE)):
+        return lambda value: value
     if issubclass(kind, Mapping):
         return lambda mapping: {key: encode(inner) for key, inner in mapping.items()}
     if is_dataclass(kind) or hasattr(kind, "_fields"):
@@ -113,18 +136,11 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
 
 
 def _value_decoder(hint: Any) -> Callable[[Any], Any]:
-    if hint in (int, str, bool, float):
+    if hint in AS_THEY_ARE:
         return lambda data: data if type(data) is hint else _number(data, hint)
-    if hint is bytes:
-        return _reading(lambda text: text.encode(errors=UNREADABLE))
-    if issubclass(hint, MOMENT[0]):
-        return _reading(_moment)
-    if hint is Period:
-        return _reading(Period.parse)
-    if hint is Fault:
-        return lambda data: Fault.read(_expect(data, dict))
-    if issubclass(hint, StrEnum):
-        return _reading(hint)
+    for plain in PLAIN:
+        if issubclass(hint, plain.kind):
+            return _reading(plain.read or hint, plain.data)
     return lambda data: _record(hint, data)
 
 
@@ -135,26 +151,16 @@ def _number(data: Any, hint: Any) -> Any:
     return _expect(data, (int, float) if hint is float else hint)
 
 
-def _reading(read: Callable[[str], Any]) -> Callable[[Any], Any]:
-    """The decoder that reads a text."""
+def _reading(read: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
+    """The decoder that reads plain data of a kind."""
 
     def decoded(data: Any) -> Any:
         try:
-            return read(_expect(data, str))
+            return read(_expect(data, kind))
         except (ValueError, PeriodError, OverflowError) as error:
             raise _Wrong(str(error)) from None
 
     return decoded
-
-
-def _moment(text: str) -> datetime:
-    """A time; it must have an offset, or it would depend on the host."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is UTC:
-        return moment
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} has no offset such as +00:00")
-    return moment.astimezone(UTC)
 
 
 def _record(kind: Any, data: Any) -> Any:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -277,26 +277,22 @@ class StateFile:
         """
         self.path = path
         self._lock = ranked_lock(FILE)
-        self._numbers: dict[str, int] = {}  # of the projects in the file
         try:
             self.path = path = path.resolve()
             if path.exists() and not path.is_file():
                 raise StateRefused(f"{self.path} is not a regular file")
-            self._held = HeldFile(path)
+            with ExitStack() as ends:
+                self._held = HeldFile(path)
+                ends.callback(self._held.release)
+                refuse_foreign(path)
+                self.server, self.projects = read_copy(path)
+                self._database = opened(path)
+                migrate(self._database)
+                self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
+                ends.pop_all()
         except (sqlite3.Error, OSError) as error:
-            raise _unusable(self.path, error) from error
-        try:
-            refuse_foreign(path)
-            self.server, self.projects = read_copy(path)
-            self._database = opened(path)
-            migrate(self._database)
-            self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
-        except (sqlite3.Error, OSError) as error:
-            self._held.release()
-            raise _unusable(self.path, error) from error
-        except BaseException:
-            self._held.release()
-            raise
+            why = getattr(error, "strerror", None) or error
+            raise StateRefused(f"{self.path} cannot be used: {why}") from error
 
     def close(self) -> None:
         """Close the file, so that another server can open it."""
@@ -415,10 +411,6 @@ class SqliteStore(RowStore):
     def write(self, change: ChangeSet, written: Written) -> None:
         """Write it in one transaction."""
         self.database.write(written)
-
-
-def _unusable(path: Path, error: Exception) -> StateRefused:
-    return StateRefused(f"{path} cannot be used: {getattr(error, 'strerror', None) or error}")
 
 
 def resumed_registry(
