@@ -50,9 +50,7 @@ PLAIN: Final = (  # which keeps the classes that time-freezing libraries replace
     PlainForm(StrEnum, str),
     PlainForm(datetime, timestamp, _moment),
     PlainForm(Period, attrgetter("spelling"), Period.parse),
-    PlainForm(
-        bytes, lambda value: value.decode(errors=UNREADABLE), lambda text: text.encode(errors=UNREADABLE)
-    ),
+    PlainForm(bytes, partial(bytes.decode, errors=UNREADABLE), partial(str.encode, errors=UNREADABLE)),
     PlainForm(Fault, attrgetter("document"), Fault.read, dict),
 )
 

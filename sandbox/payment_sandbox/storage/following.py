@@ -6,12 +6,11 @@ from typing import Any
 
 from payment_sandbox.projects.clock import RUNNING, Clock
 from payment_sandbox.projects.epoch import State
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import stored_settings
 from payment_sandbox.projects.store import Chosen
 from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode
-from payment_sandbox.storage.places import JOB, Anchor, Head, Place
+from payment_sandbox.storage.places import JOB, Anchor, Head, Place, read_job
 from payment_sandbox.storage.rows import (
     DELIVERY,
     DUE,
@@ -23,14 +22,6 @@ from payment_sandbox.storage.rows import (
     read_record,
 )
 from payment_sandbox.storage.snapshot import chosen_state, put_counters, resume
-
-
-def _job(number: int, body: str) -> QueuedDelivery:
-    data: dict[str, Any] = json.loads(body)
-    if data["changed"] is None:
-        del data["changed"]
-    queued: QueuedDelivery = decode(QueuedDelivery, {**data, "job": number}, f"{JOB}.{number}")
-    return queued
 
 
 def bring_up(project: Project, place: Place, head: Head, changes: Any) -> None:
@@ -115,7 +106,7 @@ def _take_job(place: Place, number: int, body: str | None) -> None:
     if body is None:
         place.jobs.pop(number, None)
     else:
-        place.jobs[number] = _job(number, body)
+        place.jobs[number] = read_job(number, body)
 
 
 def _take_counters(project: Project, place: Place, state: State, counters: StoredCounters) -> None:

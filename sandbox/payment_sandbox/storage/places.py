@@ -1,5 +1,6 @@
 """What a project needs of a database that several servers share, and what one server knows of its row."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,7 @@ from payment_sandbox.projects.calling import Part
 from payment_sandbox.projects.clock import Clock, RealTime
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.codec import NotStored
+from payment_sandbox.storage.codec import NotStored, decode, encode
 from payment_sandbox.storage.rows import Row, RowDatabase, Written
 
 JOB: Final = "jobs"
@@ -165,6 +166,22 @@ class Place:
             self.own_hold, self.lets_clock_go = None, False  # the claim has run out, or was released
         if self.own_hold is None and holder.partition(":")[0] == self.server_id:
             self.own_hold, self.lets_clock_go = holder, True  # claimed by a commit whose answer was lost
+
+
+def job_body(queued: QueuedDelivery) -> str:
+    """What is stored of a webhook that waits; servers of other versions read it, too."""
+    plain: dict[str, Any] = encode(queued)
+    del plain["job"]  # its id says it
+    return json.dumps(plain if queued.is_changed else {**plain, "changed": None})
+
+
+def read_job(number: int, body: str) -> QueuedDelivery:
+    """A stored webhook that waits."""
+    data: dict[str, Any] = json.loads(body)
+    if data["changed"] is None:
+        del data["changed"]
+    queued: QueuedDelivery = decode(QueuedDelivery, {**data, "job": number}, f"{JOB}.{number}")
+    return queued
 
 
 def last_of(part: Part) -> str:

@@ -23,7 +23,7 @@ from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
 from payment_sandbox.projects.store import ChangeSet, Counters, ForOthers, Storage
-from payment_sandbox.storage.codec import NotStored, encode
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.following import bring_up
 from payment_sandbox.storage.history import history_row, read_records
 from payment_sandbox.storage.places import (
@@ -36,6 +36,7 @@ from payment_sandbox.storage.places import (
     Place,
     SharedDatabase,
     SharedWritten,
+    job_body,
     last_of,
 )
 from payment_sandbox.storage.rows import Row, RowStore, Written
@@ -380,7 +381,7 @@ class SharedStore(RowStore):
         place, others = self.place, change.others
         assert others is not None, "the store is shared"
         lets_go = place.lets_clock_go and place.clock_holder == place.own_hold
-        jobs = [Row(JOB, str(queued.job), _job_body(queued)) for queued in others.jobs]
+        jobs = [Row(JOB, str(queued.job), job_body(queued)) for queued in others.jobs]
         jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
         return SharedWritten(
             **{**vars(written), "rows": [*written.rows, *jobs]},
@@ -419,9 +420,3 @@ class SharedStore(RowStore):
 
 def _server_of(hold: str | None) -> str | None:
     return hold.partition(":")[0] if hold is not None else None
-
-
-def _job_body(queued: QueuedDelivery) -> str:
-    plain: dict[str, Any] = encode(queued)
-    del plain["job"]  # its id says it
-    return json.dumps(plain if queued.is_changed else {**plain, "changed": None})
