@@ -16,16 +16,32 @@ from payment_sandbox.storage.places import CLAIM_SECONDS
 REQUESTS_KEPT: Final = "1 hour"
 UNDER_WAY: Final = "10 seconds"  # longer than a statement may take
 LATER: Final = f"clock_timestamp() + interval '{CLAIM_SECONDS} seconds'"
+
+
+def as_json(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
+    """Rows as the parameter ``rows``: the driver takes much longer for arrays."""
+    return json.dumps([dict(zip(names, row, strict=True)) for row in rows])
+
+
+def table_of(*names: str) -> str:
+    """The table of the parameter ``rows``, named ``new``, with the place of each row."""
+    columns = ", ".join(f"{name} {'bigint' if name == 'number' else 'text'}" for name in names)
+    return f"""
+        ROWS FROM (json_to_recordset(%(rows)s::json) AS ({columns}))
+        WITH ORDINALITY AS new ({", ".join(names)}, place)
+    """
+
+
 HOLDS_CLOCK: Final = "split_part(clock_holder, ':', 1) = %(me)s"
 UPDATE: Final = """
     UPDATE sandbox_project SET {} WHERE id IN (
         SELECT id FROM sandbox_project WHERE {} FOR UPDATE SKIP LOCKED)
 """
 """Changes projects whose rows nobody has locked."""
-PUT_HISTORY: Final = """
+PUT_HISTORY: Final = f"""
     INSERT INTO sandbox_history (project, kind, number, server, body)
     SELECT new.project, new.kind, new.number, %(me)s, new.body
-    FROM json_to_recordset(%(rows)s::json) AS new (project text, kind text, number bigint, body text)
+    FROM {table_of("project", *HistoryRow._fields)}
     WHERE EXISTS (SELECT FROM sandbox_project p WHERE p.id = new.project)
     ON CONFLICT (project, number) DO NOTHING
 """
@@ -95,12 +111,10 @@ class Bulletin(Connections):
 
     def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
         """Let other servers know of events: project, kind and data."""
-        query = """
+        query = f"""
             INSERT INTO sandbox_event (project, server, kind, data)
             SELECT new.project, %(me)s, new.kind, new.data
-            FROM ROWS FROM (json_to_recordset(%(rows)s::json) AS (project text, kind text, data text))
-                WITH ORDINALITY AS new (project, kind, data, place)
-            ORDER BY new.place
+            FROM {table_of("project", "kind", "data")} ORDER BY new.place
         """
         self.rows(query, {"me": self.server_id, "rows": as_json(events, ("project", "kind", "data"))})
 
@@ -179,8 +193,3 @@ class Bulletin(Connections):
             WHERE seen_at > now() - interval '{CLAIM_SECONDS} seconds' ORDER BY started_at, id
         """
         return [PeerServer(*row) for row in self.rows(query)]
-
-
-def as_json(rows: Sequence[Sequence[Any]], names: Sequence[str]) -> str:
-    """Rows as one parameter: the driver takes much longer for arrays."""
-    return json.dumps([dict(zip(names, row, strict=True)) for row in rows])

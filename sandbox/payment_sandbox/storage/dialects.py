@@ -5,6 +5,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from payment_sandbox.projects.store import HistoryRow
+from payment_sandbox.storage.rows import Row
 
 
 class Dialect(NamedTuple):
@@ -36,6 +37,7 @@ REPLACE: Final = "ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.
 
 PROJECTS: Final = "identity, chosen, counters FROM $project ORDER BY"
 
+RECORD_COLUMNS: Final = ", ".join(Row._fields)
 HISTORY_COLUMNS: Final = ", ".join(HistoryRow._fields)
 HISTORY: Final = f"""
     SELECT {HISTORY_COLUMNS} FROM $history WHERE project = :id AND number <= :number ORDER BY number

@@ -21,10 +21,18 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.batches import Batches
-from payment_sandbox.storage.bulletin import LATER, Bulletin, as_json
+from payment_sandbox.storage.bulletin import LATER, Bulletin, as_json, table_of
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.connections import STATEMENT_SECONDS, Asker, Unavailable, reason
-from payment_sandbox.storage.dialects import CHANGE, EMPTY, POSTGRESQL, PROJECTS, REPLACE, said
+from payment_sandbox.storage.dialects import (
+    CHANGE,
+    EMPTY,
+    POSTGRESQL,
+    PROJECTS,
+    RECORD_COLUMNS,
+    REPLACE,
+    said,
+)
 from payment_sandbox.storage.places import Changes, Head, Place, SharedWritten, Undecided, last_of
 from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
 from payment_sandbox.storage.schema import migrate
@@ -53,8 +61,9 @@ LOCK: Final = f"""
     BEGIN; SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '10s';
     SELECT {HEAD}, {NEWER} FROM sandbox_project WHERE id = %(id)s FOR UPDATE
 """
-ROWS: Final = """
-    SELECT kind, id, body FROM sandbox_record WHERE project = %(id)s AND version > %(known)s ORDER BY position
+ROWS: Final = f"""
+    SELECT {RECORD_COLUMNS} FROM sandbox_record
+    WHERE project = %(id)s AND version > %(known)s ORDER BY position
 """
 READ: Final = f"""
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -81,9 +90,7 @@ WRITE: Final = f"""
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
         SELECT own.id, new.kind, new.id, own.version, new.body
-        FROM own, ROWS FROM (json_to_recordset(%(rows)s::json) AS (kind text, id text, body text))
-            WITH ORDINALITY AS new (kind, id, body, place)
-        ORDER BY new.place
+        FROM own, {table_of(*Row._fields)} ORDER BY new.place
         {REPLACE}, version = excluded.version
     ), asked AS (
         INSERT INTO sandbox_request (project, id, part, version, answer)

@@ -27,6 +27,7 @@ from payment_sandbox.storage.dialects import (
     HISTORY,
     HISTORY_COLUMNS,
     PROJECTS,
+    RECORD_COLUMNS,
     REPLACE,
     SQLITE,
     said,
@@ -252,7 +253,7 @@ def opened(path: Path) -> sqlite3.Connection:
     return database
 
 
-PUT: Final = f"INSERT INTO record (project, kind, id, body) VALUES (?, ?, ?, ?) {REPLACE}"
+PUT: Final = f"INSERT INTO record (project, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?) {REPLACE}"
 DROP: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
 PUT_VALUE: Final = "INSERT OR REPLACE INTO server VALUES (?, ?)"
 PUT_HISTORY: Final = f"INSERT OR REPLACE INTO history (project, {HISTORY_COLUMNS}) VALUES (?, ?, ?, ?)"
