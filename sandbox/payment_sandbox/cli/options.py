@@ -5,13 +5,17 @@ import select
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import click
 
 from payment_sandbox.kernel.patterns import Pattern, printable
 from payment_sandbox.orders.refusals import Invalid
+
+if TYPE_CHECKING:
+    from payment_sandbox.serving.sessions import Trust
 
 
 def say(*lines: str, to_stderr: bool = False) -> None:
@@ -63,6 +67,19 @@ def host_names(context: click.Context, parameter: click.Parameter, given: tuple[
         if HOST_NAME.fullmatch(name) is None or name in LOOPBACK:
             raise click.BadParameter(f"{name!r} is not a host name such as api.provider.example")
     return given
+
+
+def trust_in(option: str, certificates: Path | None, *, is_insecure: bool) -> "Trust | None":
+    """What an option lets be trusted besides what the system trusts."""
+    from payment_sandbox.serving.sessions import Trust
+    from payment_sandbox.serving.tls import CertificateRefused
+
+    if certificates is None and not is_insecure:
+        return None
+    try:
+        return Trust.of(certificates, insecure=is_insecure)
+    except CertificateRefused as refused:
+        fail(f"{option}: {refused}")
 
 
 def _check_workers(count: int, state: str | None) -> None:

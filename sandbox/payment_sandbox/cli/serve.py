@@ -28,6 +28,7 @@ from payment_sandbox.cli.options import (
     host_names,
     put_once,
     scenario_names,
+    trust_in,
 )
 from payment_sandbox.cli.workers import BESIDE, Workers, stop_with_parent
 from payment_sandbox.kernel.masking import mask
@@ -456,21 +457,15 @@ def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
 def _security(host: str, options: dict[str, Any]) -> "Security":
     """The TLS of the server and of its webhooks; takes their options out."""
     from payment_sandbox.serving.config import Security
-    from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.serving.tls import CertificateRefused, authority_file
 
     given = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
     wants_own, certificate, key, receivers, is_insecure = given
-    trusted = None
     try:
         tls = _server_tls(host, wants_own, certificate, key, options)
     except CertificateRefused as refused:
         fail(str(refused))
-    try:
-        if receivers is not None or is_insecure:
-            trusted = Trust.of(receivers, insecure=is_insecure)
-    except CertificateRefused as refused:
-        fail(f"--webhook-ca: {refused}")
+    trusted = trust_in("--webhook-ca", receivers, is_insecure=is_insecure)
     return Security(tls, trusted, authority_file() if wants_own else None)
 
 
