@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from warnings import warn
 
 from payment_sandbox.client.clock import Advance
+from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.testing.loops import run_blocking
 from payment_sandbox.web.answers import records as answers
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
+
+__tracebackhide__ = ends_at_caller
+
+
+async def _awaited(call: Callable[Given, Result], *given: Given.args, **options: Given.kwargs) -> Result:
+    """Run a blocking call; the traceback of a refusal has nothing of the thread that made it."""
+    try:
+        return await run_blocking(call, *given, **options)
+    except SandboxError as refused:
+        raise refused.with_traceback(None) from None
 
 
 class Blocking(Protocol):
@@ -60,7 +71,7 @@ class AsyncNow:
         self._clock = clock
 
     def __await__(self) -> Generator[Any, Any, datetime]:
-        return run_blocking(lambda: self._clock.now).__await__()
+        return _awaited(lambda: self._clock.now).__await__()
 
     def __call__(self) -> "AsyncNow":
         """The same, as older tests say it."""
@@ -84,7 +95,7 @@ class AsyncClock:
         timeout_seconds: float | timedelta | None = None,
     ) -> Advance:
         """Advance as ``SandboxClock.advance`` does; webhooks on the way reach a shop on this loop."""
-        return await run_blocking(
+        return await _awaited(
             self._clock.advance,
             by,
             to=to,
@@ -100,7 +111,7 @@ class AsyncClock:
 
     async def set(self, now: datetime | str) -> None:
         """Set the clock forward, and run what is due by then."""
-        await run_blocking(self._clock.set, now)
+        await _awaited(self._clock.set, now)
 
 
 class AsyncPaymentSandbox:
@@ -115,46 +126,46 @@ class AsyncPaymentSandbox:
         self, call: Callable[Given, Result], /, *given: Given.args, **options: Given.kwargs
     ) -> Result:
         """Run any blocking call, such as one of ``payment_sandbox.client``, while the loop goes on."""
-        return await run_blocking(call, *given, **options)
+        return await _awaited(call, *given, **options)
 
     async def act(
         self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
     ) -> answers.Order:
         """Perform an action, and return the order; by default, the customer pays."""
-        return await run_blocking(lambda: self._sandbox.act(order_id, actor, action, **how))
+        return await _awaited(lambda: self._sandbox.act(order_id, actor, action, **how))
 
     async def play(
         self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
     ) -> answers.Order:
         """Let the scenario's customer or bank act on an order; act like this only if it waits for you."""
-        return await run_blocking(lambda: self._sandbox.play(order_id, actor, action, **how))
+        return await _awaited(lambda: self._sandbox.play(order_id, actor, action, **how))
 
     async def wait_for(
         self, order_id: str, status: str, timeout_seconds: float | timedelta = 10.0
     ) -> answers.Waited:
         """Wait, in real time, until an order has a status."""
-        return await run_blocking(self._sandbox.wait_for, order_id, status, timeout_seconds)
+        return await _awaited(self._sandbox.wait_for, order_id, status, timeout_seconds)
 
     async def wait(self, **conditions: Any) -> answers.Waited:
         """Wait for what ``SandboxClient.wait`` takes, such as ``idle=True``."""
-        return await run_blocking(lambda: self._sandbox.client.wait(**conditions))
+        return await _awaited(lambda: self._sandbox.client.wait(**conditions))
 
     async def scenario(self, scenario: str | Path | Mapping[str, Any]) -> answers.Scenario:
         """Switch to a scenario."""
-        return await run_blocking(self._sandbox.scenario, scenario)
+        return await _awaited(self._sandbox.scenario, scenario)
 
     async def order(self, order_id: str) -> answers.Order:
         """Return an order as the merchant sees it."""
-        return await run_blocking(self._sandbox.client.order, order_id)
+        return await _awaited(self._sandbox.client.order, order_id)
 
     async def webhooks(self) -> list[answers.Webhook]:
         """List the webhooks with every attempt, newest last."""
-        return await run_blocking(self._sandbox.client.webhooks)
+        return await _awaited(self._sandbox.client.webhooks)
 
     async def review(self) -> "Review":
         """List the mistakes of the integration under test."""
-        return await run_blocking(self._sandbox.review)
+        return await _awaited(self._sandbox.review)
 
     async def timeline(self) -> str:
         """Return what happened, line by line."""
-        return await run_blocking(self._sandbox.timeline)
+        return await _awaited(self._sandbox.timeline)
