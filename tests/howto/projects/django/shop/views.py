@@ -21,7 +21,7 @@ def checkout(request):
             "currency": "EUR",
             "amount": 1295,
             "webhook_url": request.build_absolute_uri(reverse("webhook")),
-            "transactions": [{"payment_method": "credit-card"}],
+            "transactions": [{"payment_method": request.POST.get("method", "credit-card")}],
         },
     )
     Sale.objects.get_or_create(order_id=order["id"])  # its webhook may have come before the response
