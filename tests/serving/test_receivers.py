@@ -32,7 +32,9 @@ def test_another_host_gets_no_webhook(shop: Shop) -> None:
         "not sent: this server delivers webhooks only to shop.example, 127.0.0.2; "
         f"to allow {host}, add serve --deliver-to {host}"
     )
-    assert set(advice) == {"Correct the address, or start the server with serve --deliver-to HOST for its host."}
+    assert set(advice) == {
+        "Correct the address, or start the server with serve --deliver-to HOST for its host."
+    }
     assert shop.received == []
 
 

@@ -44,7 +44,7 @@ class SandboxError(Exception):
 SandboxError.__module__ = "payment_sandbox"  # where users import it from, as tracebacks then say
 
 
-class Raised(Protocol):
+class RaisedException(Protocol):
     """What pytest knows of an exception: its ``ExceptionInfo``."""
 
     @property
@@ -53,7 +53,7 @@ class Raised(Protocol):
         ...
 
 
-def ends_at_caller(raised: Raised) -> bool:
+def ends_at_caller(raised: RaisedException) -> bool:
     """For ``__tracebackhide__``: whether pytest leaves a module out of a traceback, as of a refusal."""
     return isinstance(raised.value, SandboxError)
 

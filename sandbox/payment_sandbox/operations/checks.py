@@ -45,7 +45,7 @@ def _check_transaction(
     if unavailable is not None:
         allowed = _usable(data, in_form, settings, available(settings))
         violation = Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)
-        return [_suggesting(violation, name) if settings.method(name) is None else violation]
+        return [_suggesting(violation, name, settings)]
     method = BY_NAME[settings.method(name) or ""]
     violations = [
         Violation(key, f"is required for {name}", rule=NEEDS[key])
@@ -86,13 +86,15 @@ def _check_allow_list(
         return [Violation("payment_methods", problem, usable, rule="GEN-04")]
     problems = {index: f"{name[:WORD_LENGTH_MAX]!r} is not a payment method" for index, name in unknown}
     return [
-        _suggesting(Violation(f"payment_methods[{index}]", problems[index], usable), name)
+        _suggesting(Violation(f"payment_methods[{index}]", problems[index], usable), name, settings)
         for index, name in unknown
     ]
 
 
-def _suggesting(violation: Violation, name: str) -> Violation:
-    """The violation of a name that nobody knows, with the method that was perhaps meant."""
+def _suggesting(violation: Violation, name: str, settings: Settings) -> Violation:
+    """The violation; of a name that nobody knows, with the method that was perhaps meant."""
+    if settings.method(name) is not None:
+        return violation
     nearest = nearest_word(name[:WORD_LENGTH_MAX], violation.allowed or ())
     return violation._replace(message=f"{violation.message}{did_you_mean(nearest)}", nearest=nearest)
 

@@ -199,7 +199,7 @@ def marked_settings(item: Any) -> dict[str, Any]:
     return {**settings, **_settings_of_markers(item)}
 
 
-def _settings_of_markers(item: Any) -> dict[str, Any]:
+def _settings_of_markers(item: pytest.Item) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("payment_settings"))):
         if marker.args:
@@ -250,7 +250,7 @@ def marked_urls(item: Any) -> list[tuple[str, str | None]]:
     return urls
 
 
-def needs_project(item: Any, fixtures: Sequence[str]) -> bool:
+def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     """Whether a test with these fixtures has no project, although a marker or an option sets one up."""
     is_asked = any(item.get_closest_marker(name) is not None for name in ASKING)
     is_asked = is_asked or bool(item.config.getini("payment_intercept"))
@@ -265,7 +265,7 @@ class Asked(NamedTuple):
     urls: list[tuple[str, str | None]]
 
 
-def asked(item: Any) -> Asked:
+def asked(item: pytest.Item) -> Asked:
     """What a test's markers ask of its project, and which addresses the suite has.
 
     Raises:

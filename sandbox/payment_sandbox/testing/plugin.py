@@ -56,12 +56,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             _add_rehearsal(item, fixtures)
 
 
-def _add_project(item: Any, fixtures: list[str]) -> None:
+def _add_project(item: pytest.Item, fixtures: list[str]) -> None:
     if options.needs_project(item, fixtures):
         fixtures.append("payment_sandbox")
 
 
-def _add_rehearsal(item: Any, fixtures: list[str]) -> None:
+def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
     if exploring_options.is_rehearsed(item) and "payment_sandbox" in fixtures:
         fixtures += [name for name in OF_REHEARSALS if name not in fixtures]
 

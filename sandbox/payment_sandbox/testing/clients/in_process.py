@@ -132,8 +132,8 @@ class InProcess:
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_API) else None
         waits = shop_request is None and self._waits(project, receiver, method, path)
         begun_seconds, is_settled = monotonic_seconds(), True
-        is_early = shop_request is not None and project is not None and _come_first(project, receiver)
-        with self._server.services.courier.waiting() if waits or is_early else nullcontext():
+        is_here = waits or _come_first(project, receiver)
+        with self._server.services.courier.waiting() if is_here else nullcontext():
             line = _InProcessLine(shop_request, self._deliver_kept)
             answer = self._answered(environment(method, url, headers, body), line)
             taken_seconds = monotonic_seconds() - begun_seconds
@@ -196,10 +196,11 @@ def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
     return method != "GET" or path.startswith(WAIT) or project.epoch.state.clock.running
 
 
-def _come_first(project: "Project", receiver: Receiver | None) -> bool:
+def _come_first(project: "Project | None", receiver: Receiver | None) -> bool:
     """Whether webhooks come before the response to the shop's call, so that its thread waits for them."""
-    is_set = project.settings.webhook_timing == BEFORE_RESPONSE
-    return is_set and receiver is not None and not receiver.may_have_called()
+    if project is None or receiver is None or receiver.may_have_called():
+        return False
+    return project.settings.webhook_timing == BEFORE_RESPONSE
 
 
 def _settled(project: "Project", receiver: Receiver | None) -> bool:

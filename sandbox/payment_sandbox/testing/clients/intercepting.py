@@ -8,7 +8,7 @@ aiohttp is refused by name, lest it reaches the provider.
 import http.client
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -378,17 +378,17 @@ def _connecting(scheme: str) -> Callable[[Any], Any]:
     return hook
 
 
-def _refusing(connect: Callable[..., Any]) -> Callable[..., Any]:
+def _refusing(connect: Callable[..., Awaitable[object]]) -> Callable[..., object]:
     """Refuse what would go to the provider: a connection of aiohttp needs a socket."""
 
-    async def hooked(self: Any, request: Any, *given: Any, **options: Any) -> Any:
+    async def hooked(self: object, request: Any, *given: object) -> object:
         url = request.url
         if _ORIGINS.find(url.scheme, url.host, url.port) is not None:
             raise RuntimeError(
                 f"requests of aiohttp's client cannot be intercepted, so {url.origin()} was not called: "
                 "let the shop call payment_sandbox.base_url in tests, or use httpx"
             )
-        return await connect(self, request, *given, **options)
+        return await connect(self, request, *given)
 
     return hooked
 
