@@ -257,7 +257,7 @@ def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
     return is_asked and not any(name in fixtures for name in FIXTURES)
 
 
-class Asked(NamedTuple):
+class OfMarkers(NamedTuple):
     """What the markers of a test ask of its project, and the addresses of the suite."""
 
     settings: dict[str, Any]
@@ -265,7 +265,7 @@ class Asked(NamedTuple):
     urls: list[tuple[str, str | None]]
 
 
-def asked(item: pytest.Item) -> Asked:
+def asked(item: pytest.Item) -> OfMarkers:
     """What a test's markers ask of its project, and which addresses the suite has.
 
     Raises:
@@ -273,4 +273,4 @@ def asked(item: pytest.Item) -> Asked:
     """
     is_marked = item.get_closest_marker("payment_scenario") is not None
     scenario = marked_scenario(item) if is_marked else None
-    return Asked(_settings_of_markers(item), scenario, marked_urls(item))
+    return OfMarkers(_settings_of_markers(item), scenario, marked_urls(item))
