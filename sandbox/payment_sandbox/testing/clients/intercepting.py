@@ -381,14 +381,14 @@ def _connecting(scheme: str) -> Callable[[Any], Any]:
 def _refusing(connect: Callable[..., Awaitable[object]]) -> Callable[..., object]:
     """Refuse what would go to the provider: a connection of aiohttp needs a socket."""
 
-    async def hooked(self: object, request: Any, *given: object) -> object:
+    async def hooked(self: object, request: Any, *given: object, **options: object) -> object:
         url = request.url
         if _ORIGINS.find(url.scheme, url.host, url.port) is not None:
             raise RuntimeError(
                 f"requests of aiohttp's client cannot be intercepted, so {url.origin()} was not called: "
                 "let the shop call payment_sandbox.base_url in tests, or use httpx"
             )
-        return await connect(self, request, *given)
+        return await connect(self, request, *given, **options)
 
     return hooked
 
