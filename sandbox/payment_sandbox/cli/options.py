@@ -3,7 +3,7 @@
 import os
 import select
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -56,9 +56,14 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
     if HOST_NAME.fullmatch(host) is None:
         fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
     _check_workers(options["workers"], options["state"])
-    for name in options["allow_hosts"]:
+    _check_names("--allow-host", options["allow_hosts"], "pay.example")
+    _check_names("--deliver-to", options["deliver_to"], "shop.example")
+
+
+def _check_names(option: str, names: Sequence[str], example: str) -> None:
+    for name in names:
         if HOST_NAME.fullmatch(name) is None:
-            fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
+            fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
 
 
 def host_names(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:

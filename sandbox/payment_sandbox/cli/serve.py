@@ -187,6 +187,8 @@ def _about_projects(server: "Server") -> Iterator[str]:
         yield f"Projects: {', '.join(project.settings.name or project.project_id for project in projects)}."
     about = [_about_webhooks(project.settings, is_alone=len(projects) == 1) for project in projects]
     yield from filter(None, about)
+    if only_to := server.services.courier.only_to:
+        yield f"Webhooks go only to {', '.join(only_to)}; none is sent to another host."
     if not any(about):
         yield "Webhooks go to the webhook_url of each order; serve --webhook-url URL sets one for all."
 
@@ -295,6 +297,12 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--tls-cert", type=a_file, help="Speak https with this certificate instead.")
 @click.option("--tls-key", type=a_file, help="The key of that certificate.")
 @click.option("--webhook-ca", type=a_file, help="Certificates of shops to trust, besides the usual ones.")
+@click.option(
+    "--deliver-to",
+    multiple=True,
+    metavar="HOST",
+    help="A host that may get webhooks; may be given several times. By default, all may.",
+)
 @click.option("--webhook-insecure", is_flag=True, help="Do not check the certificates of shops.")
 @click.option(
     "--project",

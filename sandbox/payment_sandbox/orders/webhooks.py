@@ -16,6 +16,8 @@ ANSWERED_BY_SCENARIO: Final = "answered by the scenario"
 TIMED_OUT_BY_SCENARIO: Final = "timed out, as the scenario says"
 DROPPED_BY_SCENARIO: Final = "dropped by the scenario: the merchant never got it"
 BY_SCENARIO: Final = frozenset({ANSWERED_BY_SCENARIO, TIMED_OUT_BY_SCENARIO, DROPPED_BY_SCENARIO})
+STAYS_HERE: Final = "not sent: webhooks of tests stay on this machine"
+NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
 
 class DeliveryState(StrEnum):

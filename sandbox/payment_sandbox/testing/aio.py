@@ -7,18 +7,27 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from warnings import warn
 
 from payment_sandbox.client.clock import SandboxClock
+from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.loading import LOADING
 
 Result = TypeVar("Result")
 Given = ParamSpec("Given")
 
+__tracebackhide__ = ends_at_caller
+
 
 async def run_blocking(call: Callable[Given, Result], *given: Given.args, **options: Given.kwargs) -> Result:
-    """Run a blocking call on another thread while the event loop goes on."""
+    """Run a blocking call on another thread while the event loop goes on.
+
+    The traceback of a refusal has nothing of that thread.
+    """
     with LOADING:
         from payment_sandbox.testing import loops  # here, because few suites have a loop
 
-    return await loops.run_blocking(call, *given, **options)
+    try:
+        return await loops.run_blocking(call, *given, **options)
+    except SandboxError as refused:
+        raise refused.with_traceback(None) from None
 
 
 def awaited(

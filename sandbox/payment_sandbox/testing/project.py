@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
 
 from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.clock import SandboxClock
-from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.actions import ActionName, Actor
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from payment_sandbox.testing.clients.intercepting import Route
     from payment_sandbox.testing.shops.browser import Browser
     from payment_sandbox.testing.shops.receiving import Receiver
+
+__tracebackhide__ = ends_at_caller
 
 SHOP_URL: Final = "http://testserver/webhook"
 """Where webhooks go without a ``webhook_url``; test clients and Django's test settings know this host."""
