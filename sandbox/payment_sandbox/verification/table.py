@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from payment_sandbox.verification.answer import ServiceAnswer, value_at
 from payment_sandbox.verification.checks import (
@@ -27,6 +27,8 @@ CREATED: Final = 201
 ATTEMPT: Final = "transactions[0]."
 DETAILS: Final = "order_line_details"
 AMOUNTS: Final = "amount_details"
+Fields: TypeAlias = Mapping[str, Any]
+"""Names of fields and their values, to send or to expect."""
 Prepare = Callable[[Service], ServiceAnswer]
 """Brings an order into the state in which it is asked about."""
 Ask = Callable[[Service, ServiceAnswer], ServiceAnswer]
@@ -114,13 +116,13 @@ class At(NamedTuple):
     place: str
 
 
-class OneOf(NamedTuple):
+class AnyOf(NamedTuple):
     """One of some values."""
 
-    values: Sequence[Any]
+    values: Sequence[object]
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A request, the rules that its success or refusal is about, and the fields of the answer.
 
     The keys of ``fields`` are rules and places, such as ``"ORD-19 TX-06 created modified"``. A difference is
@@ -130,17 +132,17 @@ class Row(NamedTuple):
     rules: str
     ask: Ask
     answered: Answered = succeeds
-    fields: Mapping[str, Any] = {}
+    fields: Fields = {}
     words: str = ""
 
 
-class Section(NamedTuple):
+class TableSection(NamedTuple):
     """Rows about an order in one state; ``before`` are the fields that it has in this state already."""
 
     name: str
     prepare: Prepare | None
-    before: Mapping[str, Any] = {}
-    rows: Sequence[Row] = ()
+    before: Fields = {}
+    rows: Sequence[TableRow] = ()
     spends: bool = False
 
     @property
@@ -158,7 +160,7 @@ class Section(NamedTuple):
 NO_ORDER: Final = ServiceAnswer("", "", None, 0, {}, None)
 
 
-def carried_out(section: Section, service: Service) -> Checks:
+def carried_out(section: TableSection, service: Service) -> Checks:
     """Bring an order into the state, make each request, and compare."""
     order = section.prepare(service) if section.prepare is not None else NO_ORDER
     yield from _compared(section.before, order, order)
@@ -176,20 +178,20 @@ def carried_out(section: Section, service: Service) -> Checks:
         raise CannotTell(refused[-1])
 
 
-def _compared(fields: Mapping[str, Any], answer: ServiceAnswer, order: ServiceAnswer) -> Iterator[Check]:
+def _compared(fields: Fields, answer: ServiceAnswer, order: ServiceAnswer) -> Iterator[Check]:
     for key, expected in fields.items():
         rules = RULE.findall(key)
         for place in key.split()[len(rules) :]:
             yield from (_field(rule, answer, place, expected, order) for rule in rules)
 
 
-def _field(rule: str, answer: ServiceAnswer, place: str, expected: Any, order: ServiceAnswer) -> Check:
+def _field(rule: str, answer: ServiceAnswer, place: str, expected: object, order: ServiceAnswer) -> Check:
     """Compare one field."""
     if expected is ABSENT:
         return absent(rule, answer, place)
     if isinstance(expected, ValueKind):
         return kind(rule, answer, place, expected)
-    if isinstance(expected, OneOf):
+    if isinstance(expected, AnyOf):
         return one_of(rule, answer, place, expected.values)
     if isinstance(expected, Marker):
         sent = answer.sent if isinstance(answer.sent, dict) else order.sent
@@ -200,22 +202,22 @@ def _field(rule: str, answer: ServiceAnswer, place: str, expected: Any, order: S
 # What is asked
 
 
-def _body(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _body(fields: Mapping[str, object]) -> dict[str, Any]:
     """The fields to send, of which some are made anew each time."""
     return {name: value() if callable(value) else value for name, value in fields.items()}
 
 
-def orders(*transactions: Any, **fields: Any) -> Prepare:
+def orders(*transactions: object, **fields: object) -> Prepare:
     """An order that was just made."""
     return lambda service: service.order(*transactions, **_body(fields))
 
 
-def pays(*transactions: Any, **fields: Any) -> Prepare:
+def pays(*transactions: object, **fields: object) -> Prepare:
     """An order that the customer was sent to pay."""
     return lambda service: service.paid(*transactions, **_body(fields))[0]
 
 
-def creates(*transactions: Any, **fields: Any) -> Ask:
+def creates(*transactions: object, **fields: object) -> Ask:
     """Create an order, which may be refused."""
     return lambda service, order: service.create(*transactions, **_body(fields))
 
@@ -225,17 +227,17 @@ def reads(*blocks: str) -> Ask:
     return lambda service, order: service.read(order, *blocks)
 
 
-def takes(what: str, body: Any = None, **options: Any) -> Ask:
+def takes(what: str, body: object = None, **options: Any) -> Ask:
     """Capture or void."""
     return lambda service, order: service.take(order, what, body, **options)
 
 
-def refunds(body: Any) -> Ask:
+def refunds(body: object) -> Ask:
     """Refund the order."""
     return lambda service, order: service.refund(order, body)
 
 
-def asks(method: str, path: str = ORDERS + "{id}/", body: Any = None, **options: Any) -> Ask:
+def asks(method: str, path: str = ORDERS + "{id}/", body: object = None, **options: Any) -> Ask:
     """Make any call; ``{id}`` in the path is the order's, and the path that of the order if none is given."""
 
     def ask(service: Service, order: ServiceAnswer) -> ServiceAnswer:

@@ -4,19 +4,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from payment_sandbox.verification.probes import (
-    answering,
     authorizations,
     codes,
-    expiry,
+    conversations,
     methods,
     orders,
-    pages,
     patience,
 )
 from payment_sandbox.verification.probing import PROBES, Probe
 
 TABLES: Final = (*orders.TABLE, *authorizations.TABLE, *codes.TABLE, *methods.TABLE)
-CONVERSATIONS: Final = (answering, pages, expiry, patience)
+CONVERSATIONS: Final = (conversations, patience)
 
 
 def all_probes() -> Iterator[Probe]:

@@ -1,5 +1,6 @@
 """The table of captures, voids, refunds and cancellations."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from payment_sandbox.verification.answer import ServiceAnswer
@@ -10,12 +11,13 @@ from payment_sandbox.verification.table import (
     AMOUNTS,
     ATTEMPT,
     DETAILS,
+    AnyOf,
     Ask,
     At,
-    OneOf,
+    Fields,
     Prepare,
-    Row,
-    Section,
+    TableRow,
+    TableSection,
     asks,
     done,
     is_refused,
@@ -42,7 +44,7 @@ AUTHORIZED: Final = ("completed", "accepted")
 CAPTURED_FULLY: Final = {f"SET-27 {ATTEMPT}is_capturable": False, f"SET-27 {ATTEMPT}is_fully_captured": True}
 
 
-def cents(amount: int) -> dict[str, Any]:
+def cents(amount: int) -> Fields:
     """The body of a capture or void by amount."""
     return {"description": "A probe", "amount": amount}
 
@@ -95,7 +97,7 @@ def paid_later(service: Service) -> ServiceAnswer:
     return service.read(order)
 
 
-def guarded(what: str, body: Any) -> Ask:
+def guarded(what: str, body: object) -> Ask:
     """Capture with the order's entity tag."""
 
     def ask(service: Service, order: ServiceAnswer) -> ServiceAnswer:
@@ -105,7 +107,7 @@ def guarded(what: str, body: Any) -> Ask:
     return ask
 
 
-def refunded(body: Any) -> Ask:
+def refunded(body: object) -> Ask:
     """Refund the order, and read the refund."""
     return lambda service, order: service.read(service.refund(order, body))
 
@@ -144,7 +146,7 @@ WORTH_THEIR_ORDER: Final = ValueKind(
 )
 
 
-def record_of_refund(amount: int) -> dict[str, Any]:
+def record_of_refund(amount: int) -> Fields:
     """The fields of a refund."""
     return {
         "SET-48 id": TEXT,
@@ -156,60 +158,60 @@ def record_of_refund(amount: int) -> dict[str, Any]:
     }
 
 
-def _refund(rules: str, body: Any, amount: int) -> tuple[Row, ...]:
+def _refund(rules: str, body: object, amount: int) -> tuple[TableRow, ...]:
     """A refund, which is read, and has left its flag at the order."""
     return (
-        Row(rules, refunds(body), made, record_of_refund(amount)),
-        Row("SET-48", refunded(body), succeeds, record_of_refund(amount)),
-        Row("", reads(), succeeds, {"SET-26 flags": has("has-refunds")}),
+        TableRow(rules, refunds(body), made, record_of_refund(amount)),
+        TableRow("SET-48", refunded(body), succeeds, record_of_refund(amount)),
+        TableRow("", reads(), succeeds, {"SET-26 flags": has("has-refunds")}),
     )
 
 
-FULL_CAPTURES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+FULL_CAPTURES: Final[Sequence[tuple[str, Fields]]] = (
     ("an empty object", {"body": {}}),
     ("an empty body", {"body": None, "content": b""}),
     ("no body", {"body": None}),
 )
 
 TABLE: Final = (
-    Section(
+    TableSection(
         "an invoice",
         lambda service: service.with_lines(INVOICE),
-        {"STA-17 status": "accepted", "INV-06 status": OneOf(AUTHORIZED)},
+        {"STA-17 status": "accepted", "INV-06 status": AnyOf(AUTHORIZED)},
         [
-            Row("INV-03", takes("captures/", {}), needed),
-            Row("SET-40", reads(), succeeds, {"SET-40 status": "completed", **CAPTURED_FULLY}),
-            Row("SET-47", takes(AMOUNT, cents(1)), is_refused(409)),
+            TableRow("INV-03", takes("captures/", {}), needed),
+            TableRow("SET-40", reads(), succeeds, {"SET-40 status": "completed", **CAPTURED_FULLY}),
+            TableRow("SET-47", takes(AMOUNT, cents(1)), is_refused(409)),
         ],
         spends=True,
     ),
     *(
-        Section(
+        TableSection(
             f"captures in full, with {words}",
             an_invoice,
             {},
             [
-                Row(
+                TableRow(
                     "SET-10 INV-03 END-11 END-12",
                     takes("captures/", **sent),
                     done,
                     {"SET-46 id": At(f"{ATTEMPT}id"), "SET-46 is_fully_captured": True},
                     f"a capture with {words}",
                 ),
-                Row("", reads(), succeeds, {"SET-26 flags": has("has-captures")}),
+                TableRow("", reads(), succeeds, {"SET-26 flags": has("has-captures")}),
             ],
             spends=True,
         )
         for words, sent in FULL_CAPTURES
     ),
-    Section(
+    TableSection(
         "captures by lines",
         an_invoice,
         {"LINE-08 order_lines": WORTH_THEIR_ORDER},
         [
-            Row("SET-08", takes(LINES, HATS), wrong_at()),
-            Row("END-13", takes(LINES, BY_LINES), needed),
-            Row(
+            TableRow("SET-08", takes(LINES, HATS), wrong_at()),
+            TableRow("END-13", takes(LINES, BY_LINES), needed),
+            TableRow(
                 "END-06",
                 reads(DETAILS, AMOUNTS),
                 succeeds,
@@ -223,7 +225,7 @@ TABLE: Final = (
                         f"LDET-04 {DETAILS}[0].{name}": NUMERAL
                         for name in ("amount", "quantity", "vat_percentage")
                     },
-                    f"LDET-02 {DETAILS}[0].status": OneOf(("authorized", "captured", "voided")),
+                    f"LDET-02 {DETAILS}[0].status": AnyOf(("authorized", "captured", "voided")),
                     f"ADET-01 {AMOUNTS}.original": INTEGER,
                     f"ADET-01 {AMOUNTS}.voided": 0,
                     f"ADET-01 {AMOUNTS}.captured": 250,
@@ -231,33 +233,33 @@ TABLE: Final = (
                     f"SET-27 {ATTEMPT}is_capturable": True,
                 },
             ),
-            Row("CAP-08", takes(AMOUNT, cents(250)), is_refused(409, "CaptureStyleMixed")),
+            TableRow("CAP-08", takes(AMOUNT, cents(250)), is_refused(409, "CaptureStyleMixed")),
         ],
         spends=True,
     ),
-    Section(
+    TableSection(
         "captures by amount",
         an_invoice,
         {},
         [
-            Row("END-14", takes(AMOUNT, cents(250)), needed),
-            Row("CAP-09 ERR-04", takes(LINES, BY_LINES), is_refused(409, "CaptureStyleMixed")),
-            Row("SET-47", takes(AMOUNT, cents(751)), is_refused(409, "CaptureExceedsRemainder")),
-            Row("SET-47", takes(AMOUNT, cents(250)), succeeds),
-            Row("SET-47", reads(AMOUNTS), succeeds, {f"SET-47 {AMOUNTS}.captured": 500}),
-            Row("SET-47", takes(AMOUNT, cents(500)), succeeds),
-            Row("SET-40", reads(), succeeds, {"SET-40 status": "completed", **CAPTURED_FULLY}),
+            TableRow("END-14", takes(AMOUNT, cents(250)), needed),
+            TableRow("CAP-09 ERR-04", takes(LINES, BY_LINES), is_refused(409, "CaptureStyleMixed")),
+            TableRow("SET-47", takes(AMOUNT, cents(751)), is_refused(409, "CaptureExceedsRemainder")),
+            TableRow("SET-47", takes(AMOUNT, cents(250)), succeeds),
+            TableRow("SET-47", reads(AMOUNTS), succeeds, {f"SET-47 {AMOUNTS}.captured": 500}),
+            TableRow("SET-47", takes(AMOUNT, cents(500)), succeeds),
+            TableRow("SET-40", reads(), succeeds, {"SET-40 status": "completed", **CAPTURED_FULLY}),
         ],
         spends=True,
     ),
-    Section(
+    TableSection(
         "voids",
         an_invoice,
         {},
         [
-            Row("END-15", takes(VOID_LINES, BY_LINES), succeeds),
-            Row("END-16", takes(VOID_AMOUNT, cents(250)), succeeds),
-            Row(
+            TableRow("END-15", takes(VOID_LINES, BY_LINES), succeeds),
+            TableRow("END-16", takes(VOID_AMOUNT, cents(250)), succeeds),
+            TableRow(
                 "VOID-01",
                 reads(DETAILS, AMOUNTS),
                 succeeds,
@@ -270,50 +272,50 @@ TABLE: Final = (
                     ),
                 },
             ),
-            Row("VOID-02", takes(VOID_AMOUNT, cents(501)), is_refused(409, "VoidExceedsRemainder")),
-            Row("VOID-02", takes(VOID_AMOUNT, cents(500)), succeeds),
-            Row("SET-43", reads(), succeeds, {"SET-43 status": "cancelled"}),
+            TableRow("VOID-02", takes(VOID_AMOUNT, cents(501)), is_refused(409, "VoidExceedsRemainder")),
+            TableRow("VOID-02", takes(VOID_AMOUNT, cents(500)), succeeds),
+            TableRow("SET-43", reads(), succeeds, {"SET-43 status": "cancelled"}),
         ],
         spends=True,
     ),
-    Section(
+    TableSection(
         "an invoice before its capture",
         an_invoice,
         {},
         [
-            Row("REF-01", refunds(BY_LINES), is_refused(409, "NothingToRefund")),
-            Row("REF-02 INV-05 END-07", asks("DELETE"), succeeds),
-            Row("SET-50", reads(), succeeds, {"SET-50 status": "cancelled"}),
+            TableRow("REF-01", refunds(BY_LINES), is_refused(409, "NothingToRefund")),
+            TableRow("REF-02 INV-05 END-07", asks("DELETE"), succeeds),
+            TableRow("SET-50", reads(), succeeds, {"SET-50 status": "cancelled"}),
         ],
         spends=True,
     ),
-    Section(
+    TableSection(
         "an invoice after its capture",
         after(an_invoice, takes("captures/", {})),
         {},
         [
-            Row("", reads(), succeeds, {"SET-26 flags": has("has-captures")}),
-            Row("SET-50", asks("DELETE"), is_refused(409, "OrderNotCancellable")),
-            Row("END-09", refunds({}), wrong_at("order_lines")),
-            Row("SET-49", refunds(TOO_MANY), is_refused(409, "RefundExceedsCaptured")),
+            TableRow("", reads(), succeeds, {"SET-26 flags": has("has-captures")}),
+            TableRow("SET-50", asks("DELETE"), is_refused(409, "OrderNotCancellable")),
+            TableRow("END-09", refunds({}), wrong_at("order_lines")),
+            TableRow("SET-49", refunds(TOO_MANY), is_refused(409, "RefundExceedsCaptured")),
             *_refund("INV-04 END-08", BY_LINES, 250),
         ],
         spends=True,
     ),
     *(
-        Section(
+        TableSection(
             f"a guarded call of {what}",
             an_invoice,
             {},
             [
-                Row(rule, takes(what, body, headers=STALE), is_refused(412, "PreconditionFailed")),
-                Row(rule, guarded(what, body), succeeds),
+                TableRow(rule, takes(what, body, headers=STALE), is_refused(412, "PreconditionFailed")),
+                TableRow(rule, guarded(what, body), succeeds),
             ],
             spends=True,
         )
         for rule, what, body in (("IFM-01", AMOUNT, cents(250)), ("IFM-02", LINES, BY_LINES))
     ),
-    Section(
+    TableSection(
         "a payment by card",
         pays(by(CARD)),
         {
@@ -326,48 +328,48 @@ TABLE: Final = (
         },
         spends=True,
     ),
-    Section(
+    TableSection(
         "a sale",
         a_sale,
         {},
         [
-            Row("SET-49", refunds({"amount": 1001}), is_refused(409, "RefundExceedsCaptured")),
+            TableRow("SET-49", refunds({"amount": 1001}), is_refused(409, "RefundExceedsCaptured")),
             *_refund("END-10", {"amount": 300, "description": "A probe"}, 300),
-            Row("SET-49", refunds({"amount": 401}), is_refused(409, "RefundExceedsCaptured")),
+            TableRow("SET-49", refunds({"amount": 401}), is_refused(409, "RefundExceedsCaptured")),
         ],
         spends=True,
     ),
-    Section(
+    TableSection(
         "an authorization",
         pays(by(CARD, capture_mode="manual")),
         {
             "SET-38 status": "completed",
             f"SET-38 {ATTEMPT}is_capturable": True,
-            "CAP-01 status": OneOf(AUTHORIZED),
+            "CAP-01 status": AnyOf(AUTHORIZED),
         },
         [
-            Row("CAP-02", takes(AMOUNT, cents(400)), needed),
-            Row("VOID-02", takes(VOID_AMOUNT, cents(600)), succeeds),
+            TableRow("CAP-02", takes(AMOUNT, cents(400)), needed),
+            TableRow("VOID-02", takes(VOID_AMOUNT, cents(600)), succeeds),
         ],
         spends=True,
     ),
-    Section(
+    TableSection(
         "a delayed capture",
         pays(by(CARD, capture_mode="delayed", expiration_period="P1D")),
         {},
         [
-            Row("CAP-06 ERR-05", takes("captures/", {}), is_refused(409, "AuthorizationDelayed")),
-            Row("END-16", takes(VOID_AMOUNT, cents(1000)), succeeds),
+            TableRow("CAP-06 ERR-05", takes("captures/", {}), is_refused(409, "AuthorizationDelayed")),
+            TableRow("END-16", takes(VOID_AMOUNT, cents(1000)), succeeds),
         ],
         spends=True,
     ),
-    Section(
+    TableSection(
         "no authorization yet",
         orders(by(CARD, capture_mode="manual")),
         {},
-        [Row("CAP-02", takes("captures/", {}), is_refused(409, "AuthorizationMissing"))],
+        [TableRow("CAP-02", takes("captures/", {}), is_refused(409, "AuthorizationMissing"))],
     ),
-    Section(
+    TableSection(
         "a bank's customer",
         lambda service: pays(by(REDIRECT_NL, payment_method_details={"issuer_id": service.issuer}))(service),
         {
@@ -379,13 +381,13 @@ TABLE: Final = (
         },
         spends=True,
     ),
-    Section(
+    TableSection(
         "pay-later-a, authorized",
         paid_later,
-        {"PLA-05 status": OneOf(AUTHORIZED)},
+        {"PLA-05 status": AnyOf(AUTHORIZED)},
         [
-            Row("PLA-03", takes(LINES, BY_LINES), succeeds),
-            Row("PLA-04", takes(VOID_LINES, {**BY_LINES, "order_lines": some(2)}), succeeds),
+            TableRow("PLA-03", takes(LINES, BY_LINES), succeeds),
+            TableRow("PLA-04", takes(VOID_LINES, {**BY_LINES, "order_lines": some(2)}), succeeds),
         ],
         spends=True,
     ),

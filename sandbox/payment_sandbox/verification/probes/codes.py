@@ -1,12 +1,22 @@
 """The table of QR requests."""
 
 import re
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from payment_sandbox.verification.checks import BOOLEAN, INTEGER, TEXT, ValueKind
 from payment_sandbox.verification.samples import RETURN_URL, WEBHOOK_URL
 from payment_sandbox.verification.service import MARK
-from payment_sandbox.verification.table import SENT, Ask, Row, Section, asks, created, wrong_at
+from payment_sandbox.verification.table import (
+    SENT,
+    Ask,
+    Fields,
+    TableRow,
+    TableSection,
+    asks,
+    created,
+    wrong_at,
+)
 
 TEN_EUROS: Final = ValueKind(
     "10.00", lambda value: isinstance(value, str) and re.fullmatch(r"10\.00?", value) is not None
@@ -23,7 +33,7 @@ LEAST: Final = {
     "description": MARK,
     "webhook_url": WEBHOOK_URL,
 }
-WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+WRONG: Final[Sequence[tuple[str, str, Fields]]] = (
     ("QR-02", "amount", {"amount": 0}),
     ("QR-02", "amount", {"amount": ...}),
     ("QR-03", "amount_changeable", {"amount_changeable": "yes"}),
@@ -45,7 +55,7 @@ WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("QR-21", "return_url", {"return_url": "no address"}),
     ("QR-22", "webhook_url", {"webhook_url": "no address"}),
 )
-TAKEN: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
+TAKEN: Final[Sequence[tuple[str, Fields, Fields]]] = (
     ("QR-20 LIM-03", {"size": 100}, {"QR-19 size": SENT}),
     ("QR-20 LIM-03", {"size": 2000}, {"QR-19 size": SENT}),
     ("QR-09 LIM-05", {**OPEN, "amount_min": 999}, {}),
@@ -60,18 +70,18 @@ TAKEN: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
 )
 
 
-def codes(**fields: Any) -> Ask:
+def codes(**fields: object) -> Ask:
     """Make a QR request, which may be refused."""
     body = {**LEAST, **fields}
     return asks("POST", "/v1/bankqr/", {name: value for name, value in body.items() if value is not ...})
 
 
 TABLE: Final = (
-    Section(
+    TableSection(
         "QR requests",
         None,
         rows=[
-            Row(
+            TableRow(
                 "END-18",
                 codes(merchant_order_id="probe-1", return_url=RETURN_URL),
                 created,
@@ -88,14 +98,14 @@ TABLE: Final = (
                     "QR-12 one_off": BOOLEAN,
                 },
             ),
-            Row(
+            TableRow(
                 "END-18",
                 codes(),
                 created,
                 {"QR-12 one_off": True, "QR-19 LIM-03 size": 200, "QR-16 expiration": DAY_AND_TIME},
             ),
-            *(Row(rules, codes(**sent), created, fields) for rules, sent, fields in TAKEN),
-            *(Row(rules, codes(**sent), wrong_at(place)) for rules, place, sent in WRONG),
+            *(TableRow(rules, codes(**sent), created, fields) for rules, sent, fields in TAKEN),
+            *(TableRow(rules, codes(**sent), wrong_at(place)) for rules, place, sent in WRONG),
         ],
     ),
 )

@@ -1,6 +1,7 @@
 """The table of payment methods and stored cards."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from payment_sandbox.verification.answer import MISSING, ServiceAnswer
 from payment_sandbox.verification.checks import BOOLEAN, OBJECT, TEXT, CannotTell, ValueKind
@@ -24,11 +25,13 @@ from payment_sandbox.verification.table import (
     ABSENT,
     ATTEMPT,
     SENT,
+    AnyOf,
     Ask,
     At,
-    OneOf,
-    Row,
-    Section,
+    Fields,
+    Prepare,
+    TableRow,
+    TableSection,
     asks,
     created,
     creates,
@@ -68,7 +71,7 @@ def with_pay_later(service: Service) -> ServiceAnswer:
     return order
 
 
-def stored(**details: Any) -> Any:
+def stored(**details: object) -> Prepare:
     """A first payment that has stored its card.
 
     Raises:
@@ -85,14 +88,14 @@ def stored(**details: Any) -> Any:
     return prepared
 
 
-def charges(*, amount: int = 1000, **details: Any) -> Ask:
+def charges(*, amount: int = 1000, **details: object) -> Ask:
     """Pay another order with the card that the prepared one has stored."""
     return lambda service, order: service.create(
         card(vault_token=order.at(f"{OWN}vault_token"), **details), amount=amount
     )
 
 
-WRONG_CARDS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+WRONG_CARDS: Final[Sequence[tuple[str, str, Fields]]] = (
     ("CARD-10", "one_click_type", {"one_click_type": "second"}),
     ("CARD-11", "recurring_type", {"recurring_type": "second"}),
     ("CARD-12", "vault_token", {"one_click_type": "one-click", "cvc": "123"}),
@@ -101,11 +104,11 @@ WRONG_CARDS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 )
 
 TABLE: Final = (
-    Section(
+    TableSection(
         "a card",
         None,
         rows=[
-            Row(
+            TableRow(
                 "CARD-01",
                 creates(by(CARD)),
                 needed,
@@ -119,16 +122,16 @@ TABLE: Final = (
             )
         ],
     ),
-    Section(
+    TableSection(
         "a transfer",
         None,
         rows=[
-            Row(
+            TableRow(
                 "SEPA-03 SEPA-05",
                 creates(by(TRANSFER)),
                 needed,
                 {
-                    "SEPA-01 status": OneOf(NO_END),
+                    "SEPA-01 status": AnyOf(NO_END),
                     "STA-10 status": "processing",
                     f"STA-10 {ATTEMPT}status": "pending",
                     f"SEPA-06 {OWN}reference": TEXT,
@@ -144,25 +147,25 @@ TABLE: Final = (
             )
         ],
     ),
-    Section(
+    TableSection(
         "the banks",
         None,
         rows=[
-            Row(
+            TableRow(
                 "END-17",
                 asks("GET", "/v1/bank-redirect-nl/issuers/"),
                 succeeds,
                 {"ISS-01 [0].id": TEXT, "ISS-02 [0].list_type": TEXT, "ISS-02 [0].name": TEXT},
             ),
-            Row("IDR-01", creates(by(REDIRECT_NL)), wrong_at(f"{OWN}issuer_id")),
-            Row(
+            TableRow("IDR-01", creates(by(REDIRECT_NL)), wrong_at(f"{OWN}issuer_id")),
+            TableRow(
                 "IDR-06",
                 creates(by(REDIRECT_NL, payment_method_details={"issuer_id": "NOBANKXX"})),
                 wrong_at(f"{OWN}issuer_id"),
             ),
         ],
     ),
-    Section(
+    TableSection(
         "a redirect to a bank",
         with_bank,
         {
@@ -173,37 +176,37 @@ TABLE: Final = (
             f"LIM-13 SET-66 {PERIOD}": "PT60M",
         },
     ),
-    Section(
+    TableSection(
         "methods that test mode takes",
         None,
         rows=[
-            Row("BRD-01", creates(by(REDIRECT_DE)), created, {f"SET-66 {PERIOD}": "PT60M"}),
-            Row("WQR-02", creates(by(WALLET_QR)), created, {f"SET-65 {PERIOD}": "PT30M"}),
-            Row("WWEB-01", creates(by(WALLET_WEB)), created, {f"SET-65 {PERIOD}": "PT30M"}),
+            TableRow("BRD-01", creates(by(REDIRECT_DE)), created, {f"SET-66 {PERIOD}": "PT60M"}),
+            TableRow("WQR-02", creates(by(WALLET_QR)), created, {f"SET-65 {PERIOD}": "PT30M"}),
+            TableRow("WWEB-01", creates(by(WALLET_WEB)), created, {f"SET-65 {PERIOD}": "PT30M"}),
         ],
     ),
-    Section(
+    TableSection(
         "what later methods need",
         None,
         rows=[
-            Row("PLA-01 ORD-16", creates(by(PAY_LATER), **NEEDS), wrong_at("order_lines")),
-            Row("FLOW-12", creates(**NEEDS, order_lines=LINES, payment_methods=[PAY_LATER]), created),
-            Row("INV-01 ORD-16", creates(by(INVOICE), **NEEDS), wrong_at("order_lines")),
-            Row("INV-02", creates(by(INVOICE), order_lines=LINES), wrong_at("customer")),
-            Row("FLOW-13", creates(**NEEDS, order_lines=LINES, payment_methods=[INVOICE]), created),
+            TableRow("PLA-01 ORD-16", creates(by(PAY_LATER), **NEEDS), wrong_at("order_lines")),
+            TableRow("FLOW-12", creates(**NEEDS, order_lines=LINES, payment_methods=[PAY_LATER]), created),
+            TableRow("INV-01 ORD-16", creates(by(INVOICE), **NEEDS), wrong_at("order_lines")),
+            TableRow("INV-02", creates(by(INVOICE), order_lines=LINES), wrong_at("customer")),
+            TableRow("FLOW-13", creates(**NEEDS, order_lines=LINES, payment_methods=[INVOICE]), created),
         ],
     ),
-    Section(
+    TableSection(
         "pay-later-a",
         with_pay_later,
         {f"SET-37 {PAGE}": TEXT, f"SET-68 {PERIOD}": "PT48H", f"PLA-02 {ATTEMPT}capture_mode": "manual"},
         spends=True,
     ),
-    Section(
+    TableSection(
         "currencies",
         None,
         rows=[
-            Row(
+            TableRow(
                 "SET-54",
                 asks("GET", "/v1/merchants/self/projects/self/currencies/"),
                 succeeds,
@@ -211,29 +214,29 @@ TABLE: Final = (
             )
         ],
     ),
-    Section(
+    TableSection(
         "cards before payment",
         None,
         rows=[
             *(
-                Row("CARD-03 CAP-01", creates(by(CARD, capture_mode=mode)), created)
+                TableRow("CARD-03 CAP-01", creates(by(CARD, capture_mode=mode)), created)
                 for mode in ("manual", "delayed")
             ),
-            Row(
+            TableRow(
                 "CARD-04",
                 creates(card(one_click_type="first")),
                 created,
                 {f"CARD-20 {OWN}vault_token": ABSENT},
             ),
-            Row("CARD-04", creates(card(recurring_type="first")), created),
-            Row("CARD-05", creates(card(dynamic_descriptor="PROBE")), created),
+            TableRow("CARD-04", creates(card(recurring_type="first")), created),
+            TableRow("CARD-05", creates(card(dynamic_descriptor="PROBE")), created),
             *(
-                Row(rules, creates(card(**details)), wrong_at(f"{OWN}{name}"))
+                TableRow(rules, creates(card(**details)), wrong_at(f"{OWN}{name}"))
                 for rules, name, details in WRONG_CARDS
             ),
         ],
     ),
-    Section(
+    TableSection(
         "a first payment",
         pays(card(one_click_type="first")),
         {
@@ -247,13 +250,13 @@ TABLE: Final = (
         },
         spends=True,
     ),
-    Section(
+    TableSection(
         "one-click",
         stored(one_click_type="first"),
         {},
         [
-            Row("LIM-11", charges(one_click_type="one-click"), wrong_at()),
-            Row(
+            TableRow("LIM-11", charges(one_click_type="one-click"), wrong_at()),
+            TableRow(
                 "FLOW-05 LIM-10",
                 charges(one_click_type="one-click", cvc="123", amount=1750),
                 needed,
@@ -263,18 +266,18 @@ TABLE: Final = (
                     f"CARD-21 {OWN}first_authorised_transaction_id": At(f"{ATTEMPT}id"),
                 },
             ),
-            Row("LIM-10", charges(one_click_type="one-click", cvc="123", amount=1), succeeds),
+            TableRow("LIM-10", charges(one_click_type="one-click", cvc="123", amount=1), succeeds),
         ],
         spends=True,
     ),
-    Section(
+    TableSection(
         "recurring",
         stored(recurring_type="first"),
         {"FLOW-07 STA-09 status": "completed"},
         [
-            Row("LIM-07 SET-64", charges(recurring_type="recurring", amount=1750), wrong_at("amount")),
-            Row("LIM-07 SET-64", charges(recurring_type="recurring", amount=999), wrong_at("amount")),
-            Row(
+            TableRow("LIM-07 SET-64", charges(recurring_type="recurring", amount=1750), wrong_at("amount")),
+            TableRow("LIM-07 SET-64", charges(recurring_type="recurring", amount=999), wrong_at("amount")),
+            TableRow(
                 "FLOW-08",
                 charges(recurring_type="recurring"),
                 needed,

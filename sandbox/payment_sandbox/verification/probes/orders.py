@@ -1,6 +1,7 @@
 """The table of orders, their fields, and requests that are taken or refused."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from payment_sandbox.forms import load
 from payment_sandbox.forms.orders import SENT_FIELDS, SentField, SentForm
@@ -37,10 +38,11 @@ from payment_sandbox.verification.table import (
     DETAILS,
     KEPT,
     SENT,
+    AnyOf,
     At,
-    OneOf,
-    Row,
-    Section,
+    Fields,
+    TableRow,
+    TableSection,
     asks,
     created,
     creates,
@@ -84,7 +86,7 @@ TOO_LARGE: Final = is_refused(413, "RequestEntityTooLarge")
 LEAST: Final = {"currency": "EUR", "amount": 1000}
 
 
-def _wrong(field: SentField) -> Any:
+def _wrong(field: SentField) -> object:
     """A value that the field does not take."""
     return next(value for value in ("no such value", 5) if load(SentForm(), {field.name: value})[1])
 
@@ -95,7 +97,7 @@ def puts_whole(service: Service, order: ServiceAnswer) -> ServiceAnswer:
     return service.call("PUT", f"{ORDERS}{order.at('id')}/", {**service.read(order).data, **changes})
 
 
-WRONG: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+WRONG: Final[Sequence[tuple[str, str, Fields]]] = (
     *((field.rule, field.name, {field.name: _wrong(field)}) for field in SENT_FIELDS),
     ("ORD-02", "currency", {"currency": ...}),
     ("ORD-03", "currency", {"currency": "USD"}),
@@ -161,7 +163,7 @@ LINE_TYPES: Final = [
     "store_credit",
     "surcharge",
 ]
-TAKEN: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+TAKEN: Final[Sequence[tuple[str, str, Fields]]] = (
     ("SET-11", "amount", {"amount": 1}),
     *(("CUS-11", "customer.locale", {"customer": {"locale": locale}}) for locale in LOCALES),
     *(("CUS-02", "customer.gender", {"customer": {"gender": value}}) for value in ("male", "female")),
@@ -180,11 +182,11 @@ TAKEN: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 )
 
 TABLE: Final = (
-    Section(
+    TableSection(
         "a hosted order",
         None,
         rows=[
-            Row(
+            TableRow(
                 "FLOW-01",
                 creates(**HOSTED, customer={"locale": "en-GB"}),
                 succeeds,
@@ -205,7 +207,7 @@ TABLE: Final = (
             )
         ],
     ),
-    Section(
+    TableSection(
         "an order",
         orders(by(CARD), client={"user_agent": "probe/1"}, id="mine"),
         {
@@ -217,11 +219,11 @@ TABLE: Final = (
             "ORD-20 completed": ABSENT,
             "ORD-21 last_transaction_added": MOMENT,
             "ORD-22 merchant_id project_id": TEXT,
-            "ORD-23 STA-01 status": OneOf(ORDER_STATUSES),
+            "ORD-23 STA-01 status": AnyOf(ORDER_STATUSES),
             "SET-26 flags": LIST,
         },
     ),
-    Section(
+    TableSection(
         "a transaction",
         orders(by(CARD), description="A probe"),
         {
@@ -233,7 +235,7 @@ TABLE: Final = (
             "TX-02 transactions[0].amount": 1000,
             "TX-02 transactions[0].currency": "EUR",
             "TX-03 transactions[0].description": "A probe",
-            "TX-04 transactions[0].balance": OneOf(("internal", "test")),
+            "TX-04 transactions[0].balance": AnyOf(("internal", "test")),
             "TX-05 transactions[0].credit_debit": "credit",
             "TX-06 transactions[0].created transactions[0].modified": MOMENT,
             "TX-07 transactions[0].completed": ABSENT,
@@ -243,9 +245,9 @@ TABLE: Final = (
             "TX-11 transactions[0].payment_method_details": OBJECT,
             "TX-12 transactions[0].payment_url": BARE,
             "TX-14 transactions[0].product_type": TEXT,
-            "STA-18 TX-15 transactions[0].status": OneOf(STATUSES),
+            "STA-18 TX-15 transactions[0].status": AnyOf(STATUSES),
             "TX-16 transactions[0].events": LIST,
-            "EVT-01 transactions[0].events[0].event": OneOf(STATUSES),
+            "EVT-01 transactions[0].events[0].event": AnyOf(STATUSES),
             "EVT-02 transactions[0].events[0].id": IS_THERE,
             "EVT-03 TEV-01 transactions[0].events[0].noticed transactions[0].events[0].occurred": MOMENT,
             "EVT-04 transactions[0].events[0].source": TEXT,
@@ -253,7 +255,7 @@ TABLE: Final = (
             "SET-29 transactions[0].channel": "ecom",
         },
     ),
-    Section(
+    TableSection(
         "amounts",
         orders(by(CARD), amount=1295),
         {
@@ -262,11 +264,11 @@ TABLE: Final = (
             "TRQ-04 transactions[0].expiration_period": TEXT,
         },
     ),
-    Section(
+    TableSection(
         "a customer",
         None,
         rows=[
-            Row(
+            TableRow(
                 "SET-15 SET-16",
                 creates(customer=MORE_AND_NULL),
                 succeeds,
@@ -274,59 +276,62 @@ TABLE: Final = (
             )
         ],
     ),
-    Section(
+    TableSection(
         "what is not limited",
         orders(merchant_order_id=fresh_id),
         rows=[
-            Row(
+            TableRow(
                 "ORD-07",
                 lambda service, order: service.create(merchant_order_id=order.sent["merchant_order_id"]),
                 succeeds,
             ),
-            Row("ORD-16", creates(order_lines=MANY), succeeds),
-            Row("TRQ-02", creates(by(CARD.title())), wrong_at()),
-            Row("SET-31", creates(amount=1001, order_lines=LINES), succeeds),
+            TableRow("ORD-16", creates(order_lines=MANY), succeeds),
+            TableRow("TRQ-02", creates(by(CARD.title())), wrong_at()),
+            TableRow("SET-31", creates(amount=1001, order_lines=LINES), succeeds),
         ],
     ),
-    Section(
+    TableSection(
         "paths",
         orders(),
         rows=[
-            Row("VER-01", reads(), succeeds),
-            Row("VER-02", asks("POST", "/orders/", LEAST), is_refused(404)),
-            Row("VER-02", asks("POST", "/v2/orders/", LEAST), is_refused(404)),
-            Row("SET-01", asks("GET"), is_answered(200)),
-            Row("SET-01", asks("GET", ORDERS + "{id}"), is_answered(200)),
-            Row("SET-01", asks("POST", "/v1/orders", LEAST), succeeds),
+            TableRow("VER-01", reads(), succeeds),
+            TableRow("VER-02", asks("POST", "/orders/", LEAST), is_refused(404)),
+            TableRow("VER-02", asks("POST", "/v2/orders/", LEAST), is_refused(404)),
+            TableRow("SET-01", asks("GET"), is_answered(200)),
+            TableRow("SET-01", asks("GET", ORDERS + "{id}"), is_answered(200)),
+            TableRow("SET-01", asks("POST", "/v1/orders", LEAST), succeeds),
         ],
     ),
-    Section(
+    TableSection(
         "a creation",
         None,
-        rows=[Row("GEN-01", creates(description=...), created), Row("END-02", creates(), is_answered(201))],
+        rows=[
+            TableRow("GEN-01", creates(description=...), created),
+            TableRow("END-02", creates(), is_answered(201)),
+        ],
     ),
-    Section(
+    TableSection(
         "statuses of refusals",
         None,
         rows=[
-            Row("SET-08", asks("GET", f"{ORDERS}{NOBODY}/"), is_refused(404, "NotFound")),
-            Row("SET-08", asks("PATCH", ORDERS, {}), is_refused(405, "MethodNotAllowed")),
-            Row("SET-08", asks("POST", ORDERS, content=b'{"currency": '), is_refused(400, "BadRequest")),
-            Row("SET-08", asks("POST", ORDERS, [1]), is_refused(400)),
-            Row("SET-09", asks("POST", ORDERS, content=OVER_ONE_MIB), TOO_LARGE),
-            Row(
+            TableRow("SET-08", asks("GET", f"{ORDERS}{NOBODY}/"), is_refused(404, "NotFound")),
+            TableRow("SET-08", asks("PATCH", ORDERS, {}), is_refused(405, "MethodNotAllowed")),
+            TableRow("SET-08", asks("POST", ORDERS, content=b'{"currency": '), is_refused(400, "BadRequest")),
+            TableRow("SET-08", asks("POST", ORDERS, [1]), is_refused(400)),
+            TableRow("SET-09", asks("POST", ORDERS, content=OVER_ONE_MIB), TOO_LARGE),
+            TableRow(
                 "SET-09",
                 asks("POST", ORDERS, content=b"amount=1", headers={"Content-Type": "text/plain"}),
                 is_refused(415, "UnsupportedMediaType"),
             ),
-            Row("AUTH-02", asks("GET", f"{ORDERS}{NOBODY}/", key="no-such-key"), is_refused(401)),
+            TableRow("AUTH-02", asks("GET", f"{ORDERS}{NOBODY}/", key="no-such-key"), is_refused(401)),
         ],
     ),
-    Section(
+    TableSection(
         "blocks",
         orders(by(CARD), amount=LINES_TOTAL, order_lines=LINES),
         rows=[
-            Row(
+            TableRow(
                 "END-03",
                 reads(),
                 succeeds,
@@ -337,9 +342,9 @@ TABLE: Final = (
                     **{f"END-03 {name}": KEPT for name in ("order_lines", "client", "created", "order_url")},
                 },
             ),
-            Row("END-04", reads(DETAILS), succeeds, {f"END-04 {DETAILS}": LIST}),
-            Row("END-05", reads(AMOUNTS), succeeds, {f"END-05 {AMOUNTS}": OBJECT}),
-            Row(
+            TableRow("END-04", reads(DETAILS), succeeds, {f"END-04 {DETAILS}": LIST}),
+            TableRow("END-05", reads(AMOUNTS), succeeds, {f"END-05 {AMOUNTS}": OBJECT}),
+            TableRow(
                 "END-06",
                 reads(DETAILS, AMOUNTS),
                 succeeds,
@@ -347,18 +352,18 @@ TABLE: Final = (
             ),
         ],
     ),
-    Section(
+    TableSection(
         "updates",
         orders(),
         rows=[
-            Row(
+            TableRow(
                 "SET-51",
                 asks("PUT", body={**CHANGES, "customer": CUSTOMER}),
                 is_answered(200),
                 {f"SET-51 {name}": SENT for name in CHANGES},
             ),
-            Row("SET-52", asks("PUT", body={"amount": 1100}), succeeds, {"SET-52 amount": 1100}),
-            Row(
+            TableRow("SET-52", asks("PUT", body={"amount": 1100}), succeeds, {"SET-52 amount": 1100}),
+            TableRow(
                 "SET-53",
                 lambda service, order: service.call(
                     "PUT",
@@ -375,16 +380,16 @@ TABLE: Final = (
             ),
         ],
     ),
-    Section(
+    TableSection(
         "wrong fields",
         None,
-        rows=[Row(rules, creates(**fields), wrong_at(place)) for rules, place, fields in WRONG],
+        rows=[TableRow(rules, creates(**fields), wrong_at(place)) for rules, place, fields in WRONG],
     ),
-    Section(
+    TableSection(
         "values that are taken",
         None,
         rows=[
-            Row(rules, creates(**fields), succeeds, {f"{rules} {place}": SENT})
+            TableRow(rules, creates(**fields), succeeds, {f"{rules} {place}": SENT})
             for rules, place, fields in TAKEN
         ],
     ),
