@@ -284,7 +284,7 @@ TABLE: Final = (
         {},
         [
             TableRow("REF-01", refunds(BY_LINES), is_refused(409, "NothingToRefund")),
-            TableRow("REF-02 INV-05 END-07", asks("DELETE"), succeeds),
+            TableRow("REF-02 INV-05 END-07", asks("DELETE"), succeeds, {"SET-50 status": "cancelled"}),
             TableRow("SET-50", reads(), succeeds, {"SET-50 status": "cancelled"}),
         ],
         spends=True,

@@ -174,6 +174,10 @@ def entity_tags(service: Service) -> Checks:
     place = f"{ORDERS}{order.at('id')}/"
     again = service.call("GET", place, headers={"If-None-Match": etag or '"x"'})
     yield holds("SET-34", again.status == 304, f"a read with If-None-Match is {again.summary}")
+    changed = service.call("PUT", place, {"description": "Changed by a probe"})
+    if changed.is_success and etag:
+        is_new = service.read(order).headers.get("ETag") != etag
+        yield holds("SET-32", is_new, "the ETag of an order stays when the order changes")
     stale = service.call("DELETE", place, headers={"If-Match": '"stale"'})
     yield from refused("SET-33", stale, 412, "PreconditionFailed")
 
@@ -331,15 +335,27 @@ def of_a_transfer(service: Service) -> Checks:
     yield holds("AUTH-03", "Authorization" not in webhook.headers, "the webhook has an Authorization header")
 
 
-@probe("HOOK-02")
-def of_a_visit(service: Service) -> Checks:
-    """A visit changes the status, which a webhook tells."""
+QUIET_SECONDS: Final = 0.5
+
+
+@probe("HOOK-02", "SET-55")
+def of_changes(service: Service) -> Checks:
+    """Each change of the status is told once, and a creation that leaves an order new is none."""
     order = service.order(by(CARD), webhook_url=service.webhook_url)
+    early = service.webhook_of(order, within_seconds=QUIET_SECONDS)
+    yield holds("SET-55", order.at("status") != "new" or early is None, "a webhook came for a new order")
     service.visit(order)
-    if service.read(order).at("status") == order.at("status"):
-        raise CannotTell("the visit of a payment page changes no status")
+    visited = service.read(order)
+    if visited.at("status") == order.at("status") or early is not None:
+        raise CannotTell("the visit of a payment page changes no status, or other webhooks hide its own")
     webhook = service.webhook_of(order)
     yield holds("HOOK-02", webhook is not None, "the status changed, and no webhook came")
+    twice = service.webhook_of(order, nth=2, within_seconds=QUIET_SECONDS)
+    yield holds("HOOK-02", twice is None, "the status changed once, and two webhooks came")
+    cancelled = service.call("DELETE", f"{ORDERS}{order.at('id')}/")
+    if webhook is not None and twice is None and cancelled.is_success:
+        again = service.webhook_of(order, nth=2)
+        yield holds("HOOK-02", again is not None, "the status changed again, and no webhook came again")
 
 
 DETAILS: Final = "transactions[0].payment_method_details"

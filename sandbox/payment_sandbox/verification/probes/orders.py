@@ -6,7 +6,7 @@ from typing import Final
 from payment_sandbox.forms import load
 from payment_sandbox.forms.orders import SENT_FIELDS, SentField, SentForm
 from payment_sandbox.orders.order import LOCALES
-from payment_sandbox.verification.answer import MISSING, ServiceAnswer
+from payment_sandbox.verification.answer import MISSING, ServiceAnswer, value_at
 from payment_sandbox.verification.checks import (
     BARE,
     BOOLEAN,
@@ -18,7 +18,9 @@ from payment_sandbox.verification.checks import (
     ORDER_STATUSES,
     STATUSES,
     TEXT,
+    CannotTell,
     ValueKind,
+    shown,
 )
 from payment_sandbox.verification.samples import (
     CARD,
@@ -27,6 +29,7 @@ from payment_sandbox.verification.samples import (
     LINES_TOTAL,
     NOBODY,
     RETURN_URL,
+    TRANSFER,
     WEBHOOK_URL,
     by,
     fresh_id,
@@ -82,6 +85,7 @@ MANY: Final = [
     {**LINES[1], "amount": 10, "merchant_order_line_id": f"line-{number}"} for number in range(100)
 ]
 OVER_ONE_MIB: Final = b'{"currency": "EUR", "amount": 1000, "description": "' + b"x" * (1 << 20) + b'"}'
+CANCELLED: Final = {"SET-50 status": "cancelled"}
 TOO_LARGE: Final = is_refused(413, "RequestEntityTooLarge")
 LEAST: Final = {"currency": "EUR", "amount": 1000}
 
@@ -89,6 +93,24 @@ LEAST: Final = {"currency": "EUR", "amount": 1000}
 def _wrong(field: SentField) -> object:
     """A value that the field does not take."""
     return next(value for value in ("no such value", 5) if load(SentForm(), {field.name: value})[1])
+
+
+def _told(place: str, sent: Fields) -> str:
+    return f"{place} {shown(value_at(sent, place))}"
+
+
+def visited(service: Service) -> ServiceAnswer:
+    """An order whose customer has opened the page.
+
+    Raises:
+        CannotTell: that changes nothing.
+    """
+    order = service.order(by(CARD))
+    service.visit(order)
+    read = service.read(order)
+    if read.at("status") == order.at("status"):
+        raise CannotTell("the visit of a payment page changes no status")
+    return read
 
 
 def puts_whole(service: Service, order: ServiceAnswer) -> ServiceAnswer:
@@ -152,7 +174,6 @@ WRONG: Final[Sequence[tuple[str, str, Fields]]] = (
         )
     ),
 )
-ADDRESS_TYPES: Final = ("customer", "billing")
 LINE_TYPES: Final = [
     "physical",
     "discount",
@@ -165,20 +186,19 @@ LINE_TYPES: Final = [
 ]
 TAKEN: Final[Sequence[tuple[str, str, Fields]]] = (
     ("SET-11", "amount", {"amount": 1}),
-    *(("CUS-11", "customer.locale", {"customer": {"locale": locale}}) for locale in LOCALES),
-    *(("CUS-02", "customer.gender", {"customer": {"gender": value}}) for value in ("male", "female")),
     *(
-        ("CUS-07", "customer.address_type", {"customer": {"address_type": value}})
-        for value in ("customer", "billing")
+        ("LINE-01", "order_lines[0].type", {"order_lines": [{**LINES[0], "type": each}]})
+        for each in LINE_TYPES
     ),
     *(
-        (rule, f"order_lines[0].{name}", {"order_lines": [{**LINES[0], name: value}, LINES[1]]})
-        for rule, name, value in (
-            *(("LINE-01", "type", each) for each in LINE_TYPES),
-            ("SET-30", "vat_percentage", 0),
-            ("SET-30", "vat_percentage", 10_000),
-        )
+        ("SET-30", "order_lines[0].vat_percentage", {"order_lines": [{**LINES[0], "vat_percentage": each}]})
+        for each in (0, 10_000)
     ),
+)
+CUSTOMERS: Final = (  # whose fields need not be answered
+    *(("CUS-11", {"locale": locale}) for locale in LOCALES),
+    *(("CUS-02", {"gender": each}) for each in ("male", "female")),
+    *(("CUS-07", {"address_type": each}) for each in ("customer", "billing")),
 )
 
 TABLE: Final = (
@@ -389,8 +409,33 @@ TABLE: Final = (
         "values that are taken",
         None,
         rows=[
-            TableRow(rules, creates(**fields), succeeds, {f"{rules} {place}": SENT})
-            for rules, place, fields in TAKEN
+            *(
+                TableRow(
+                    rules,
+                    creates(**sent),
+                    succeeds,
+                    {f"{rules} {place}": SENT},
+                    f"{place} of {shown(value_at(sent, place))}",
+                )
+                for rules, place, sent in TAKEN
+            ),
+            *(
+                TableRow(rules, creates(customer=sent), succeeds, words=f"a customer with {sent}")
+                for rules, sent in CUSTOMERS
+            ),
         ],
+    ),
+    TableSection(
+        "an order that its customer sees",
+        visited,
+        rows=[
+            TableRow("SET-52", asks("PUT", body={"amount": 900}), is_refused(409, "OrderNotUpdatable")),
+            TableRow("SET-50", asks("DELETE"), succeeds, CANCELLED, "a cancellation of a processing order"),
+        ],
+    ),
+    TableSection(
+        "a transfer that is pending",
+        orders(by(TRANSFER)),
+        rows=[TableRow("SET-50", asks("DELETE"), succeeds, CANCELLED, "a cancellation of a transfer")],
     ),
 )
