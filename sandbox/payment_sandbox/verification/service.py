@@ -223,8 +223,8 @@ class Service:
             CannotTell: it does not, for as long as somebody would wait.
             NotVerified: nor did it answer the calls before.
         """
-        tries, problem = 1 if self._failed >= FAILED_MAX else TRIES, "it has hung for too long"
-        for number in range(0 if self._has_hung else tries):
+        tries, problem = self._tries, "it has hung for too long"
+        for number in range(tries):
             self._wait()
             seconds, begun = 0.0, monotonic_seconds()
             try:
@@ -246,6 +246,13 @@ class Service:
         if self._failed >= FAILED_MAX or self._has_hung:
             raise NotVerified(f"{self.url} answers no more: {method} {path}: {problem}")
         raise CannotTell(f"{method} {path} was not answered: {problem}")
+
+    @property
+    def _tries(self) -> int:
+        """How often a call is made: not again if others failed before, and not at all if it hangs."""
+        if self._has_hung:
+            return 0
+        return 1 if self._failed >= FAILED_MAX else TRIES
 
     @property
     def _has_hung(self) -> bool:
