@@ -25,10 +25,10 @@ def test_every_finding_of_the_review_has_a_lesson() -> None:
 
 
 def test_every_problem_of_a_rehearsal_has_a_lesson() -> None:
-    """But for those whose words are the user's own."""
+    """But for those whose words are the user's own, and those about the run itself."""
     judging = (SOURCE / "rehearsal" / "judging.py").read_text()
     kinds = {*CHECKS, *re.findall(r'Problem\("([a-z-]+)"', judging), "unknown-money"}
-    assert kinds - {"test", "invariant"} <= LESSONS.keys()
+    assert kinds - {"test", "invariant", "not-judged"} <= LESSONS.keys()
 
 
 def test_every_lesson_is_on_the_page(sandbox: Sandbox) -> None:

@@ -152,6 +152,7 @@ def test_the_plugin_costs_a_suite_without_payments_nothing() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == [
         "payment_sandbox",
+        "payment_sandbox.interrupts",
         "payment_sandbox.loading",
         "payment_sandbox.testing",
         "payment_sandbox.testing.exploring_options",

@@ -287,7 +287,19 @@ def _new_attempt_field(x: Exchange) -> None:
         attempt["acquirer"] = "north"
 
 
-LEAN = tuple(["id", "amount", "currency", "status", "transactions", "flags", "refund_of_order_id", "created", "modified"])
+LEAN = tuple(
+    [
+        "id",
+        "amount",
+        "currency",
+        "status",
+        "transactions",
+        "flags",
+        "refund_of_order_id",
+        "created",
+        "modified",
+    ]
+)
 
 
 def _lean_refunds(x: Exchange) -> None:

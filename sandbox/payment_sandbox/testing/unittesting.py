@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from unittest import TestCase
 
-from payment_sandbox.testing.options import OfMarkers
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import current_test
 from payment_sandbox.testing.reviews import review, review_text
 from payment_sandbox.testing.servers import PaymentSandboxServer
 
 if TYPE_CHECKING:
+    from payment_sandbox.testing.options import OfMarkers
+
     Base = TestCase
 else:
     Base = object
@@ -58,7 +59,7 @@ class PaymentSandboxMixin(Base):
     """The rules that the test breaks on purpose, such as ``("CAP-04",)``."""
 
     _payment_sandbox: PaymentSandbox | None = None
-    _asked: OfMarkers | None = None  # by markers and options of pytest
+    _asked: "OfMarkers | None" = None  # by markers and options of pytest
     _is_failed = False
 
     def __init_subclass__(cls, **options: Any) -> None:
