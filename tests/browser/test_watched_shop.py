@@ -90,6 +90,6 @@ def test_a_declined_card_is_seen_and_another_one_tried(
     buying.goto(again.headers["Location"])
     by_id(buying, "pay").click()
     expect(buying.locator("body")).to_contain_text("thank you!")
-    expect(watching.locator("#rows")).to_contain_text("completed")
+    expect(watching.locator("#rows")).to_contain_text("authorized")
     told = sandbox.get("/control/review/").json()["items"]
     assert told == [], "the shop makes no mistakes"

@@ -38,7 +38,7 @@ from payment_sandbox.web.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
-from payment_sandbox.web.dashboard.verdict import counts, left
+from payment_sandbox.web.dashboard.verdict import counts, left, moment_of_day
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run, with_headers
@@ -77,8 +77,8 @@ VIEWS: Final = {
     "journal": "Journal",
     "review": "Review",
     "coverage": "Coverage",
-    "scenario": "Scenario and faults",
-    "vault": "Cards and QR codes",
+    "scenario": "Scenario & faults",
+    "vault": "Cards & QR",
     "settings": "Settings",
 }
 
@@ -104,6 +104,12 @@ def clock_text(at: datetime | str) -> str:
     """A time for people, to the second."""
     text = at if isinstance(at, str) else timestamp(at)
     return text[:19].replace("T", " ")
+
+
+@dashboard.app_template_filter("moment_of_day")
+def moment_of_text(at: str, now: datetime) -> str:
+    """The time of day of an event; with its day if that is not today."""
+    return moment_of_day(datetime.fromisoformat(at), now)
 
 
 @dashboard.app_template_filter("sentence")
@@ -189,7 +195,7 @@ def _ahead(project: Project) -> str:
     apart = project.now() - project.services.real.wall_now()
     if abs(apart) < timedelta(minutes=1):
         return ""
-    return f"{left(abs(apart))} {'ahead of' if apart > timedelta() else 'behind'} your clock"
+    return f"{left(abs(apart))} {'ahead' if apart > timedelta() else 'behind'}"
 
 
 def _refresh_ms(call: Call, project: Project) -> int:

@@ -45,7 +45,7 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import MOMENT, answered, with_notice
-from payment_sandbox.web.dashboard.verdict import moment, verdict, with_mistakes
+from payment_sandbox.web.dashboard.verdict import look_of, moment, verdict, with_mistakes
 from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
@@ -205,7 +205,7 @@ def _shown(call: Call, project: Project, order: Order | None) -> Response:
         "orders",
         project,
         "orders",
-        rows=[order_row(project, row) for row in rows[:ROWS_SHOWN]],
+        rows=[{**order_row(project, row), "look": look_of(row)} for row in rows[:ROWS_SHOWN]],
         has_more=len(rows) > ROWS_SHOWN,
         count=project.epoch.orders_created,
         wanted=wanted,
@@ -257,13 +257,15 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "verdict": known,
         "overview": overview,
         "possible": possible,
+        "acts": [act for act in possible if act in LABELS],
+        "look": look_of(order),
         "labels": LABELS,
         "offered": offered(project.settings, order),
         "page_path": order_page_path(project, order) if can_pay else None,
         "happenings": shown,
         "left_out": left_out,
         "moments": range(left_out + 1, len(happenings) + 1),
-        "moment": moment(project, order, happenings, number, known.beliefs) if number else None,
+        "moment": moment(project, order, happenings, number, known.beliefs) if happenings else None,
         "whole": whole,
         "link": link,
         "story": picture,
