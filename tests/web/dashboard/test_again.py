@@ -129,7 +129,7 @@ def test_orders_beside_each_other(watched: Sandbox, shop: Shop) -> None:
     (address,) = [link for link in page.links if "/beside/" in link]
     page = browser.open(f"{watched.url}{address}")
     assert "apart" not in page.ids
-    assert "payscustomer → bankpayscustomer → bank" in page.ids["beside"]
+    assert "pays · by handcustomer → bankpays · by handcustomer → bank" in page.ids["beside"]
     assert browser.open(f"orders/{orders[0]['id']}/beside/unknown/", 404)
 
 

@@ -112,7 +112,7 @@ def test_no_such_moment_is_now(sandbox: Sandbox, at: str) -> None:
     order = sandbox.place(card())
     page = Dashboard(sandbox).open(f"orders/{order['id']}/?at={at}").answer.text
     assert MOMENT.search(page) is None
-    assert " later" not in page.partition('id="picture"')[2].partition("</svg>")[0]
+    assert " later" not in page.partition('id="picture"')[2].partition('data-testid="story"')[0]
 
 
 def test_whoever_acts_sees_what_came_of_it(sandbox: Sandbox) -> None:

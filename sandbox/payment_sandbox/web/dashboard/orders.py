@@ -14,8 +14,9 @@ from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.find_orders import SORTS, Wanted, find_orders
+from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import folded, told
+from payment_sandbox.operations.in_words import told
 from payment_sandbox.operations.recipes import play, playable
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
@@ -45,7 +46,7 @@ from payment_sandbox.web.dashboard.frame import (
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import MOMENT, answered, with_notice
-from payment_sandbox.web.dashboard.verdict import look_of, moment, verdict, with_mistakes
+from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, moment, verdict, with_mistakes
 from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
@@ -55,7 +56,7 @@ ROWS_SHOWN_MAX: Final = 5000  # of one picture
 NUMBER_LENGTH_MAX: Final = 9
 ANSWER_SECONDS: Final = 12.0  # two webhooks that take as long as they may
 REQUESTS_SHOWN: Final = 8
-CUSTOMERS: Final = ("customer visit", "customer pay", "customer choose")
+CUSTOMERS: Final = {"customer visit", "customer pay", "customer choose"}
 LABELS: Final = {
     "customer pay": "Customer pays",
     "customer cancel": "Customer cancels",
@@ -237,20 +238,11 @@ def _number_asked(call: Call, most: int) -> int | None:
 
 
 def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
+    """Everything that the page of an order shows of it."""
     known, created = verdict(project, order), creation_of(project, order)
-    happenings = told(project.epoch, order.id, known.findings)
     overview = order_overview(project, order)
-    link = partial(link_of, project)
-    is_whole = call.request.args.get("rows") == "all"
-    most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
-    whole = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
-    shown = happenings[-most:]
-    left_out, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
-    past = frozenset(each.id for each in happenings[:number]) if number else None
-    picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole, past=past)
     by_actor = cast("dict[str, list[str]]", overview["actions"])
     possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
-    can_pay = any(name in CUSTOMERS for name in possible)
     return {
         "order": overview["order"],
         "row": order_row(project, order),
@@ -261,7 +253,27 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "look": look_of(order),
         "labels": LABELS,
         "offered": offered(project.settings, order),
-        "page_path": order_page_path(project, order) if can_pay else None,
+        "page_path": order_page_path(project, order) if set(possible) & CUSTOMERS else None,
+        "curl": curl(project, created),
+        "test_code": test_code(project, order),
+        "pretty": pretty,
+        **_story(call, project, order, known),
+        **ways_again(project, order, created),
+    }
+
+
+def _story(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, Any]:
+    """What happened to an order, as a picture and as text, now or until an earlier moment."""
+    happenings = told(project.epoch, order.id, known.findings)
+    link = partial(link_of, project)
+    is_whole = call.request.args.get("rows") == "all"
+    most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
+    whole = None if is_whole else url(project, f"orders/{order.id}/", rows="all")
+    shown = happenings[-most:]
+    left_out, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
+    past = frozenset(each.id for each in happenings[:number]) if number else None
+    picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole, past=past)
+    return {
         "happenings": shown,
         "left_out": left_out,
         "moments": range(left_out + 1, len(happenings) + 1),
@@ -271,10 +283,6 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
         "story": picture,
         "lanes": LANES,
         "picture": svg(picture, title=f"What happened to order {order.id}"),
-        "curl": curl(project, created),
-        "test_code": test_code(project, order),
-        "pretty": pretty,
-        **ways_again(project, order, created),
     }
 
 

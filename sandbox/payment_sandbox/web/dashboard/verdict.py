@@ -144,17 +144,25 @@ def moment(
     told: Sequence[Belief],
 ) -> OrderMoment:
     """An order after so many of its happenings; None is now."""
-    happening = happenings[(number or 0) - 1]
-    then = order if number is None else order_as_of(project.epoch, order, happening)
-    known = [belief for belief in told if number is None or belief.real_at <= happening.real_at]
+    if number is None:
+        return _at(len(happenings), happenings[-1], False, order, project.now(), told)
+    happening = happenings[number - 1]
+    then = order_as_of(project.epoch, order, happening)
+    known = [belief for belief in told if belief.real_at <= happening.real_at]
+    return _at(number, happening, True, then, happening.at, known)
+
+
+def _at(
+    number: int, happening: Happening, is_earlier: bool, order: Order, now: datetime, known: Sequence[Belief]
+) -> OrderMoment:
     return OrderMoment(
-        number or len(happenings),
+        number,
         happening,
-        number is not None,
-        then.status,
-        _second_status(then),
-        look_of(then),
-        list(_money(then, project.now() if number is None else happening.at)),
+        is_earlier,
+        order.status,
+        _second_status(order),
+        look_of(order),
+        list(_money(order, now)),
         known[-1].shop if known else "",
         _since([(belief.at, belief.shop) for belief in known]),
         _since([(belief.at, belief.service) for belief in known]),
