@@ -119,13 +119,13 @@ def _words(entry: JournalEntry) -> str:
     if entry.fault is not None:
         return f"{status} · by a fault of the sandbox: {fault_in_words(entry.fault.document)}"
     if entry.status is not None and entry.status >= ERROR_FROM:
-        why = _why(entry)
+        why = why_refused(entry)
         return f"{status} · {why}" if why else status
     told = _status_in(entry)
     return f"{status} · {told}" if told else status
 
 
-def _why(entry: JournalEntry) -> str:
+def why_refused(entry: JournalEntry) -> str:
     """Why a call was refused, without the particulars in brackets."""
     sentence = in_euros((entry.error() or "").partition(": ")[2])
     why = sentence.partition(" (")[0] or entry.rule or ""

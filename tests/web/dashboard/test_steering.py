@@ -50,7 +50,7 @@ def test_the_clock_goes_to_a_time(sandbox: Sandbox) -> None:
     page = browser.send(clock, {"to": "2026-03-05T00:00:00"}, page)
     assert page.ids["now"] == "Thu 05 Mar 2026 00:00:00"
     refused = browser.send(clock, {"to": "2026-03-04T00:00:00"}, page)
-    assert "time only moves forward" in refused.ids["notice"]
+    assert refused.ids["notice"] == "Time only moves forward; it is 5 Mar 00:00."
     assert "notice" in browser.send(clock, {"to": "tomorrow"}, page).ids
     assert page.ids["now"] == "Thu 05 Mar 2026 00:00:00"
 
@@ -98,14 +98,15 @@ def test_a_scenario_is_chosen(sandbox: Sandbox) -> None:
     """By name; its rules show how often they have matched."""
     browser = Dashboard(sandbox)
     page = browser.open("scenario/")
-    choice = next(form for form in page.forms if "name" in form.fields and "yaml" not in form.fields)
-    page = browser.send(choice, {"name": "second-try-works"}, page)
+    assert "second-try-works" in page.ids["scenarios"]
+    assert "opens the payment page and leaves; the order expires" in page.ids["scenarios"]
+    page = browser.press(page, "second-try-works")
     sandbox.place(card())
     page = browser.open("scenario/")
     assert "second-try-works" in page.text
-    assert "customer: fails" in page.ids["rules"]
+    assert "The customer fails" in page.ids["rules"]
     assert sandbox.get("/control/scenarios/second-try-works/").json()["rules"][0]["uses"] == 1
-    page = browser.send(choice, {"name": "default"}, page)
+    page = browser.press(page, "default")
     assert sandbox.get("/control/scenario/").json()["name"] == "default"
 
 
@@ -133,11 +134,11 @@ def test_faults_are_switched_on_and_off(sandbox: Sandbox, name: str) -> None:
     own = {"when": {"path": "/v1/nothing/"}, "then": {"status": 500}}
     sandbox.put("/control/faults/", {"faults": [own]})
     browser = Dashboard(sandbox)
-    page = browser.press(browser.open("scenario/"), name)
+    page = browser.press(browser.open("scenario/"), f"switch={name}")
     document = sandbox.get("/control/faults/").json()
     assert len(document["faults"]) + len(document["webhooks"]) == 2
     assert page.ids[f"switch-{name}"] == "on"
-    page = browser.press(page, name)
+    page = browser.press(page, f"switch={name}")
     assert sandbox.get("/control/faults/").json() == {"faults": [own], "webhooks": []}
     browser.press(page, "none")
     assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}

@@ -208,24 +208,6 @@ def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None
     assert page.ids["told"].count("webhook, try") == 10
 
 
-def test_a_move_that_stops_says_so(watched: Sandbox) -> None:
-    """Neither silent nor green."""
-    from payment_sandbox.operations.advance import AdvanceResult
-    from payment_sandbox.web.dashboard.notices import moved
-
-    project = watched.server.registry.find(watched.key)
-    assert project is not None
-    now = project.now()
-    with watched.server.app.app_context():
-        notice = moved(
-            project, AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
-        )
-    assert notice.is_refusal
-    assert (
-        notice.text == "Stopped at 12:00:00 after 60 s, and 2 webhooks wait for your shop: 1 webhook so far."
-    )
-
-
 def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
     """The next event, how far sandbox time is from real time, and faults, which are switched off there."""
     browser = Dashboard(sandbox)

@@ -1,7 +1,7 @@
 """What all pages of the dashboard share: the blueprint, who may enter, headers, and the frame."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -17,6 +17,7 @@ from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
+from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import base_path, takes_snapshot
 from payment_sandbox.web.auth import only_from_here, without_secrets
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
@@ -49,6 +50,11 @@ ASSETS: Final = {
     "dashboard.css": "text/css",
     "dashboard.js": "text/javascript",
     "icon.svg": "image/svg+xml",
+}
+OLD_FORM: Final = "The server was restarted. Load the page and click again."
+REMARKS: Final = {
+    "before": "The place to go on from is not known any more, so this is the beginning of the list.",
+    "sort": "A list cannot be sorted like that, so the newest come first.",
 }
 ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 12
@@ -97,6 +103,7 @@ class SignInNeeded(Exception):
 
 
 dashboard.add_app_template_filter(shown_euros, "euros")
+dashboard.add_app_template_global(fault_in_words, "fault_name")
 
 
 @dashboard.app_template_filter("clock")
@@ -148,10 +155,16 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
 
 def _refuse_wrong_form(call: Call, project_id: str) -> None:
     if not is_own_form(call, project_id):
-        raise RequestRefused(403, "this form is not from a page of this sandbox; load the page again")
+        raise RequestRefused(403, OLD_FORM)
     for values in call.request.form.listvalues():
         if any(NOT_TEXT.search(value) for value in values):
             raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
+
+
+def order_name(project: Project, order_id: str | None) -> str:
+    """What people call an order: the shop's own number for it, or the beginning of its id."""
+    order = project.epoch.store.order(order_id or "")
+    return (order.merchant_order_id if order is not None else None) or (order_id or "")[:8]
 
 
 def url(project: Project, path: str = "", **query: str | None) -> str:
@@ -168,6 +181,7 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
         project=project,
         projects=_menu(call, project),
         url=lambda path="", **query: url(project, path, **query),
+        named=lambda order_id: order_name(project, order_id),
         view=view,
         views=VIEWS,
         token=form_token(call, project.project_id),
@@ -224,6 +238,13 @@ def way_back(call: Call) -> str:
     return own_path(call, call.request.form.get("back", ""))
 
 
+def known_only(args: Mapping[str, str], **is_known: Callable[[str], object]) -> tuple[dict[str, str], str]:
+    """The query of a list without values that it cannot go by, and what to say of those."""
+    wrong = [name for name, knows in is_known.items() if args.get(name) and not knows(args[name])]
+    kept = {name: value for name, value in args.items() if value and name not in wrong}
+    return kept, " ".join(REMARKS[name] for name in wrong)
+
+
 def own_path(call: Call, address: str) -> str:
     """The address if it is a page of the dashboard, else empty: nobody is led elsewhere."""
     try:
@@ -261,6 +282,7 @@ def refuse(call: Call, error: Exception) -> Response:
     body = call.site.render(
         "dashboard/refused.html",
         error=answer.get_json()["error"],
+        is_old_form=answer.get_json()["error"]["value"] == OLD_FORM,
         back=call.request.referrer or f"{call.site.base_path}/dashboard/",
     )
     return Response(body, status=answer.status_code, content_type=HTML)

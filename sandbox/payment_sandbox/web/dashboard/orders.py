@@ -41,6 +41,7 @@ from payment_sandbox.web.dashboard.frame import (
     VIEW,
     dashboard,
     enter,
+    known_only,
     show,
     url,
     way_back,
@@ -198,7 +199,8 @@ def link_of(project: Project, happening: Happening) -> str | None:
 
 
 def _shown(call: Call, project: Project, order: Order | None) -> Response:
-    wanted = Wanted(*(call.request.args.get(name) or None for name in Wanted._fields))
+    args, remark = known_only(call.request.args, before=project.epoch.store.order, sort=SORTS.__contains__)
+    wanted = Wanted(*map(args.get, Wanted._fields))
     rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
     newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
     return show(
@@ -210,6 +212,7 @@ def _shown(call: Call, project: Project, order: Order | None) -> Response:
         has_more=len(rows) > ROWS_SHOWN,
         count=project.epoch.orders_created,
         wanted=wanted,
+        remark=remark,
         marked=with_mistakes(project),
         sorts=SORTS,
         statuses=[status.value for status in OrderStatus],
