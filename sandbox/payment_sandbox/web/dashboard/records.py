@@ -16,6 +16,7 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_body,
     standard_url,
 )
+from payment_sandbox.operations.ends import play_end, playable_ends
 from payment_sandbox.operations.in_words import why_refused
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
@@ -27,6 +28,7 @@ from payment_sandbox.web.answers.control import delivery_record, delivery_summar
 from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.dashboard.again import made_by_hand
 from payment_sandbox.web.dashboard.copies import pretty
 from payment_sandbox.web.dashboard.frame import (
     POSTED,
@@ -202,7 +204,24 @@ def get_review_view(call: Call, project_id: str) -> Response:
 def get_coverage_view(call: Call, project_id: str) -> Response:
     """Show what the shop has met of all that can happen."""
     project = enter(call, project_id)
-    return show(call, "coverage", project, "coverage", covered=coverage(project))
+    return show(
+        call,
+        "coverage",
+        project,
+        "coverage",
+        covered=coverage(project),
+        playable=lambda method: playable_ends(project, method),
+    )
+
+
+@route(dashboard, "POST", f"{PROJECT}/coverage/", **POSTED)
+def post_coverage(call: Call, project_id: str) -> Response:
+    """Play a case that was never met."""
+    project = enter(call, project_id)
+    method, _, end = call.request.form.get("case", "").partition(" ")
+    order = play_end(project, method, end, lambda body: made_by_hand(project, body, {}))
+    notice = Notice(f"Played: {method}, {end}.")
+    return go(with_notice(project, url(project, f"orders/{order.id}/"), notice))
 
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
