@@ -98,7 +98,7 @@ def test_a_hosted_order_is_seen_live(watched: Sandbox, shop: Shop, windows: tupl
     expect(by_id(watching, "empty")).to_be_visible()
     order = watched.place(merchant_order_id="shop-1", payment_methods=["wallet-web"])
     expect(by_id(watching, f"order-{order['id']}")).to_contain_text("new")
-    watching.get_by_role("link", name="shop-1").click()
+    watching.locator("#rows").get_by_role("link", name="shop-1").click()
     paying.goto(address(order))
     by_id(paying, "method-wallet-web").click()
     expect(by_id(watching, "facts")).to_contain_text("wallet-web")
