@@ -26,6 +26,22 @@ def test_a_picture_is_as_wide_as_its_place() -> None:
     assert set(re.findall(r'font-size="(\d+)"', page)) == {"12", "13"}
 
 
+def test_only_success_looks_like_it() -> None:
+    """An order that failed is red; one that was cancelled or has expired is grey."""
+    looks = {
+        status: sequence([STEPS[1]._replace(label=status, status=status)]).rows[0].look
+        for status in ("new", "processing", "completed", "error", "cancelled", "expired")
+    }
+    assert looks == {
+        "new": "quiet",
+        "processing": "ok",
+        "completed": "ok",
+        "error": "failed",
+        "cancelled": "quiet",
+        "expired": "quiet",
+    }
+
+
 def story(sandbox: Sandbox, order: dict[str, Any]) -> str:
     """The picture of an order as a list."""
     return Dashboard(sandbox).open(f"orders/{order['id']}/").ids["story"]

@@ -20,6 +20,8 @@ LANES: Final = {
     SCREENING: "Screening",
 }
 ALWAYS: Final = (CUSTOMER, SHOP, SERVICE)
+LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
+"""Of statuses; only those that lead to money look like success."""
 ANSWERS: Final = ("response", "webhook-response", "outcome")
 
 
@@ -123,6 +125,8 @@ def _look(happening: Happening) -> str:
         return MISSING
     if happening.failed:
         return "failed"
+    if happening.kind == "status":
+        return LOOKS.get(str(happening.status), "quiet")
     return (
         "quiet" if happening.kind in (FOLDED, "action", "outcome", "attempt-status", "agenda-event") else "ok"
     )
