@@ -1,5 +1,8 @@
 """A high-fidelity sandbox of a payment-orders API, with a clock that you control."""
 
+from payment_sandbox import interrupts as interrupts  # before all that takes time to load
+
+# isort: split
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 

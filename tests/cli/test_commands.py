@@ -17,6 +17,10 @@ from tests.support.commands import command, run
     [
         (["serve", "--clock", "stopped"], "frozen@"),
         (["serve", "--clock", "frozen@soon"], "frozen@"),
+        (
+            ["serve", "--deliver-to", "http://localhost:3000"],
+            "--deliver-to: 'http://localhost:3000' is not a",
+        ),
         (["serve", "--public-url", "pay.example"], "http://"),
         (["serve", "--port", "x"], "not a whole number from 0 to 65535"),
         (["serve", "--port", "65536"], "65535"),

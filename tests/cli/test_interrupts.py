@@ -1,10 +1,12 @@
 """Ctrl-C ends a command at any moment, also while it loads, without a traceback."""
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +66,38 @@ def test_other_commands_can_be_interrupted_while_they_load(moment: int) -> None:
         assert errors.strip() == "", "click ends the line that shows ^C"
         assert process.returncode in (0, DURING_ITS_START, INTERRUPTED)
         assert moment > 100 or process.returncode != 0
+
+
+AS_SOON_AS_IT_CAN = """
+import os
+import signal
+import sys
+
+def on_event(event, arguments):
+    if event == "import" and arguments[0] == "payment_sandbox":
+        begun.append(arguments[0])
+    if event == "import" and arguments[0] == "typing" and begun:
+        os.kill(os.getpid(), signal.SIGINT)
+
+begun = []
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.addaudithook(on_event)
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [(sys.executable, "-m", "payment_sandbox"), (str(Path(sys.executable).parent / "payment-sandbox"),)],
+)
+def test_the_package_itself_can_be_interrupted(program: tuple[str, ...], tmp_path: Path) -> None:
+    """From the first module that takes time on; what Python does before is not the program's."""
+    (tmp_path / "sitecustomize.py").write_text(AS_SOON_AS_IT_CAN)
+    ran = subprocess.run(
+        [*program, "serve", "--port", "0"],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"},
+    )
+    assert (ran.returncode, ran.stderr) == (DURING_ITS_START, "")

@@ -7,11 +7,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.projects.registry import FIRST_API_KEY
 from payment_sandbox.scenarios.catalogue import ready_names
+from payment_sandbox.serving.realtime import wall_now
 from payment_sandbox.serving.server import Server
 from tests.support.servers import make_server
 
@@ -42,9 +46,11 @@ def paste(server: Server, *blocks: str) -> str:
 def test_the_first_payment_works_as_pasted(server: Server) -> None:
     """The order is created, paid, and captured a week later."""
     printed = paste(server, *PASTED[:-1])
-    paid, advanced, read = (json.loads(answer) for answer in printed.splitlines())
+    paid, advanced, read, _ = (json.loads(answer) for answer in printed.splitlines())
     assert (paid["status"], read["amount_details"]["captured"]) == ("completed", 1295)
     assert advanced["events"][-1]["kind"] == "delayed-capture"
+    client = SandboxClient(server.url, FIRST_API_KEY)
+    assert abs(client.clock.now - wall_now()) < timedelta(minutes=1), "the walk ends at the newcomer's time"
 
 
 def test_the_scenario_works_as_pasted(server: Server) -> None:

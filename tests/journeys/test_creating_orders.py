@@ -171,3 +171,16 @@ def test_unknown_keys_can_be_refused(project: Callable[..., Sandbox]) -> None:
     found = violations(answer)
     assert found.keys() == {"descripton", "customer.mail"}
     assert "did you mean 'description'?" in found["descripton"]
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"), [("creditcard", "; did you mean 'credit-card'?"), ("cash", "is not a payment method")]
+)
+def test_a_method_that_is_nearly_one_is_suggested(sandbox: Sandbox, name: str, suffix: str) -> None:
+    """Of those that the merchant can use, in an attempt and in the list of methods."""
+    for order, path in (
+        ({"transactions": [{"payment_method": name}]}, "transactions[0].payment_method"),
+        ({"payment_methods": [name]}, "payment_methods[0]"),
+    ):
+        answer = sandbox.post("/v1/orders/", {"currency": "EUR", "amount": 5, **order})
+        assert violations(answer)[path].endswith(suffix)

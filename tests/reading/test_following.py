@@ -10,7 +10,7 @@ from tests.support.documentation import ROOT
 
 LIMITS = {
     "creation": {"calls": 420, "modules": 62, "changes of folder": 134},
-    "payment": {"calls": 1320, "modules": 78, "changes of folder": 385},  # two calls and two webhooks
+    "payment": {"calls": 1320, "modules": 78, "changes of folder": 365},  # two calls and two webhooks
 }
 
 

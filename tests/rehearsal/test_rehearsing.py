@@ -298,6 +298,35 @@ def test_a_variation_that_the_test_has_not(tmp_path: Path) -> None:
     """Is told, or one would believe that it passed."""
     ran = suite(tmp_path, BOOKS + A_SALE, "--payment-rehearse-only=webhook:9:twice")
     assert "the test has no step for webhook:9:twice" in ran.stdout
+    assert ran.returncode == 1, "nothing was proved"
+
+
+def test_a_run_that_cannot_be_judged_is_a_finding(tmp_path: Path) -> None:
+    """The books raise an error as soon as a payment fails."""
+    fragile = BOOKS.replace(
+        '        assert len(shop.mails) == len(set(shop.mails)), "a mail was sent twice"',
+        "        assert all(shop.paid.values()) or 1 / 0",
+    )
+    only = "--payment-rehearse-only=action:1:fails"
+    told = "    payment_sandbox.act(shop.test_client().post('/buy').text)\n"
+    code, tested, printed = rehearsed(
+        tmp_path, f"{fragile}def test_a_sale(payment_sandbox, shop):\n{told}", only
+    )
+    assert code == 1, printed[-3000:]
+    assert "the run cannot be judged: ZeroDivisionError" in tested["findings"][0]["sentence"]
+
+
+def test_two_customers_may_buy_the_same(tmp_path: Path) -> None:
+    """The response to the first creation is lost, and the shop gives that sale up: it sent nothing again."""
+    sells = """
+def test_two_sales(payment_sandbox, shop):
+    for _ in range(2):
+        with contextlib.suppress(Exception):
+            payment_sandbox.act(shop.test_client().post("/buy").text)
+"""
+    only = "--payment-rehearse-only=create:1:answer-lost"
+    _, tested, printed = rehearsed(tmp_path, "import contextlib\n" + BOOKS + sells, only)
+    assert not any("created the order again" in each["sentence"] for each in tested["findings"]), printed
 
 
 def test_suites_without_rehearsals_are_as_before(tmp_path: Path) -> None:

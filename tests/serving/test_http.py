@@ -381,3 +381,24 @@ def test_waiting_calls_leave_room_for_others() -> None:
     for connection in waiting:
         connection.close()
     assert threading.active_count() - threads < 100, "the calls that waited have ended"
+
+
+def test_a_stalled_loop_loses_nothing(server: Server) -> None:
+    """Whatever holds up the loop between two requests of a client that has closed its sending side."""
+    loop = getattr(server.listener, "_loop")  # noqa: B009 - of the HTTP server, not of every listener
+    is_over = threading.Event()
+
+    def hold_up() -> None:
+        threading.Event().wait(0.06)
+        if not is_over.is_set():
+            loop.call_soon(hold_up)
+
+    before = orders(server)
+    with connected(server) as connection:
+        loop.call_soon_threadsafe(hold_up)
+        connection.sendall(5 * CREATION)
+        connection.shutdown(socket.SHUT_WR)
+        sent = b"".join(iter(lambda: connection.recv(65536), b""))
+    is_over.set()
+    assert re.findall(rb"^HTTP/1\.[01] (\d+)", sent, re.MULTILINE) == 5 * [b"201"]
+    assert orders(server) - before == 5

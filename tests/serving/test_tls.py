@@ -179,7 +179,9 @@ def outcome(security: Security, url: str) -> str | int:
 
 def test_webhooks_reach_a_shop_with_a_certificate_of_its_own(secure_shop: SecureShop, shop: Shop) -> None:
     """If it is trusted, or if nothing is checked; http works as before."""
-    assert "is not trusted" in str(outcome(Security(), secure_shop.url))
+    refused = str(outcome(Security(), secure_shop.url))
+    assert "is not trusted" in refused
+    assert refused.endswith("; serve --webhook-ca FILE trusts the certificates in a file")
     for trusted in (Trust.of(secure_shop.issuer), Trust.of(None, insecure=True)):
         assert outcome(Security(trusted_receivers=trusted), secure_shop.url) == 200
         assert outcome(Security(trusted_receivers=trusted), shop.url) == 200

@@ -21,10 +21,11 @@ from payment_sandbox.storage.places import (
     Changes,
     Head,
     Place,
+    SharedWritten,
     Undecided,
-    Written,
     last_of,
 )
+from payment_sandbox.storage.rows import Row as StoredRow
 from payment_sandbox.storage.sharing import SharedStorage
 from tests.simulation.world import World
 
@@ -184,7 +185,7 @@ class SimulatedSession:
             self.is_over = True
             raise refused(broken) from broken
 
-    def commit(self, written: Written) -> int:
+    def commit(self, written: SharedWritten) -> int:
         """Write, and commit."""
         assert self.row is not None, "there is such a project"
         try:
@@ -278,7 +279,7 @@ class SimulatedDatabase:
 
     def read(self, row: Row, since: int) -> Changes:
         """The records that are newer than a version."""
-        rows = [(*key, body) for key, (version, body) in row.records.items() if version > since]
+        rows = [StoredRow(*key, body) for key, (version, body) in row.records.items() if version > since]
         return Changes(self.head_of(row, -1), rows)
 
     def changes(self, project_id: str, since: int) -> Changes | None:
@@ -293,13 +294,13 @@ class SimulatedDatabase:
             row = self.shared.rows.get(project_id)
             return self.head_of(row, row.version) if row is not None else None
 
-    def add(self, written: Written) -> int:
+    def add(self, written: SharedWritten) -> int:
         """Add a project."""
         with self._asking():
             row = self.shared.rows[written.identity.project_id] = Row(written.identity)
             return self.write(row, written)
 
-    def write(self, row: Row, written: Written) -> int:
+    def write(self, row: Row, written: SharedWritten) -> int:
         """Write a change set."""
         row.version += 1
         row.last = last_of(written.part)
@@ -312,8 +313,6 @@ class SimulatedDatabase:
             version = 0
         for kind, item_id, body in written.rows:
             row.records[kind, item_id] = (version, body)
-        for key in written.gone:
-            row.records[key] = (version, None)
         self.put_claims(row, written.courier, written.clock_holder, written.due_in_seconds)
         part = written.part
         if self.shared.mistake is not Mistake.NO_ANSWER_STORED:
@@ -334,7 +333,7 @@ class SimulatedDatabase:
         times += [now + due_in_seconds + GRACE_SECONDS] if due_in_seconds is not None else []
         row.attend_at = min(times, default=None)
 
-    def happened(self, written: Written) -> int:
+    def happened(self, written: SharedWritten) -> int:
         """The version of a commit whose answer was lost."""
         row, part = self.shared.rows[written.identity.project_id], written.part
         for _ in range(3):

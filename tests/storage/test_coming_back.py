@@ -244,4 +244,4 @@ def test_keys_that_were_drawn_leave_nothing_when_deleted(tmp_path: Path) -> None
         for _ in range(3):
             Sandbox(server).delete("/control/project/")
         assert server.kept is not None
-        assert "deleted" not in read_copy(state)[0]
+        assert not read_copy(state)[0].deleted

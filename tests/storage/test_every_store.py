@@ -43,11 +43,15 @@ DECISION = ScenarioDecision(
 NOON = "frozen@2027-01-01T12:00:00Z"
 
 
+def catalogue() -> Catalogue:
+    """The scenarios of an empty registry."""
+    return Catalogue(NAMES, check_scenario_settings, default=default_scenario())
+
+
 @pytest.fixture
 def registry(kept: Kept) -> Registry:
     """An empty registry whose projects are stored there."""
-    catalogue = Catalogue(NAMES, check_scenario_settings, default=default_scenario())
-    return Registry(SERVICES, kept.storages, catalogue, clock=NOON)
+    return Registry(SERVICES, kept.storages, catalogue(), clock=NOON)
 
 
 @pytest.fixture

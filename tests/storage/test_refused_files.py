@@ -250,7 +250,7 @@ def test_of_two_servers_that_start_at_once_one_is_refused(
     owner.remove("of nobody", fixed_key="a key")
     owner.close()
     owner = StateFile(state)
-    assert owner.server["deleted"] == ["a key"]
+    assert owner.server.deleted == ("a key",)
     owner.close()
     assert list(tmp_path.iterdir()) == [state]
 

@@ -63,6 +63,8 @@ def test_webhooks_of_tests_stay_on_this_machine(payment_sandbox: PaymentSandbox)
 
     assert error().startswith("not sent: webhooks of tests stay on this machine; deliver_to(app) ")
     assert "deliver_over_network(hosts=['shop.invalid'])" in error()
+    advice = {finding.advice for finding in payment_sandbox.review() if finding.rule == "HOOK-09"}
+    assert advice == {"Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test."}
     payment_sandbox.deliver_over_network(hosts=["shop.invalid"])
     assert "not sent" not in error()
     payment_sandbox.deliver_over_network()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import aiohttp
 import httpx
 import httpx2
 import pytest
@@ -93,6 +94,28 @@ WAYS: list[Callable[[str], int]] = [
     by_http_client,
     by_urllib_request,
 ]
+
+
+def test_the_client_of_aiohttp_is_refused_by_name(payment_sandbox: PaymentSandbox) -> None:
+    """It must not reach the provider; other addresses are its own, and so is this one afterwards."""
+
+    async def get(url: str) -> int:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return answer.status
+
+    def ask(url: str) -> int:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, get(url)).result()
+
+    before = aiohttp.BaseConnector.connect
+    payment_sandbox.intercept(PROVIDER)
+    with pytest.raises(
+        RuntimeError, match="requests of aiohttp's client cannot be intercepted, so https://api"
+    ):
+        ask(CREATE)
+    assert ask(f"{payment_sandbox.base_url}/v1/orders/x/") == 401
+    payment_sandbox.close()
+    assert aiohttp.BaseConnector.connect is before
 
 
 @pytest.mark.parametrize("create", WAYS)
@@ -209,6 +232,52 @@ def test_a_marker_and_an_ini_option(tmp_path: Path) -> None:
     ran = suite(tmp_path, MARKED)
     assert "1 failed, 2 passed" in ran.stdout
     assert "the API key buil*** is that of no project; the shop needs payment_sandbox.api_key" in ran.stdout
+
+
+OF_TEST_CASES = """
+import unittest
+import requests
+from payment_sandbox import PaymentSandboxMixin
+
+def status(url, key=""):
+    return requests.get(f"{url}/v1/orders/nothing/", auth=(key, "")).status_code
+
+class TestPlain(unittest.TestCase):
+    def setUp(self):
+        assert status("https://of-the-suite.example") == 401
+
+    @pytest.mark.payment_intercept("https://one.example")
+    def test_marked(self):
+        assert status("https://one.example") == status("https://of-the-suite.example") == 401
+
+    def test_of_the_suite(self):
+        assert status("https://of-the-suite.example") == 401
+
+@pytest.mark.payment_intercept("https://one.example", key="built-in")
+@pytest.mark.payment_settings(name="mine")
+@pytest.mark.payment_scenario("webhook-twice")
+class TestMixed(PaymentSandboxMixin, unittest.TestCase):
+    payment_intercept = "https://two.example"
+    payment_settings = {"name": "theirs"}
+
+    def test_one_project(self):
+        for url in ("https://one.example", "https://two.example", "https://of-the-suite.example"):
+            assert status(url, self.payment_sandbox.api_key) == 404
+        assert status("https://one.example", "built-in") == 404
+        assert len(self.payment_sandbox.client.journal()) == 4
+        project = self.payment_sandbox.client.project()
+        assert (project["settings"]["name"], project["scenario"]) == ("mine", "webhook-twice")
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_numbered(number):
+    assert status("https://of-the-suite.example") == 401
+"""
+
+
+def test_methods_of_a_test_case(tmp_path: Path) -> None:
+    """Their requests come to the sandbox as those of functions do, already in setUp."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\npayment_intercept =\n    https://of-the-suite.example\n")
+    passed(suite(tmp_path, OF_TEST_CASES), 5)
 
 
 WITHOUT_SOCKETS = """

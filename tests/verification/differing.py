@@ -287,16 +287,18 @@ def _new_attempt_field(x: Exchange) -> None:
         attempt["acquirer"] = "north"
 
 
-LEAN = (
-    "id",
-    "amount",
-    "currency",
-    "status",
-    "transactions",
-    "flags",
-    "refund_of_order_id",
-    "created",
-    "modified",
+LEAN = tuple(
+    [
+        "id",
+        "amount",
+        "currency",
+        "status",
+        "transactions",
+        "flags",
+        "refund_of_order_id",
+        "created",
+        "modified",
+    ]
 )
 
 
@@ -313,13 +315,8 @@ def _another_field_of_refunds(x: Exchange) -> None:
 
 def _empty_values(x: Exchange) -> None:
     """What was not sent is answered as nothing."""
-    empty: dict[str, Any] = {
-        "order_lines": [],
-        "extra": {},
-        "return_url": "",
-        "payment_methods": [],
-        "reason": None,
-    }
+    lists: dict[str, Any] = {"order_lines": [], "payment_methods": []}
+    empty = {**lists, "extra": {}, "return_url": "", "reason": None}
     if x.is_order:
         x.data = {**empty, **x.data, "refund_of_order_id": x.data.get("refund_of_order_id")}
 
@@ -361,7 +358,89 @@ def _any_case(x: Exchange) -> None:
             attempt["payment_method"] = attempt["payment_method"].lower()
 
 
+def _always_capturable(x: Exchange) -> None:
+    for attempt in x.data["transactions"] if x.is_order and x.method == "GET" else ():
+        if attempt.get("is_fully_captured"):
+            attempt["is_capturable"] = True
+
+
+def _transfers_stay(x: Exchange) -> None:
+    """A transfer cannot be cancelled while it is processing."""
+    if x.method == "DELETE" and "bank-transfer" in str(x.data):
+        x.reply(409, type="OrderNotCancellable", value="a transfer is on its way")
+
+
+def _old_addresses(x: Exchange) -> None:
+    if x.method == "PUT":
+        x.sent.pop("return_url", None)
+
+
+def _one_tag(x: Exchange) -> None:
+    assert x.answer is not None
+    if "ETag" in x.answer.headers:
+        x.answer.headers["ETag"] = '"always"'
+
+
+def _refuses(name: str, *values: Any) -> Way:
+    """A way to refuse a field with one of some values, wherever it is sent."""
+    texts = [json.dumps({name: value})[1:-1] for value in values]
+
+    def refuse(x: Exchange) -> None:
+        if x.method == "POST" and not x.error and any(text in json.dumps(x.sent) for text in texts):
+            x.reply(400, type="ValidationError", value=f"{name} cannot be that")
+
+    return refuse
+
+
+def _lower_series(x: Exchange) -> None:
+    """Charge less than the first payment of a series."""
+    if '"recurring_type": "recurring"' in json.dumps(x.sent) and isinstance(x.sent.get("amount"), int):
+        x.sent["amount"] = max(x.sent["amount"], 1000)
+
+
+def _late_amounts(x: Exchange) -> None:
+    """An amount that can no longer be changed is taken, and ignored."""
+    if x.method == "PUT" and x.error.get("type") == "OrderNotUpdatable":
+        x.reply(200)
+        x.data = {"id": x.path.split("/")[3]}
+
+
+def _silent_cancellations(x: Exchange) -> None:
+    if x.method == "DELETE" and not x.error:
+        x.reply(204)
+        x.data = None
+
+
+def _cut_at(length: int) -> Way:
+    """A way to keep no more of a description."""
+
+    def cut(x: Exchange) -> None:
+        if isinstance(x.sent.get("description"), str) and len(x.sent["description"]) < 10_000:
+            x.sent["description"] = x.sent["description"][:length]
+
+    return cut
+
+
 DIFFERENT: dict[str, Different] = {
+    "what is captured stays capturable": Different("SET-27", {}, after=_always_capturable),
+    "transfers cannot be cancelled": Different("SET-50", {}, after=_transfers_stay),
+    "return addresses cannot be changed": Different("SET-51", {}, before=_old_addresses),
+    "the ETag never changes": Different("IFM-01 IFM-02 SET-32 SET-34", {}, after=_one_tag),
+    "the largest QR size is refused": Different("LIM-03 QR-20", {}, after=_refuses("size", 2000)),
+    "the smallest QR size is refused": Different("LIM-03 QR-20", {}, after=_refuses("size", 100)),
+    "a QR bound of one cent less is refused": Different(
+        "LIM-05 QR-09", {}, after=_refuses("amount_min", 999)
+    ),
+    "a locale is refused": Different("CUS-11", {}, after=_refuses("locale", "fr-BE")),
+    "a type of lines is refused": Different("LINE-01", {}, after=_refuses("type", "store_credit")),
+    "a series may charge less": Different("LIM-07 SET-64", {}, before=_lower_series),
+    "amounts are taken after a visit": Different(
+        "ORD-05 ORD-19 SET-32 SET-35 SET-52", {}, after=_late_amounts
+    ),
+    "lines are forgotten": Different("END-03", {}, after=_only_in_creations("order_lines")),
+    "the client is forgotten": Different("END-03 ORD-18", {}, after=_only_in_creations("client")),
+    "cancellations are answered with nothing": Different("SET-06 SET-50", {}, after=_silent_cancellations),
+    "descriptions are cut soon": Different("ORD-06 QR-11 SET-51", {}, before=_cut_at(14)),
     "descriptions are cut": Different("ORD-06", {}, before=_cut_descriptions),
     "descriptions are read without accents": Different("ORD-06", {}, after=_plain_text_read),
     "return addresses are forgotten": Different("ORD-08", {}, after=_only_in_creations("return_url")),
@@ -429,7 +508,7 @@ DIFFERENT: dict[str, Different] = {
     "QR amounts are cents": Different("QR-01", {}, after=_qr_cents),
     "QR sizes are clamped": Different("LIM-03 QR-20", {}, before=_clamped),
     "orders cannot be cancelled": Different(
-        "END-07 INV-05 REF-02 SET-04 SET-33",
+        "END-07 INV-05 REF-02 SET-04 SET-33 SET-50",
         {"errors": {"OrderNotCancellable": {"status": 405, "type": "MethodNotAllowed", "value": "no"}}},
         after=_no_cancelling,
     ),

@@ -69,6 +69,32 @@ def test_a_run_that_is_ended_leaves_nothing(tmp_path: Path, number: int) -> None
         assert not file.exists()
 
 
+@pytest.mark.prove
+def test_whoever_cannot_wait_is_told_the_command_that_takes_back_the_rest(tmp_path: Path) -> None:
+    """A second Ctrl-C ends it at once; what it made is still known, and the command works as it is told."""
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    with make_server() as server:
+        arguments = ["verify", "--url", server.url, "--key", "sandbox-key", "--rate", "25"]
+        run = [sys.executable, "-m", "payment_sandbox", *arguments]
+        with subprocess.Popen(run, env=environment, stderr=subprocess.PIPE, text=True) as process:
+            client = SandboxClient(server.url, "sandbox-key")
+            while len(client.orders(limit=1000)) < 25:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            before = len(open_orders(server))
+            while len(open_orders(server)) >= before:
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        assert process.returncode == 2
+        assert open_orders(server)
+        told = said.splitlines()[-1].partition("this takes them back: payment-sandbox ")[2]
+        assert told.split() == ["verify", "--url", server.url, "--key", "...", "--clean-up"]
+        ran = command(*told.replace("...", "sandbox-key").split(), cwd=tmp_path)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert open_orders(server) == []
+
+
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that behaves otherwise."""

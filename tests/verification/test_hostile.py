@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from threading import Event, Thread
@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import requests
 
+from payment_sandbox.serving.realtime import monotonic_seconds
+from payment_sandbox.verification import fetching
+from payment_sandbox.verification import service as service_module
 from payment_sandbox.verification.checks import NotVerified
 from payment_sandbox.verification.fetching import ANSWER_BYTES_MAX
 from payment_sandbox.verification.probing import Verdict
@@ -168,6 +171,31 @@ def test_every_hostile_server_ends_in_a_sentence(name: str) -> None:
     is_busy = name in ("429", "503", "no answer", "another protocol")
     assert len(paused) == (TRIES - 1 if is_busy else 0)
     assert name != "429" or paused == [7.0] * (TRIES - 1)
+
+
+def silent(handler: BaseHTTPRequestHandler) -> None:
+    """Nothing, until the caller has gone."""
+    handler.connection.settimeout(20.0)
+    with suppress(OSError):
+        handler.rfile.read(1)
+    handler.close_connection = True
+
+
+def test_a_server_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All calls together wait for it as long as somebody would, and the orders there are not asked about."""
+    monkeypatch.setattr(fetching, "TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(service_module, "HUNG_SECONDS_MAX", 0.3)
+    with serving(silent) as url, requests.Session() as session:
+        session.trust_env = False
+        service = Service(url, "key", session, Nobody(), lambda: None, lambda seconds: None)
+        for number in range(20):
+            service.made.add(f"order-{number}")
+        begun = monotonic_seconds()
+        with pytest.raises(NotVerified, match="answers no more"):
+            is_live(service)
+        assert len(service.tidy()) == 20
+        assert monotonic_seconds() - begun < 1.5
+        assert service.repeated == 1
 
 
 def test_an_order_without_flags_does_not_tell() -> None:

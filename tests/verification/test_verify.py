@@ -10,7 +10,7 @@ from payment_sandbox.fidelity.ledger import rules
 from payment_sandbox.verification.checks import NotVerified
 from payment_sandbox.verification.comparing import Compared, compare, written
 from payment_sandbox.verification.probes import all_probes
-from payment_sandbox.verification.probing import Reported, Verdict, run
+from payment_sandbox.verification.probing import Reported, Verdict, run, sum_up
 from payment_sandbox.verification.service import NOT_LIVE
 from payment_sandbox.verification.verifying import is_live, model, usual, verify
 from tests.verification.differing import DIFFERENT, Different, DifferingSession, Exchange
@@ -67,6 +67,50 @@ def test_an_account_may_have_its_own_names_of_methods() -> None:
     assert "'my-bank-button'" in sent
     assert "/v1/my-bank-button/issuers/" in sent
     assert "'payment_method': 'bank-redirect-nl'" not in sent
+
+
+def told_of_webhooks(alter: Callable[[Any], None]) -> dict[str, str]:
+    """The rules of webhooks that differ at a server whose sandbox, or shop, is altered; and how."""
+    with model() as own:
+        alter(own)
+        probes = [each for each in all_probes() if "HOOK-02" in each.rules]
+        told = sum_up(run(probes, own.service, is_live=False))
+    return {rule: each.how for rule, each in told.items() if each.verdict is Verdict.DIFFERS}
+
+
+def _each_twice(own: Any) -> None:
+    own.client.call("PUT", "/control/faults/", {"webhooks": [{"then": {"duplicate": 2}}]})
+
+
+def _first_only(own: Any) -> None:
+    """A shop that hears the first webhook of an order only."""
+    wait_for = own.service.receiver.wait_for
+
+    def first(order_id: str, seconds: float, *, nth: int = 1) -> Any:
+        if nth > 1:
+            raise TimeoutError
+        return wait_for(order_id, seconds, nth=nth)
+
+    own.service.receiver.wait_for = first
+
+
+def _new_ones_too(own: Any) -> None:
+    """A shop that hears of each order as soon as it waits."""
+    own.service.receiver.wait_for = lambda order_id, seconds, *, nth=1: {"order_id": order_id}
+
+
+@pytest.mark.parametrize(
+    ("alter", "expected"),
+    [
+        (lambda own: None, {}),
+        (_each_twice, {"HOOK-02": "the status changed once, and two webhooks came"}),
+        (_first_only, {"HOOK-02": "the status changed again, and no webhook came again"}),
+        (_new_ones_too, {"SET-55": "a webhook came for a new order"}),
+    ],
+)
+def test_each_change_is_one_webhook(alter: Callable[[Any], None], expected: dict[str, str]) -> None:
+    """One too many or too few is told."""
+    assert told_of_webhooks(alter) == expected
 
 
 def _live(exchange: Exchange) -> None:

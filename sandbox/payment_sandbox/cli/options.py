@@ -3,15 +3,19 @@
 import os
 import select
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import click
 
 from payment_sandbox.kernel.patterns import Pattern, printable
 from payment_sandbox.orders.refusals import Invalid
+
+if TYPE_CHECKING:
+    from payment_sandbox.serving.sessions import Trust
 
 
 def say(*lines: str, to_stderr: bool = False) -> None:
@@ -52,9 +56,14 @@ def check_options(host: str, options: Mapping[str, Any]) -> None:
     if HOST_NAME.fullmatch(host) is None:
         fail(f"--host: {host!r} is not an address such as 127.0.0.1 or 0.0.0.0, without scheme and port")
     _check_workers(options["workers"], options["state"])
-    for name in options["allow_hosts"]:
+    _check_names("--allow-host", options["allow_hosts"], "pay.example")
+    _check_names("--deliver-to", options["deliver_to"], "shop.example")
+
+
+def _check_names(option: str, names: Sequence[str], example: str) -> None:
+    for name in names:
         if HOST_NAME.fullmatch(name) is None:
-            fail(f"--allow-host: {name!r} is not a host name such as pay.example, without scheme and port")
+            fail(f"{option}: {name!r} is not a host name such as {example}, without scheme and port")
 
 
 def host_names(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -63,6 +72,19 @@ def host_names(context: click.Context, parameter: click.Parameter, given: tuple[
         if HOST_NAME.fullmatch(name) is None or name in LOOPBACK:
             raise click.BadParameter(f"{name!r} is not a host name such as api.provider.example")
     return given
+
+
+def trust_in(option: str, certificates: Path | None, *, is_insecure: bool) -> "Trust | None":
+    """What an option lets be trusted besides what the system trusts."""
+    from payment_sandbox.serving.sessions import Trust
+    from payment_sandbox.serving.tls import CertificateRefused
+
+    if certificates is None and not is_insecure:
+        return None
+    try:
+        return Trust.of(certificates, insecure=is_insecure)
+    except CertificateRefused as refused:
+        fail(f"{option}: {refused}")
 
 
 def _check_workers(count: int, state: str | None) -> None:

@@ -48,8 +48,8 @@ def rehearse(
         fail(str(wrong))
     except OSError as error:
         fail(f"cannot run {command[0]!r}: {error.strerror}")
-    if variation and explored.notes:
-        fail(f"{'; '.join(explored.notes)}: --only {only} was not played")
+    if explored.unplayed:
+        fail(f"{'; '.join(explored.unplayed)}: --only {only} was not played")
     name = " ".join(command)
     test = report_of(
         name, explored, lambda finding: f'payment-sandbox rehearse --only "{finding.name}" -- {name}'

@@ -28,6 +28,7 @@ from payment_sandbox.cli.options import (
     host_names,
     put_once,
     scenario_names,
+    trust_in,
 )
 from payment_sandbox.cli.workers import BESIDE, Workers, stop_with_parent
 from payment_sandbox.kernel.masking import mask
@@ -186,6 +187,8 @@ def _about_projects(server: "Server") -> Iterator[str]:
         yield f"Projects: {', '.join(project.settings.name or project.project_id for project in projects)}."
     about = [_about_webhooks(project.settings, is_alone=len(projects) == 1) for project in projects]
     yield from filter(None, about)
+    if only_to := server.services.courier.only_to:
+        yield f"Webhooks go only to {', '.join(only_to)}; none is sent to another host."
     if not any(about):
         yield "Webhooks go to the webhook_url of each order; serve --webhook-url URL sets one for all."
 
@@ -294,6 +297,12 @@ a_file = click.Path(path_type=Path, dir_okay=False)
 @click.option("--tls-cert", type=a_file, help="Speak https with this certificate instead.")
 @click.option("--tls-key", type=a_file, help="The key of that certificate.")
 @click.option("--webhook-ca", type=a_file, help="Certificates of shops to trust, besides the usual ones.")
+@click.option(
+    "--deliver-to",
+    multiple=True,
+    metavar="HOST",
+    help="A host that may get webhooks; may be given several times. By default, all may.",
+)
 @click.option("--webhook-insecure", is_flag=True, help="Do not check the certificates of shops.")
 @click.option(
     "--project",
@@ -456,21 +465,15 @@ def _stand_in(hosts: Sequence[str], port: int, options: dict[str, Any]) -> int:
 def _security(host: str, options: dict[str, Any]) -> "Security":
     """The TLS of the server and of its webhooks; takes their options out."""
     from payment_sandbox.serving.config import Security
-    from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.serving.tls import CertificateRefused, authority_file
 
     given = [options.pop(name) for name in ("tls", "tls_cert", "tls_key", "webhook_ca", "webhook_insecure")]
     wants_own, certificate, key, receivers, is_insecure = given
-    trusted = None
     try:
         tls = _server_tls(host, wants_own, certificate, key, options)
     except CertificateRefused as refused:
         fail(str(refused))
-    try:
-        if receivers is not None or is_insecure:
-            trusted = Trust.of(receivers, insecure=is_insecure)
-    except CertificateRefused as refused:
-        fail(f"--webhook-ca: {refused}")
+    trusted = trust_in("--webhook-ca", receivers, is_insecure=is_insecure)
     return Security(tls, trusted, authority_file() if wants_own else None)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from payment_sandbox.verification.service import Service
 
 DIFFERENCES: Final = "differences.yaml"
+CLEAN_UP: Final = "this takes them back: payment-sandbox verify --url {url} --key ... --clean-up"
 RATE: Final = 5.0
 a_file = click.Path(path_type=Path, dir_okay=False)
 
@@ -177,7 +178,7 @@ def _ended_politely(service: "Service") -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         count = len(service.made.orders)
-        rest = f"{count} orders are left: verify --clean-up takes them back" if count else "nothing is left"
+        rest = f"{count} orders are left; {CLEAN_UP.format(url=service.url)}" if count else "nothing is left"
         fail(f"stopped; {rest}")
     finally:
         service.made.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from payment_sandbox.client.clock import Advance, SandboxClock, given
-from payment_sandbox.client.errors import SandboxError, plainly
+from payment_sandbox.client.errors import SandboxError, ends_at_caller, plainly
 from payment_sandbox.client.plain import HasDocument, plain, seconds
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Violation
@@ -44,6 +44,7 @@ class Transport(Protocol):
         ...
 
 
+__tracebackhide__ = ends_at_caller
 REFUSED: Final = 400
 WITH_CONTROL_TOKEN: Final = ("/control/projects/", "/control/projects/prune/", "/control/servers/")
 RULES: Final = ("faults", "webhooks")

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from payment_sandbox.client.errors import ends_at_caller
 from payment_sandbox.client.plain import seconds
 from payment_sandbox.web.answers.records import Clock, Due
+
+__tracebackhide__ = ends_at_caller
 
 
 class CallFunction(Protocol):

@@ -1,7 +1,7 @@
 """The exceptions of the client."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from payment_sandbox.orders.refusals import Violation
 from payment_sandbox.serving.sessions import trouble
@@ -42,6 +42,20 @@ class SandboxError(Exception):
 
 
 SandboxError.__module__ = "payment_sandbox"  # where users import it from, as tracebacks then say
+
+
+class RaisedException(Protocol):
+    """What pytest knows of an exception: its ``ExceptionInfo``."""
+
+    @property
+    def value(self) -> BaseException:
+        """The exception."""
+        ...
+
+
+def ends_at_caller(raised: RaisedException) -> bool:
+    """For ``__tracebackhide__``: whether pytest leaves a module out of a traceback, as of a refusal."""
+    return isinstance(raised.value, SandboxError)
 
 
 def plainly(error: OSError, url: str) -> OSError:

@@ -4,11 +4,14 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.errors import ends_at_caller
 from payment_sandbox.operations.review import Finding
 from payment_sandbox.projects.default_scenario import DEFAULT
 from payment_sandbox.web.answers import records as answers
 
 __all__ = ["Finding", "Review", "review"]
+
+__tracebackhide__ = ends_at_caller
 
 
 class Review(list[Finding]):

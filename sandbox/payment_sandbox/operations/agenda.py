@@ -53,6 +53,15 @@ def is_something_due(epoch: Epoch) -> bool:
     return epoch.is_advancing or next_due(epoch, epoch.now()) is not None
 
 
+def must_catch_up(project: Project) -> bool:
+    """Whether something may be due on a running clock, which has to run before a request is handled."""
+    epoch = project.epoch
+    if not epoch.state.clock.running or epoch.is_advancing:
+        return False
+    head = epoch.timeline.head()
+    return head is not None and head.at <= epoch.now()
+
+
 def next_due(epoch: Epoch, until: datetime | None = None) -> Due[Command] | None:
     """The first event up to ``until`` (None: ever) that still applies."""
     for due in epoch.timeline.first():

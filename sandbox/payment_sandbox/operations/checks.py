@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.methods import BY_NAME
 from payment_sandbox.methods.common import AttemptDraft, Method, Terms
 from payment_sandbox.operations.attempts import available, is_usable, why_unavailable
@@ -43,7 +44,8 @@ def _check_transaction(
     unavailable = why_unavailable(settings, name)
     if unavailable is not None:
         allowed = _usable(data, in_form, settings, available(settings))
-        return [Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)]
+        violation = Violation(f"{path}.payment_method", unavailable.why, allowed, rule=unavailable.rule)
+        return [_suggesting(violation, name, settings)]
     method = BY_NAME[settings.method(name) or ""]
     violations = [
         Violation(key, f"is required for {name}", rule=NEEDS[key])
@@ -82,10 +84,19 @@ def _check_allow_list(
     if not unknown:
         problem = "none of these methods can pay this order"
         return [Violation("payment_methods", problem, usable, rule="GEN-04")]
+    problems = {index: f"{name[:WORD_LENGTH_MAX]!r} is not a payment method" for index, name in unknown}
     return [
-        Violation(f"payment_methods[{index}]", f"{name[:WORD_LENGTH_MAX]!r} is not a payment method", usable)
+        _suggesting(Violation(f"payment_methods[{index}]", problems[index], usable), name, settings)
         for index, name in unknown
     ]
+
+
+def _suggesting(violation: Violation, name: str, settings: Settings) -> Violation:
+    """The violation; of a name that nobody knows, with the method that was perhaps meant."""
+    if settings.method(name) is not None:
+        return violation
+    nearest = nearest_word(name[:WORD_LENGTH_MAX], violation.allowed or ())
+    return violation._replace(message=f"{violation.message}{did_you_mean(nearest)}", nearest=nearest)
 
 
 def _usable(

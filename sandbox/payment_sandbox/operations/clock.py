@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from payment_sandbox.kernel.times import Period, timestamp
 from payment_sandbox.operations.advance import AdvanceLimits, AdvanceResult, Aim, advance, run_due
+from payment_sandbox.operations.agenda import must_catch_up
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.clock import FROZEN
 from payment_sandbox.projects.project import Project
@@ -27,15 +28,6 @@ def advance_clock(
     if "by" in aim:
         return advance(project, Period.parse(aim["by"]).after, limits=limits)
     return advance(project, _to(aim["to"], "to"), limits=limits)
-
-
-def must_catch_up(project: Project) -> bool:
-    """Whether something may be due on a running clock, which has to run before a request is handled."""
-    epoch = project.epoch
-    if not epoch.state.clock.running or epoch.is_advancing:
-        return False
-    head = epoch.timeline.head()
-    return head is not None and head.at <= epoch.now()
 
 
 def catch_up(project: Project) -> None:

@@ -16,6 +16,8 @@ ANSWERED_BY_SCENARIO: Final = "answered by the scenario"
 TIMED_OUT_BY_SCENARIO: Final = "timed out, as the scenario says"
 DROPPED_BY_SCENARIO: Final = "dropped by the scenario: the merchant never got it"
 BY_SCENARIO: Final = frozenset({ANSWERED_BY_SCENARIO, TIMED_OUT_BY_SCENARIO, DROPPED_BY_SCENARIO})
+STAYS_HERE: Final = "not sent: webhooks of tests stay on this machine"
+NOT_DELIVERED_TO: Final = "not sent: this server delivers webhooks only to"
 
 
 class DeliveryState(StrEnum):
@@ -106,7 +108,7 @@ class Delivery(NamedTuple):
     @property
     def tries(self) -> tuple[WebhookAttempt, ...]:
         """The attempts to deliver it, without those that somebody has sent otherwise."""
-        return tuple(attempt for attempt in self.attempts if attempt.number != OTHERWISE)
+        return tuple([attempt for attempt in self.attempts if attempt.number != OTHERWISE])
 
     def attempted(
         self, attempt: WebhookAttempt, *, is_copy: bool = False

@@ -251,7 +251,7 @@ class Project:
     def _refuse_secrets(self, before: State | None, after: State) -> None:
         """Refuse settings, a scenario or faults with secrets: they are kept and shown as they are."""
         old, new = before.chosen if before is not None else Chosen({}, {}, {}), after.chosen
-        for name in Chosen._fields:
+        for name in vars(new):
             document = {
                 key: value
                 for key, value in getattr(new, name).items()

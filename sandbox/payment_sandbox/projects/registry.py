@@ -33,19 +33,15 @@ class Storages(Protocol):
 
     def storage(self, identity: Identity, real: RealTime) -> Storage:
         """The storage of one project."""
-        ...
 
     def drawing(self, ids: Ids) -> AbstractContextManager[Ids]:
         """The identifiers of new projects, to draw from; ``ids`` are the registry's own."""
-        ...
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project and everything in it; ``fixed_key`` is the digest of a key that a user chose."""
-        ...
 
     def was_deleted(self, key_digest: str) -> bool:
         """Whether a deleted project had this key, which a user chose."""
-        ...
 
 
 NEW: Final = NewProjectForm()

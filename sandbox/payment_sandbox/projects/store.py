@@ -1,9 +1,10 @@
 """The interface of a store, and the change set of an edit, which is saved completely or not at all."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.orders.cards import Credential
@@ -19,7 +20,8 @@ from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.quotas import Account
 
 
-class Chosen(NamedTuple):
+@dataclass(frozen=True)
+class Chosen:
     """What the user chose for a project: settings, scenario and faults, as plain data."""
 
     settings: dict[str, Any]
@@ -27,7 +29,8 @@ class Chosen(NamedTuple):
     faults: Mapping[str, Any]
 
 
-class Counters(NamedTuple):
+@dataclass(frozen=True)
+class Counters:
     """State that changes automatically: clock, counters, and webhooks that wait for others."""
 
     now: datetime
@@ -86,48 +89,52 @@ class HistoryRow(NamedTuple):
 
 
 class Store(Protocol):
-    """Commits change sets and reads records back."""
+    """Commits change sets and reads records back; without more, in memory and for one server alone."""
 
-    is_durable: bool
-    is_new: bool
+    is_durable: bool = False
+    is_new: bool = False
     """Whether this is a durable store without any commit: its first change set must be complete."""
+    is_shared: bool = False
+    """Whether other servers write it, too: what is to be sent is stored then, and one server sends it."""
     deliveries_dropped: int
     account: Account | None
     """Counts what the project keeps; None if the server has no quotas."""
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether other servers write it, too: what is to be sent is stored then, and one server sends it."""
-        ...
+    order: Callable[[str], Order | None]
+    """The newest version of an order or refund."""
+    credential: Callable[[str], Credential | None]
+    """A stored card, by its token."""
+    qr_request: Callable[[str], QrRequest | None]
+    delivery: Callable[[str], Delivery | None]
+    """A webhook, with its attempts."""
 
     @property
     def is_clock_held(self) -> bool:
         """Whether another server advances the project's clock."""
-        ...
+        return False
 
     def carries(self, queued: QueuedDelivery) -> bool:
         """Whether this server is to send it."""
-        ...
+        return True
 
     def is_pending(self, queued: QueuedDelivery) -> bool:
         """Whether no server has sent it, and recorded the answer."""
-        ...
+        return True
 
     def share(self, journal: Journal) -> None:
         """Let a new journal know what other servers write to it."""
-        ...
+        return
 
     def leave(self) -> None:
         """Send no more just now: another server may have a listener for webhooks, or get one."""
-        ...
+        return
 
     def has_jobs(self) -> bool:
-        """Whether any server still has something to send."""
-        ...
+        """Whether a store of several servers still has something to send."""
+        return False
 
     def holds_clock(self) -> bool:
         """Whether the advance that runs on this server still has the project's clock."""
-        ...
+        return True
 
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
         """Save everything in it, or nothing; ``is_due`` if the service owes it.
@@ -135,15 +142,13 @@ class Store(Protocol):
         Raises:
             QuotaReached: the project would keep too much, and the change is not due.
         """
-        ...
 
     def load(self, change: ChangeSet) -> None:
         """Load into memory what is already saved."""
-        ...
 
     def keep_history(self, rows: Sequence[HistoryRow]) -> None:
         """Save records of the journal, and delete as many old ones as are too many."""
-        ...
+        return
 
     def history(self, number_max: int) -> Sequence[HistoryRow]:
         """The saved records of the journal up to a number, oldest first.
@@ -151,60 +156,39 @@ class Store(Protocol):
         Raises:
             NotStored: they cannot be read just now.
         """
-        ...
-
-    def order(self, order_id: str) -> Order | None:
-        """The newest version of an order or refund."""
-        ...
+        return ()
 
     def order_ids(self) -> list[str]:
         """The identifiers of all orders and refunds, oldest first."""
-        ...
 
     @property
     def newest_order_id(self) -> str | None:
         """The identifier of the newest order or refund, if there is one."""
-        ...
-
-    def credential(self, vault_token: str) -> Credential | None:
-        """A stored card."""
-        ...
-
-    def qr_request(self, qr_id: str) -> QrRequest | None:
-        """A QR request."""
-        ...
-
-    def delivery(self, delivery_id: str) -> Delivery | None:
-        """A webhook, with its attempts."""
-        ...
 
     def deliveries(self) -> list[Delivery]:
         """All webhooks, oldest first."""
-        ...
 
     def deliveries_of(self, order_id: str) -> list[Delivery]:
         """The webhooks of one order, oldest first."""
-        ...
 
     def orders_newest_first(self) -> Iterator[Order]:
-        """All orders and refunds, newest first."""
-        ...
+        """All orders and refunds, newest first; those created meanwhile are not among them."""
 
     def credentials(self) -> list[Credential]:
         """All stored cards."""
-        ...
 
     def qr_requests(self) -> list[QrRequest]:
         """All QR requests."""
-        ...
+
+
+ALONE: Final = nullcontext()
 
 
 class Storage(Protocol):
-    """Creates the stores of one project, one per epoch."""
+    """Creates the stores of one project, one per epoch; without more, no other server uses them."""
 
     def store(self) -> Store:
         """An empty store; its first commit deletes what an earlier epoch left."""
-        ...
 
     def transaction(self, project: Any) -> AbstractContextManager[None]:
         """Keep other servers from changing the project while inside, after bringing it up to date.
@@ -212,12 +196,12 @@ class Storage(Protocol):
         Raises:
             NotStored: the storage does not answer.
         """
-        ...
+        return ALONE
 
     @property
     def awaits_courier(self) -> bool:
         """Whether another server sends webhooks of the project just now."""
-        ...
+        return False
 
     def answer(self, project: Any, request_id: str) -> str | None:
         """What was answered to a request that has happened; None if it has not.
@@ -225,32 +209,33 @@ class Storage(Protocol):
         Raises:
             NotStored: the storage does not answer.
         """
-        ...
+        answer: str | None = project.epoch.answered.get(request_id)
+        return answer
 
     def flush(self, project: Any) -> None:
         """Let other servers know at once what the project's journal has got, and its events."""
-        ...
+        return
 
     def watch(self, project: Any) -> None:
         """Let other servers send their events here, for a while."""
-        ...
+        return
 
     def follow(self, project: Any) -> None:
         """Bring memory up to what other servers have written."""
-        ...
+        return
 
     def hold_clock(self, project: Any) -> bool:
         """Claim the project's clock for an advance; False if another server has it."""
-        ...
+        return True
 
     def take_over(self, project: Any) -> None:
         """Send what no other server sends."""
-        ...
+        return
 
     def stop_advance(self, project: Any) -> None:
         """Ask the server that advances the clock to stop."""
-        ...
+        return
 
     def let_clock_go(self) -> None:
         """Release the clock with the next commit."""
-        ...
+        return

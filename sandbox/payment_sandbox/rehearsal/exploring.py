@@ -67,6 +67,8 @@ class Explored(NamedTuple):
     tried: int
     untried: int  # for which there was no time
     notes: list[str]
+    unplayed: Sequence[str] = ()
+    """Why the only variation, or a part of it, was not played."""
 
 
 Run = Callable[[ChangedSteps], Ran]
@@ -120,8 +122,8 @@ class Explorer:
         ran = self._run(variation)
         self._find_news(variation, ran, known)
         missed = [changed.name for changed in variation if changed not in ran.happened]
-        notes = [f"the test has no step for {name}" for name in missed]
-        return Explored(list(self._findings.values()), 1, 0, notes)
+        unplayed = [f"the test has no step for {name}" for name in missed]
+        return Explored(list(self._findings.values()), 1, 0, [], unplayed)
 
     def _try_all(self, planned: Sequence[ChangedSteps], known: set[str]) -> int:
         """Try these; return for how many there was no time."""

@@ -23,7 +23,7 @@ from payment_sandbox.rehearsal.books import (
 from payment_sandbox.rehearsal.changes import ChangedStep
 from payment_sandbox.rehearsal.run import RehearsedRun
 from payment_sandbox.scenarios.effects import Fault, WebhooksFirst
-from payment_sandbox.scenarios.variation import CALLS, PRESS, Step, Trait
+from payment_sandbox.scenarios.variation import CALLS, CREATE, PRESS, Step, Trait
 
 SOON: Final = timedelta(days=1)
 HORIZON: Final = timedelta(days=40)
@@ -114,7 +114,7 @@ def judge(
     """
     problems = _failed("test", failure, changes)
     run.rest()
-    problems += _reviewed(project, changes)  # of two orders, one may have expired later
+    problems += _reviewed(run, changes, baseline)  # of two orders, one may have expired later
     problems += _lapsed_early(project, changes)
     at_end = read_books(books)[0]
     problems += unpaid(at_end, truths_of(project))
@@ -125,12 +125,19 @@ def judge(
     if books is not None and not invariants:
         problems += compare(entries, truths_of(project))
         problems += went_back([*believed, at_end, in_between, entries], truths_of(project))
-    problems += _reviewed(project, changes)
+    problems += _reviewed(run, changes, baseline)
     problems += _seen(project, run)
     moved = _moved(project, entries)
     if baseline is not None and all(change.step.startswith(PRESS) for change in changes):
         problems += _moved_more(moved, baseline.moved)
     return Judged(_each_once(problems), _trace(run.steps), _state(project, entries), moved)
+
+
+def not_judged(run: RehearsedRun, error: Exception) -> Judged:
+    """Judge by what shows anyway: the books have raised an error, say."""
+    why = f"{type(error).__name__}: {error}".partition("\n")[0]
+    problems = [*_seen(run.project, run), BookProblem("not-judged", f"the run cannot be judged: {why}")]
+    return Judged(_each_once(problems), _trace(run.steps), ())
 
 
 def judged_without_books(
@@ -140,7 +147,7 @@ def judged_without_books(
     problems = _failed("suite", failure, changes)
     for run in runs:
         run.end()
-        problems += [*_reviewed(run.project, changes), *_seen(run.project, run)]
+        problems += [*_reviewed(run, changes), *_seen(run.project, run)]
     state = tuple(_state(run.project, ()) for run in runs)
     return Judged(_each_once(problems), _trace(steps), state)
 
@@ -232,12 +239,20 @@ def _lapsed_early(project: Project, changes: Sequence[ChangedStep]) -> list[Book
     ]
 
 
-def _reviewed(project: Project, changes: Sequence[ChangedStep]) -> list[BookProblem]:
+def _creations(trace: Iterable[str]) -> int:
+    return sum(step.startswith(CREATE) for step in trace)
+
+
+def _reviewed(
+    run: RehearsedRun, changes: Sequence[ChangedStep], baseline: Judged | None = None
+) -> list[BookProblem]:
     answered = Fault(WebhooksFirst())  # the call itself goes as ever
     kinds = {step.partition(":")[0] for step, change in changes if change.effect != answered}
     excused = {UNANSWERED} if kinds & set(CALLS) else set()  # a handler that cannot read must say so
     excused |= CREATED_TWICE if PRESS in kinds else set()  # by the customer, not by the shop
-    return _mistakes(project, lambda rule: rule not in UNRELATED | excused)
+    if baseline is not None and _creations(_trace(run.steps)) <= _creations(baseline.trace):
+        excused |= CREATED_TWICE  # two customers have bought the same, and nothing was sent again
+    return _mistakes(run.project, lambda rule: rule not in UNRELATED | excused)
 
 
 def unrelated(project: Project) -> list[BookProblem]:

@@ -48,6 +48,7 @@ class ServerConfig:
     security: Security = NO_TLS
     observer: "Observer | None" = None  # sees projects, and requests that belong to none
     webhooks_stay_here: bool = False  # unless a project allows another machine
+    deliver_to: Sequence[str] = ()  # hosts that get webhooks; none named: all
     freeze_memory: bool = False  # the garbage collector skips existing orders
     state: Path | str | None = None  # an SQLite file, or the address of a PostgreSQL database
     quotas: "Quotas | None" = None

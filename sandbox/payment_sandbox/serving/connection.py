@@ -249,7 +249,9 @@ class Connection(web.RequestHandler, BufferedProtocol):
     def _close_if_quiet(self) -> None:
         if self.transport is None or self._phase is Phase.ANSWERING:
             return
-        if self.loop.time() - self.quiet_since_seconds < HALF_CLOSED_SECONDS:
+        waits_for_next = self._waiter is not None and not self._waiter.done() and not self._messages
+        is_quiet = self.loop.time() - self.quiet_since_seconds >= HALF_CLOSED_SECONDS
+        if not waits_for_next or not is_quiet:  # however long the loop was held up in between
             self._close_soon()
         else:
             self.transport.close()

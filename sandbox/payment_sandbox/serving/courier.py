@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
 from datetime import datetime, timedelta
@@ -17,7 +17,15 @@ from payment_sandbox.operations.deliver_webhook import (
     prepare_attempt,
     record_attempt,
 )
-from payment_sandbox.orders.webhooks import ReceiverAnswer, Reply, Send, Undelivered, WebhookRequest
+from payment_sandbox.orders.webhooks import (
+    NOT_DELIVERED_TO,
+    STAYS_HERE,
+    ReceiverAnswer,
+    Reply,
+    Send,
+    Undelivered,
+    WebhookRequest,
+)
 from payment_sandbox.projects.calling import delivering
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.outbox import QueuedDelivery
@@ -119,15 +127,18 @@ class Courier:
         *,
         trusted: Trust | None = None,
         stays_here: bool = False,
+        only_to: Collection[str] = (),
     ) -> None:
         """If given, ``send`` gets each request and its number of copies instead of the network.
 
         ``trusted`` are receivers to trust besides those whom the system trusts. With ``stays_here``, only
-        addresses of this machine get webhooks, and hosts that a project allows.
+        addresses of this machine get webhooks, and hosts that a project allows. If ``only_to`` names hosts,
+        no others get any over the network.
         """
         self.statistics = Statistics()
         self._ending = Event()
         self._stays_here = stays_here
+        self.only_to = tuple(map(same_host, only_to))
         self._over_the_wire: Send = partial(over_the_wire, trusted=trusted)
         self._threads = Threads("courier")
         self._send = send
@@ -290,6 +301,8 @@ class Courier:
         host = urlsplit(request.url).hostname or ""
         if self._stays_here and not is_local(host) and host not in destination.allowed:
             return Posting(request, _kept_here)
+        if self.only_to and same_host(host) not in self.only_to:
+            return Posting(request, partial(_not_allowed, self.only_to))
         return Posting(request, self._over_the_wire)
 
     def _posted(
@@ -316,6 +329,25 @@ def _kept_here(request: WebhookRequest, answered: "Callable[[int], None]") -> Re
     """
     host = urlsplit(request.url).hostname
     raise Undelivered(
-        f"not sent: webhooks of tests stay on this machine; deliver_to(app) delivers them to the shop, and "
+        f"{STAYS_HERE}; deliver_to(app) delivers them to the shop, and "
         f"deliver_over_network(hosts=[{host!r}]) lets them go there"
+    )
+
+
+def same_host(name: str) -> str:
+    """A host name as it is compared: in lower case, without the dot of the root and an address's brackets."""
+    return name.lower().rstrip(".").strip("[]")
+
+
+def _not_allowed(
+    hosts: Sequence[str], request: WebhookRequest, answered: "Callable[[int], None]"
+) -> ReceiverAnswer:
+    """Send nothing.
+
+    Raises:
+        Undelivered: says which hosts get webhooks, and how another one is named.
+    """
+    host = urlsplit(request.url).hostname
+    raise Undelivered(
+        f"{NOT_DELIVERED_TO} {', '.join(hosts)}; to allow {host}, add serve --deliver-to {host}"
     )

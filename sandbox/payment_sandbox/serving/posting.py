@@ -24,7 +24,7 @@ from payment_sandbox.orders.webhooks import (
     WebhookRequest,
 )
 from payment_sandbox.serving.realtime import monotonic_seconds
-from payment_sandbox.serving.sessions import Trust, direct_session, trouble, trust
+from payment_sandbox.serving.sessions import NOT_TRUSTED, Trust, direct_session, trouble, trust
 from payment_sandbox.serving.threads import start
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 ANSWER_BYTES_MAX: Final = 1 << 18  # of which little is kept
+TRUST: Final = "; serve --webhook-ca FILE trusts the certificates in a file"
 
 _here = local()  # the wire of the request that this thread sends
 
@@ -95,7 +96,9 @@ def over_the_wire(
     try:
         return _posted(request, answered, trusted)
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-        raise Undelivered(trouble(error, request.url)) from error
+        sentence = trouble(error, request.url)
+        way_on = TRUST if NOT_TRUSTED in sentence else ""
+        raise Undelivered(f"{sentence}{way_on}") from error
 
 
 def _posted(

@@ -116,7 +116,11 @@ def build(config: ServerConfig) -> Server:
         Invalid: the ``clock``, an address or a file is invalid, or a scenario does not exist.
         StateRefused: the ``state`` cannot be used.
     """
-    courier = Courier(trusted=config.security.trusted_receivers, stays_here=config.webhooks_stay_here)
+    courier = Courier(
+        trusted=config.security.trusted_receivers,
+        stays_here=config.webhooks_stay_here,
+        only_to=config.deliver_to,
+    )
     services = ServerServices(courier, config.quotas, config.observer, freeze_memory=config.freeze_memory)
     with ExitStack() as on_failure:
         kept = _kept(config.state, services)

@@ -71,11 +71,15 @@ def direct_session(api_key: str | None = None) -> "requests.Session":
 
 
 NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL")
+NOT_TRUSTED: Final = "is not trusted: "
 CLOSED: Final = "{address} closed the connection without a response"
 SENTENCES: Final[Sequence[tuple[type[Any], str]]] = (  # the first that fits
     (ConnectionRefusedError, "connection refused: nothing listens on {address}"),
     (socket.gaierror, "the host name {host} cannot be resolved"),
-    (ssl.SSLCertVerificationError, "the TLS certificate of {address} is not trusted: {cause.verify_message}"),
+    (
+        ssl.SSLCertVerificationError,
+        f"the TLS certificate of {{address}} {NOT_TRUSTED}{{cause.verify_message}}",
+    ),
     (ssl.SSLError, "TLS with {address} failed: {cause.reason}"),
     (RemoteDisconnected, CLOSED),
     (ConnectionResetError, CLOSED),

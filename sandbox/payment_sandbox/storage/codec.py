@@ -1,15 +1,16 @@
 """Converts records to plain JSON data and back by their type hints; errors name the path."""
 
 import types
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from itertools import repeat
 from operator import attrgetter
 from typing import Any, ClassVar, Final, NamedTuple, Union, get_args, get_origin, get_type_hints
 
+from payment_sandbox.kernel.timeline import Due
 from payment_sandbox.kernel.times import Period, PeriodError, timestamp
 from payment_sandbox.orders.cards import Credential
 from payment_sandbox.orders.commands import ALL, Command
@@ -17,18 +18,40 @@ from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.orders.webhooks import Delivery
-from payment_sandbox.projects.faults import Use
+from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
+from payment_sandbox.scenarios.effects import Fault
 
 COMMANDS: dict[str, type[Command]] = {command.kind: command for command in ALL}
 NAMES = {dict: "an object", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
-MOMENT = (datetime,)  # in a tuple, because time-freezing libraries replace the class in modules
-AS_THEY_ARE = frozenset({str, int, bool, float, type(None)})
-PLAIN: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (StrEnum, str),
-    ((bool, int, float, str, type(None)), lambda value: value),
-    (datetime, timestamp),
-    (Period, lambda value: value.spelling),
-    (bytes, bytes.decode),
+AS_THEY_ARE: Final[frozenset[Any]] = frozenset({str, int, bool, float, type(None)})
+UNREADABLE: Final = "surrogateescape"  # what is not UTF-8 comes back as it was
+
+
+def _moment(text: str) -> datetime:
+    """A time; it must have an offset, or it would depend on the host."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is UTC:
+        return moment
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no offset such as +00:00")
+    return moment.astimezone(UTC)
+
+
+class PlainForm(NamedTuple):
+    """How the values of a type are written as plain data, and read from it."""
+
+    kind: Any
+    write: Callable[[Any], Any]
+    read: Callable[[Any], Any] | None = None  # None: the type itself
+    data: Any = str
+
+
+PLAIN: Final = (  # which keeps the classes that time-freezing libraries replace in modules
+    PlainForm(StrEnum, str),
+    PlainForm(datetime, timestamp, _moment),
+    PlainForm(Period, attrgetter("spelling"), Period.parse),
+    PlainForm(bytes, partial(bytes.decode, errors=UNREADABLE), partial(str.encode, errors=UNREADABLE)),
+    PlainForm(Fault, attrgetter("document"), Fault.read, dict),
 )
 
 
@@ -41,9 +64,11 @@ def encode(value: Any) -> Any:
 @cache
 def _encoder(kind: Any) -> Callable[[Any], Any]:
     """The encoder for exactly this type; cached, since a state file encodes every change."""
-    for known, plain in PLAIN:
-        if issubclass(kind, known):
-            return plain
+    for plain in PLAIN:
+        if issubclass(kind, plain.kind):
+            return plain.write
+    if issubclass(kind, tuple(AS_THEY_ARE)):
+        return lambda value: value
     if issubclass(kind, Mapping):
         return lambda mapping: {key: encode(inner) for key, inner in mapping.items()}
     if is_dataclass(kind) or hasattr(kind, "_fields"):
@@ -101,7 +126,7 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
     if origin in (Union, types.UnionType):
         inner = _decoder(next(arm for arm in arms if arm is not type(None)))
         return lambda data: None if data is None else inner(data)
-    if origin in (tuple, list):
+    if origin in (tuple, list, Iterable):
         return _sequence_decoder(origin, arms)
     if origin in (dict, Mapping):
         return lambda data: _values(_expect(data, dict), dict.fromkeys(data, _decoder(arms[1])))
@@ -109,16 +134,11 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
 
 
 def _value_decoder(hint: Any) -> Callable[[Any], Any]:
-    if hint in (int, str, bool, float):
+    if hint in AS_THEY_ARE:
         return lambda data: data if type(data) is hint else _number(data, hint)
-    if hint is bytes:
-        return lambda data: str(_expect(data, str)).encode()
-    if issubclass(hint, MOMENT[0]):
-        return _reading(_moment)
-    if hint is Period:
-        return _reading(Period.parse)
-    if issubclass(hint, StrEnum):
-        return _reading(hint)
+    for plain in PLAIN:
+        if issubclass(hint, plain.kind):
+            return _reading(plain.read or hint, plain.data)
     return lambda data: _record(hint, data)
 
 
@@ -129,26 +149,16 @@ def _number(data: Any, hint: Any) -> Any:
     return _expect(data, (int, float) if hint is float else hint)
 
 
-def _reading(read: Callable[[str], Any]) -> Callable[[Any], Any]:
-    """The decoder that reads a text."""
+def _reading(read: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
+    """The decoder that reads plain data of a kind."""
 
     def decoded(data: Any) -> Any:
         try:
-            return read(_expect(data, str))
+            return read(_expect(data, kind))
         except (ValueError, PeriodError, OverflowError) as error:
             raise _Wrong(str(error)) from None
 
     return decoded
-
-
-def _moment(text: str) -> datetime:
-    """A time; it must have an offset, or it would depend on the host."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is UTC:
-        return moment
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} has no offset such as +00:00")
-    return moment.astimezone(UTC)
 
 
 def _record(kind: Any, data: Any) -> Any:
@@ -182,7 +192,7 @@ def _command(data: Any) -> Command:
 
 
 def _sequence_decoder(origin: Any, arms: tuple[Any, ...]) -> Callable[[Any], Any]:
-    is_alike = origin is list or arms[-1] is Ellipsis
+    is_alike = origin is not tuple or arms[-1] is Ellipsis
     decoders = [_decoder(arm) for arm in arms if arm is not Ellipsis]
 
     def decoded(data: Any) -> Any:
@@ -281,28 +291,30 @@ class AgendaEntry(NamedTuple):
     command: Command
 
 
-class Snapshot(NamedTuple):
-    """The whole state of a project, except its ids and its key."""
+@dataclass(frozen=True)
+class StoredRecords:
+    """The records of a project, of each kind."""
 
-    format: str
-    now: datetime
-    clock_mode: str
-    clock_rate: float
-    settings: dict[str, Any]
-    scenario: dict[str, Any]
-    rule_uses: tuple[tuple[int, int], ...]
-    scenario_faults: tuple[Use, ...]
-    faults: dict[str, Any]
-    fault_uses: tuple[Use, ...]
-    seed: int
-    id_series: int
-    id_counts: dict[str, int]
-    epoch: int
-    sequence: int
     agenda: tuple[AgendaEntry, ...]
     orders: tuple[Order, ...]
     credentials: tuple[Credential, ...]
     qr_requests: tuple[QrRequest, ...]
     deliveries: tuple[Delivery, ...]
-    deliveries_dropped: int
-    swapped: tuple[str, ...]
+
+    def change(self) -> ChangeSet:
+        """A change set with all of them."""
+        orders = {order.id: order for order in self.orders}
+        dues = tuple(Due(*entry) for entry in self.agenda)
+        return ChangeSet(orders, self.credentials, self.qr_requests, self.deliveries, dues)
+
+
+@dataclass(frozen=True)
+class Formatted:
+    """What begins with the name of its format."""
+
+    format: str
+
+
+@dataclass(frozen=True)
+class Snapshot(StoredRecords, Counters, Chosen, Formatted):
+    """The whole state of a project, except its ids and its key."""

@@ -4,7 +4,7 @@ import os
 import select
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from threading import Condition, Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -116,7 +116,7 @@ class Connections:
             StateRefused: the database cannot be used, and why.
         """
         self.place = without_password(address)
-        self._watchdog = Watchdog(monotonic_seconds)
+        self.watchdog = Watchdog(monotonic_seconds)
         kwargs = {"autocommit": True, "prepare_threshold": None, "connect_timeout": CONNECT_SECONDS}
         try:
             with psycopg.connect(address, autocommit=True, connect_timeout=START_SECONDS) as first:
@@ -136,31 +136,34 @@ class Connections:
 
     def close(self) -> None:
         """Close all connections."""
-        self._watchdog.stop()
+        self.watchdog.stop()
         self._pool.close(timeout=1.0)
 
-    def borrowed(self) -> AbstractContextManager["Connection[Any]"]:
+    @contextmanager
+    def borrowed(self) -> Iterator["Connection[Any]"]:
         """A connection of the pool; what is not committed when it comes back is undone."""
-        return _borrowed(self._pool)
-
-    def limited(
-        self, connection: "Connection[Any]", seconds: float = STATEMENT_SECONDS
-    ) -> AbstractContextManager[None]:
-        """Cut the connection if what is sent on it is not answered in time."""
-        return self._watchdog.limited(connection, seconds)
+        connection = self._pool.getconn()
+        try:
+            yield connection
+        finally:
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                with suppress(psycopg.Error):
+                    connection.rollback()
+            self._pool.putconn(connection)
 
     @contextmanager
     def asking(self, seconds: float = STATEMENT_SECONDS) -> Iterator["Connection[Any]"]:
         """A connection for what changes nothing, or may happen twice, and takes no longer than this.
 
         Raises:
-            Unavailable: the database does not answer, or refuses.
+            NotStored: the database does not answer, or refuses.
         """
-        try:
-            with self._pool.connection() as connection, self._watchdog.limited(connection, seconds):
-                yield connection
-        except psycopg.Error as error:
-            raise Unavailable(self.place, reason(error), is_full=False) from error
+        with (
+            self.refusing(),
+            self._pool.connection() as connection,
+            self.watchdog.limited(connection, seconds),
+        ):
+            yield connection
 
     def asked(
         self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS
@@ -170,29 +173,40 @@ class Connections:
         Raises:
             psycopg.Error: whatever goes wrong.
         """
-        asker = Asker(self)
-        try:
+        with closing(Asker(self)) as asker:
             return asker.ask(statements, values, seconds)
-        finally:
-            asker.close()
 
     def rows(self, statements: str, values: Values = (), seconds: float = STATEMENT_SECONDS) -> list[Row]:
         """The rows of statements that change nothing, or may happen twice.
 
         Raises:
-            Unavailable: the database does not answer, or refuses.
+            NotStored: the database does not answer, or refuses.
         """
-        try:
+        with self.refusing():
             return next(iter(self.asked(statements, values, seconds)), [])
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        """Let errors say that nothing has changed."""
+        try:
+            yield
         except psycopg.Error as error:
-            raise Unavailable(self.place, reason(error), is_full=False) from error
+            raise self.refused(error) from error
+
+    def refused(self, error: psycopg.Error) -> NotStored:
+        """What to raise after an error that has changed nothing."""
+        if isinstance(error, errors.UniqueViolation):
+            return Unavailable(self.place, "the same request happens just now", is_full=False)
+        if isinstance(error, errors.DiskFull):
+            return NotStored(self.place, reason(error), is_full=True)
+        return Unavailable(self.place, reason(error), is_full=False)
 
 
 class Asker:
     """A connection, and what is sent on it; without the cursors of the driver, which are slow."""
 
     def __init__(self, connections: Connections) -> None:
-        self._limited = connections.limited
+        self._limited = connections.watchdog.limited
         self._ends = ExitStack()
         self._connection: Connection[Any] = self._ends.enter_context(connections.borrowed())
 
@@ -226,18 +240,6 @@ def _rows(result: PGresult, encoding: str) -> list[Row]:
         )
         for row in range(result.ntuples)
     ]
-
-
-@contextmanager
-def _borrowed(pool: "ConnectionPool[Any]") -> "Iterator[Connection[Any]]":
-    connection = pool.getconn()
-    try:
-        yield connection
-    finally:
-        if connection.info.transaction_status != TransactionStatus.IDLE:
-            with suppress(psycopg.Error):
-                connection.rollback()
-        pool.putconn(connection)
 
 
 def reason(error: Exception) -> str:

@@ -1,42 +1,27 @@
 """Brings a project's memory up to what other servers have written to the database."""
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
-from payment_sandbox.kernel.timeline import Due
-from payment_sandbox.orders.cards import Credential
-from payment_sandbox.orders.commands import Command
-from payment_sandbox.orders.order import Order
-from payment_sandbox.orders.qr import QrRequest
-from payment_sandbox.orders.webhooks import Delivery
 from payment_sandbox.projects.clock import RUNNING, Clock
 from payment_sandbox.projects.epoch import State
-from payment_sandbox.projects.outbox import Changed, QueuedDelivery
 from payment_sandbox.projects.project import Project
-from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
-from payment_sandbox.storage.codec import FORMAT, decode
-from payment_sandbox.storage.places import JOB, Anchor, Head, Place
+from payment_sandbox.projects.settings import stored_settings
+from payment_sandbox.projects.store import Chosen
+from payment_sandbox.storage.codec import FORMAT, StoredRecords, decode
+from payment_sandbox.storage.places import JOB, Anchor, Head, Place, read_job
 from payment_sandbox.storage.rows import (
-    CREDENTIAL,
     DELIVERY,
     DUE,
-    ORDER,
-    QR_REQUEST,
-    DurableStore,
+    KINDS,
+    Row,
+    RowStore,
+    StoredCounters,
     StoredProject,
+    read_record,
 )
-from payment_sandbox.storage.snapshot import chosen_state, resume
-
-Rows = Sequence[tuple[str, str, str | None]]
-
-
-def _job(number: int, body: str) -> QueuedDelivery:
-    data: dict[str, Any] = json.loads(body)
-    changed = data.pop("changed")
-    queued = QueuedDelivery(**data, job=number)
-    return queued if changed is None else queued._replace(changed=Changed(**changed))
+from payment_sandbox.storage.snapshot import chosen_state, put_counters, resume
 
 
 def bring_up(project: Project, place: Place, head: Head, changes: Any) -> None:
@@ -45,123 +30,95 @@ def bring_up(project: Project, place: Place, head: Head, changes: Any) -> None:
     if head.version == place.version:
         place.last = head.last
         return
-    counters: dict[str, Any] = json.loads(head.counters or "{}")
-    is_other_epoch = counters.get("epoch") != project.epoch.number
-    if is_other_epoch or place.version <= 0 or not head.complete_from <= place.version < head.version:
+    counters = _counters(head) if head.counters is not None else None
+    is_followed = place.version > 0 and head.complete_from <= place.version < head.version
+    if not is_followed or counters is None or counters.epoch != project.epoch.number:
         read = changes(0)
         _reload(project, place, read.head, read.rows)
         return
     read = changes(place.version)
     epoch, is_chosen = project.epoch, head.chosen != place.chosen
-    state = chosen_state(json.loads(head.chosen or "{}"), epoch.state.clock) if is_chosen else epoch.state
+    state = _chosen_state(head, epoch.state.clock) if is_chosen else epoch.state
     _take_in(project, place, read.rows, state.chosen if is_chosen else None)
     _take_counters(project, place, state, counters)
     place.chosen, place.version, place.last = head.chosen, head.version, head.last
 
 
-def _reload(project: Project, place: Place, head: Head, rows: Rows) -> None:
+def _chosen_state(head: Head, clock: Clock) -> State:
+    chosen: Chosen = decode(Chosen, json.loads(head.chosen or "{}"), "chosen")
+    return chosen_state(chosen, stored_settings(chosen.settings, "settings"), clock)
+
+
+def _reload(project: Project, place: Place, head: Head, rows: Sequence[Row]) -> None:
     """Load a whole epoch."""
     place.jobs.clear()
     place.queued.clear()
     for kind, item_id, body in rows:
         if kind == JOB:
             _take_job(place, int(item_id), body)
-    counters: dict[str, Any] = json.loads(head.counters or "{}")
-    at, real_at = _taken_anchor(counters)
     records = [(kind, body) for kind, _, body in rows if kind != JOB and body is not None]
-    stored = StoredProject.read("{}", head.chosen or "{}", json.dumps(counters), records)
+    stored = StoredProject.read("{}", head.chosen or "{}", head.counters or "{}", records)
     is_first = not place.version
-    resume(project, {"format": FORMAT, **stored.state}, None)
-    epoch = project.epoch
-    clock = _clock(project, epoch.state.clock, at, real_at)
-    epoch.state = epoch.state._replace(clock=clock)
-    place.anchor = Anchor(clock, at, real_at)
+    counters = _counters(head)
+    resume(project, {"format": FORMAT, **stored.state}, counters.real_at)
+    place.anchor = _anchor(project.epoch.state.clock, counters)
+    project.epoch.timeline.move_to(counters.now)
     place.chosen, place.version, place.last = head.chosen, head.version, head.last
     if not is_first:
         project.events.publish("restored")
 
 
-def _taken_anchor(counters: dict[str, Any]) -> tuple[datetime, datetime]:
-    at: datetime = decode(datetime, counters.pop("anchor"), "anchor")
-    real_at: datetime = decode(datetime, counters.pop("real_at"), "real_at")
-    return at, real_at
+def _counters(head: Head) -> StoredCounters:
+    counters: StoredCounters = decode(StoredCounters, json.loads(head.counters or "{}"), "counters")
+    return counters
 
 
-def _clock(project: Project, clock: Clock, at: datetime, real_at: datetime) -> Clock:
-    """A clock that shows what the clocks of all servers show."""
-    passed_seconds = (project.services.real.wall_now() - real_at).total_seconds()
-    return clock.set(at).ahead_by(max(passed_seconds, 0.0))
+def _anchor(clock: Clock, counters: StoredCounters) -> Anchor:
+    assert counters.anchor is not None, "servers that share a project write it"
+    assert counters.real_at is not None, "and when that was"
+    return Anchor(clock, counters.anchor, counters.real_at)
 
 
-KINDS: Final[Mapping[str, Any]] = {
-    ORDER: Order,
-    CREDENTIAL: Credential,
-    QR_REQUEST: QrRequest,
-    DELIVERY: Delivery,
-}
-
-
-def _take_in(project: Project, place: Place, rows: Rows, chosen: Chosen | None) -> None:
+def _take_in(project: Project, place: Place, rows: Sequence[Row], chosen: Chosen | None) -> None:
     """Take the records in that other servers have written, and count them."""
-    records: dict[str, list[Any]] = {kind: [] for kind in (*KINDS, DUE)}
-    surplus: list[str] = []
-    finished: list[int] = []
     epoch, store = project.epoch, project.epoch.store
+    records: dict[str, list[Any]] = {kind: [] for kind in KINDS}
+    gone: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for kind, item_id, body in rows:
         if kind == JOB:
             _take_job(place, int(item_id), body)
         elif body is not None:
-            records[kind].append(_record(kind, item_id, json.loads(body)))
-        elif kind == DUE:
-            finished.append(int(item_id))
-        elif store.delivery(item_id) is not None:
-            surplus.append(item_id)
-    orders = {order.id: order for order in records[ORDER]}
-    credentials, requests, deliveries, dues = (
-        tuple(records[kind]) for kind in (CREDENTIAL, QR_REQUEST, DELIVERY, DUE)
-    )
-    change = ChangeSet(orders, credentials, requests, deliveries, dues, tuple(finished), chosen)
-    assert isinstance(store, DurableStore), "it is shared"
+            records[kind].append(read_record(kind, item_id, body))
+        else:
+            gone[kind].append(item_id)
+    surplus = [item_id for item_id in gone[DELIVERY] if store.delivery(item_id) is not None]
+    change = StoredRecords(**{kind: tuple(each) for kind, each in records.items()}).change()
+    change = change._replace(finished=tuple(map(int, gone[DUE])), chosen=chosen)
+    assert isinstance(store, RowStore), "it is shared"
     store.take_in(change, surplus)
-    for due in dues:
+    for due in change.dues:
         epoch.timeline.add(due)
-    epoch.timeline.remove(finished)
+    epoch.timeline.remove(change.finished)
     epoch.orders_created = len(store.order_ids())
-
-
-def _record(kind: str, item_id: str, data: Any) -> Any:
-    if kind != DUE:
-        return decode(KINDS[kind], data, f"{kind}.{item_id}")
-    at, sequence, command = data
-    return Due(decode(datetime, at, DUE), int(sequence), decode(Command, command, DUE))
 
 
 def _take_job(place: Place, number: int, body: str | None) -> None:
     if body is None:
         place.jobs.pop(number, None)
     else:
-        place.jobs[number] = _job(number, body)
+        place.jobs[number] = read_job(number, body)
 
 
-def _take_counters(project: Project, place: Place, state: State, data: dict[str, Any]) -> None:
+def _take_counters(project: Project, place: Place, state: State, counters: StoredCounters) -> None:
     """Take in clock and counters, and the state with the settings that were chosen last."""
-    epoch = project.epoch
-    at, real_at = _taken_anchor(data)
-    counters: Counters = decode(Counters, data, "counters")
-    clock, anchor = epoch.state.clock, place.anchor
-    is_same = anchor is not None and (anchor.at, anchor.real_at) == (at, real_at)
+    epoch, clock = project.epoch, project.epoch.state.clock
+    anchor = _anchor(clock, counters)
+    is_same = place.anchor is not None and place.anchor[1:] == anchor[1:]
     if not is_same or (clock.mode, clock.rate) != (counters.clock_mode, counters.clock_rate):
-        running = counters.clock_mode == RUNNING
-        clock = _clock(project, clock.set(at, running=running, rate=counters.clock_rate), at, real_at)
-        place.anchor = Anchor(clock, at, real_at)
-    epoch.state = state._replace(
-        clock=clock,
-        scenario_faults=state.scenario_faults.used(counters.scenario_faults),
-        faults=state.faults.used(counters.fault_uses),
-        rule_uses=dict(counters.rule_uses),
-        swapped=counters.swapped,
-    )
-    epoch.ids = type(epoch.ids)(counters.seed, counters.id_counts, counters.id_series)
-    epoch.store.deliveries_dropped = counters.deliveries_dropped
+        passed_seconds = (project.services.real.wall_now() - anchor.real_at).total_seconds()
+        clock = clock.set(anchor.at, running=counters.clock_mode == RUNNING, rate=counters.clock_rate)
+        clock = clock.ahead_by(max(passed_seconds, 0.0))
+        place.anchor = anchor._replace(clock=clock)
+    put_counters(epoch, state._replace(clock=clock), counters)
     epoch.timeline.sequence = max(epoch.timeline.sequence, counters.sequence)
     epoch.timeline.move_to(counters.now)

@@ -2,14 +2,13 @@
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, cast
+from collections.abc import Iterable, Iterator
+from typing import Final, cast
 
 from payment_sandbox.orders.refusals import Invalid
-from payment_sandbox.projects.journal import ENTRIES_MAX, RECORDS, JournalEntry, Record, number_of
+from payment_sandbox.projects.journal import ENTRIES_MAX, RECORDS, Record, number_of
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.scenarios.effects import Fault
 from payment_sandbox.storage.codec import NotStored, decode, encode
 
 KEPT_MAX: Final = 6 * ENTRIES_MAX  # numbers, which all kinds share
@@ -51,37 +50,8 @@ def read_records(project_id: str, rows: Iterable[HistoryRow]) -> Iterator[Record
 
 def history_row(record: Record) -> HistoryRow:
     """A record as it is stored."""
-    kind = KIND_OF[type(record)]
-    fields = record._asdict()
-    if isinstance(record, JournalEntry):
-        fields |= {
-            "request": _text(record.request),
-            "response": _text(record.response),
-            "fault": record.fault and record.fault.document,
-        }
-    body = json.dumps({name: encode(value) for name, value in fields.items()})
-    return HistoryRow(kind, number_of(record), body)
+    return HistoryRow(KIND_OF[type(record)], number_of(record), json.dumps(encode(record)))
 
 
 def _record(row: HistoryRow) -> Record:
-    fields: dict[str, Any] = json.loads(row.body)
-    if row.kind != "request":
-        return cast(Record, decode(RECORDS[row.kind], fields, f"history.{row.kind}-{row.number}"))
-    own: Mapping[str, Any] = {
-        "request": _bytes(fields.pop("request")),
-        "response": _bytes(fields.pop("response")),
-        "fault": Fault.read(fault) if (fault := fields.pop("fault")) else None,
-        "request_headers": tuple(map(tuple, fields.pop("request_headers"))),
-        "response_headers": tuple(map(tuple, fields.pop("response_headers"))),
-    }
-    bare = {"request": "", "response": ""}
-    entry: JournalEntry = decode(JournalEntry, {**fields, **bare}, f"history.request-{row.number}")
-    return entry._replace(**own)
-
-
-def _text(body: bytes) -> str:
-    return body.decode(errors="surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")
+    return cast(Record, decode(RECORDS[row.kind], json.loads(row.body), f"history.{row.kind}-{row.number}"))

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, Final
 
 from payment_sandbox.kernel.ids import Ids
@@ -12,10 +12,8 @@ from payment_sandbox.orders.qr import QrRequest
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
-from payment_sandbox.projects.journal import Journal
-from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.quotas import Account, Usage
-from payment_sandbox.projects.store import ChangeSet, HistoryRow
+from payment_sandbox.projects.store import ChangeSet, Storage, Store
 from payment_sandbox.storage.codec import encode
 
 DELIVERIES_KEPT_MAX: Final = 10_000
@@ -24,47 +22,9 @@ CHOSEN: Final = ""  # the id of settings, scenario and faults among the records
 
 Sizes = dict[str | int, int]
 """The bytes of records by their ids; an agenda entry has its sequence number."""
-ALONE: Final = nullcontext()
 
 
-class OneProcess:
-    """A storage that no other server uses."""
-
-    awaits_courier = False
-
-    def transaction(self, project: Any) -> AbstractContextManager[None]:
-        """Nothing: the project's own lock is enough."""
-        return ALONE
-
-    def answer(self, project: Any, request_id: str) -> str | None:
-        """What this process has answered to a request."""
-        answer: str | None = project.epoch.answered.get(request_id)
-        return answer
-
-    def flush(self, project: Any) -> None:
-        """Do nothing: there is no other server."""
-
-    def watch(self, project: Any) -> None:
-        """Do nothing, for the same reason."""
-
-    def follow(self, project: Any) -> None:
-        """Do nothing, for the same reason."""
-
-    def hold_clock(self, project: Any) -> bool:
-        """True: there is no other server that could have it."""
-        return True
-
-    def take_over(self, project: Any) -> None:
-        """Do nothing: no other server sends anything."""
-
-    def stop_advance(self, project: Any) -> None:
-        """Do nothing: no other server advances the clock."""
-
-    def let_clock_go(self) -> None:
-        """Do nothing."""
-
-
-class MemoryStorage(OneProcess):
+class MemoryStorage(Storage):
     """Storage that is lost when the process ends."""
 
     def __init__(self) -> None:
@@ -129,13 +89,8 @@ class Weights:
             self.sizes.pop(record_id, None)
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """Keeps everything in memory; old finished webhooks make room for new ones."""
-
-    is_durable = False
-    is_new = False
-    is_shared = False
-    is_clock_held = False
 
     def __init__(self) -> None:
         self._orders: dict[str, Order] = {}
@@ -150,28 +105,6 @@ class MemoryStore:
         self.credential = self._credentials.get
         self.qr_request = self._qr_requests.get
         self.delivery = self._deliveries.get
-
-    def carries(self, queued: QueuedDelivery) -> bool:
-        """Whether this process sends it."""
-        return True
-
-    def is_pending(self, queued: QueuedDelivery) -> bool:
-        """Whether no other server has sent it."""
-        return True
-
-    def share(self, journal: Journal) -> None:
-        """Do nothing: no other server writes to it."""
-
-    def leave(self) -> None:
-        """Do nothing: no other server sends."""
-
-    def has_jobs(self) -> bool:
-        """Whether another server has something to send."""
-        return False
-
-    def holds_clock(self) -> bool:
-        """Whether no other server has taken the clock."""
-        return True
 
     def commit(self, change: ChangeSet, *, is_due: bool = False) -> None:
         """Save the new versions, and drop the surplus webhooks."""
@@ -198,13 +131,6 @@ class MemoryStore:
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
         """Do nothing: there is no other storage."""
-
-    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
-        """Do nothing: the journal is in memory already."""
-
-    def history(self, number_max: int) -> Sequence[HistoryRow]:
-        """Nothing, for the same reason."""
-        return ()
 
     def load(self, change: ChangeSet) -> None:
         """Swap in what is already saved, and count it."""

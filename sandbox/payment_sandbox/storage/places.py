@@ -1,5 +1,6 @@
 """What a project needs of a database that several servers share, and what one server knows of its row."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -7,11 +8,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from payment_sandbox.projects.calling import Part
 from payment_sandbox.projects.clock import Clock, RealTime
-from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.store import HistoryRow
-from payment_sandbox.storage.codec import NotStored
-from payment_sandbox.storage.rows import Row
+from payment_sandbox.storage.codec import NotStored, decode, encode
+from payment_sandbox.storage.rows import Row, RowDatabase, Written
 
 JOB: Final = "jobs"
 CLAIM_SECONDS: Final = 10.0
@@ -35,26 +35,21 @@ class Head(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What was written after a version: kind, id and body of each record; a deleted one has no body."""
+    """What was written after a version."""
 
     head: Head
-    rows: Sequence[tuple[str, str, str | None]]
-
-
-class Written(NamedTuple):
-    """A change set as it is written."""
-
-    identity: Identity
     rows: Sequence[Row]
-    gone: Sequence[tuple[str, str]]  # kind and id
-    chosen: str | None
-    counters: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedWritten(Written):
+    """A change set as it is written, with what other servers have to know."""
+
     part: Part
     courier: str | None
     clock_holder: str | None
     due_in_seconds: float | None
     unused_seconds_max: float | None
-    replaces_all: bool
 
 
 class Undecided(NotStored):
@@ -76,26 +71,22 @@ class Session(Protocol):
 
     def changes(self, since: int) -> Changes:
         """What was written after a version."""
-        ...
 
-    def commit(self, written: Written) -> int:
+    def commit(self, written: SharedWritten) -> int:
         """Write, and commit; returns the new version.
 
         Raises:
             NotStored: nothing was written; or, if it is ``Undecided``, nobody knows.
         """
-        ...
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
         """Write only who has claimed what, and commit."""
-        ...
 
     def end(self) -> None:
         """Undo what was not committed, and unlock the row."""
-        ...
 
 
-class SharedDatabase(Protocol):
+class SharedDatabase(RowDatabase, Protocol):
     """What a project needs of its database."""
 
     server_id: str
@@ -107,7 +98,6 @@ class SharedDatabase(Protocol):
 
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Whether it has a commit that this server knows."""
-        ...
 
     def begin(self, project_id: str, known_version: int) -> Session:
         """Lock a project's row.
@@ -115,39 +105,24 @@ class SharedDatabase(Protocol):
         Raises:
             NotStored: the database does not answer in time.
         """
-        ...
 
     def changes(self, project_id: str, since: int) -> Changes | None:
         """What was written after a version, without a lock; None if there is no such project."""
-        ...
 
-    def add(self, written: Written) -> int:
+    def add(self, written: SharedWritten) -> int:
         """Add a project; returns its version."""
-        ...
 
     def newer_history(self, project_id: str, since: datetime | None) -> tuple[list[HistoryRow], datetime]:
         """What other servers have written to a journal since a time; and the time of the next call."""
-        ...
 
     def answer(self, project_id: str, request_id: str) -> str | None:
         """What was answered to a request that has happened; None if it has not."""
-        ...
 
     def put_events(self, events: Sequence[tuple[str, str, str]]) -> None:
         """Let other servers know of events: project, kind and data."""
-        ...
-
-    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
-        """Write records of the journals of several projects."""
-        ...
 
     def watch(self, project_ids: Sequence[str]) -> None:
         """Let other servers put events of these projects, for some seconds."""
-        ...
-
-    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
-        """The records of a journal up to a number, oldest first."""
-        ...
 
 
 class Anchor(NamedTuple):
@@ -191,6 +166,22 @@ class Place:
             self.own_hold, self.lets_clock_go = None, False  # the claim has run out, or was released
         if self.own_hold is None and holder.partition(":")[0] == self.server_id:
             self.own_hold, self.lets_clock_go = holder, True  # claimed by a commit whose answer was lost
+
+
+def job_body(queued: QueuedDelivery) -> str:
+    """What is stored of a webhook that waits; servers of other versions read it, too."""
+    plain: dict[str, Any] = encode(queued)
+    del plain["job"]  # its id says it
+    return json.dumps(plain if queued.is_changed else {**plain, "changed": None})
+
+
+def read_job(number: int, body: str) -> QueuedDelivery:
+    """A stored webhook that waits."""
+    data: dict[str, Any] = json.loads(body)
+    if data["changed"] is None:
+        del data["changed"]
+    queued: QueuedDelivery = decode(QueuedDelivery, {**data, "job": number}, f"{JOB}.{number}")
+    return queued
 
 
 def last_of(part: Part) -> str:

@@ -6,10 +6,10 @@ as one, which takes a single round trip.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from threading import Event
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -21,13 +21,24 @@ from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.registry import AlreadyMade
 from payment_sandbox.storage.batches import Batches
-from payment_sandbox.storage.bulletin import LATER, Bulletin, as_json
+from payment_sandbox.storage.bulletin import LATER, Bulletin, as_json, table_of
 from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.connections import STATEMENT_SECONDS, Asker, Unavailable, reason
-from payment_sandbox.storage.places import Changes, Head, Place, Undecided, Written, last_of
-from payment_sandbox.storage.rows import StoredProject, identity_body, read_identity
+from payment_sandbox.storage.dialects import (
+    CHANGE,
+    EMPTY,
+    POSTGRESQL,
+    PROJECTS,
+    RECORD_COLUMNS,
+    REPLACE,
+    said,
+)
+from payment_sandbox.storage.places import Changes, Head, Place, SharedWritten, Undecided, last_of
+from payment_sandbox.storage.rows import Row, StoredProject, identity_body, ids_body, read_identity, read_ids
 from payment_sandbox.storage.schema import migrate
 from payment_sandbox.storage.sharing import SharedStorage
+
+Asked = TypeVar("Asked")
 
 TRIES: Final = 3  # where a connection was broken
 NOTED_SECONDS: Final = 5.0  # within which each server notes what is used there
@@ -50,8 +61,9 @@ LOCK: Final = f"""
     BEGIN; SET LOCAL lock_timeout = '4s'; SET LOCAL idle_in_transaction_session_timeout = '10s';
     SELECT {HEAD}, {NEWER} FROM sandbox_project WHERE id = %(id)s FOR UPDATE
 """
-ROWS: Final = """
-    SELECT kind, id, body FROM sandbox_record WHERE project = %(id)s AND version > %(known)s ORDER BY position
+ROWS: Final = f"""
+    SELECT {RECORD_COLUMNS} FROM sandbox_record
+    WHERE project = %(id)s AND version > %(known)s ORDER BY position
 """
 READ: Final = f"""
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -73,24 +85,18 @@ CLAIM: Final = f"UPDATE sandbox_project SET {CLAIMS} WHERE id = %(id)s; COMMIT"
 WRITE: Final = f"""
     WITH own AS (
         UPDATE sandbox_project SET version = version + 1, last = %(last)s,
-            chosen = coalesce(%(chosen)s, chosen), counters = coalesce(%(counters)s, counters),
-            unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
+            {said(POSTGRESQL, CHANGE)}, unused_seconds_max = %(unused_seconds_max)s, {CLAIMS}
         WHERE id = %(id)s AND version = %(version)s RETURNING id, version
     ), put AS (
         INSERT INTO sandbox_record (project, kind, id, version, body)
         SELECT own.id, new.kind, new.id, own.version, new.body
-        FROM own, ROWS FROM (json_to_recordset(%(rows)s::json) AS (kind text, id text, body text))
-            WITH ORDINALITY AS new (kind, id, body, place)
-        ORDER BY new.place
-        ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body, version = excluded.version
+        FROM own, {table_of(*Row._fields)} ORDER BY new.place
+        {REPLACE}, version = excluded.version
     ), asked AS (
         INSERT INTO sandbox_request (project, id, part, version, answer)
         SELECT own.id, %(request_id)s, %(part)s, own.version, %(answer)s FROM own
     )
     SELECT version FROM own
-"""
-REPLACE: Final = """
-    DELETE FROM sandbox_record WHERE project = %(id)s; DELETE FROM sandbox_history WHERE project = %(id)s
 """
 FORGET: Final = f"""
     DELETE FROM sandbox_record
@@ -101,6 +107,7 @@ ADD: Final = """
     INSERT INTO sandbox_project (id, key_digest, identity) VALUES (%(id)s, %(key_digest)s, %(identity)s)
     ON CONFLICT DO NOTHING
 """
+ADD_VALUE: Final = "INSERT INTO sandbox_value VALUES (%s, %s) ON CONFLICT DO NOTHING"
 ADD_DELETED_KEY: Final = "INSERT INTO sandbox_deleted_key VALUES (%s) ON CONFLICT DO NOTHING"
 
 
@@ -121,18 +128,16 @@ class PostgresSession:
     def changes(self, since: int) -> Changes:
         """What was written after a version; no other server can write meanwhile."""
         assert self.head is not None, "there is such a project"
-        try:
+        with self._database.refusing():
             rows = self._asker.ask(ROWS, {**self._values, "known": since}, 4 * STATEMENT_SECONDS)[0]
             head = self.head
             if not since and head.counters is None:  # memory had this version, or so it seemed
                 query = "SELECT chosen, counters FROM sandbox_project WHERE id = %(id)s"
                 chosen, counters = self._asker.ask(query, self._values)[0][0]
                 head = head._replace(chosen=chosen, counters=counters)
-        except psycopg.Error as error:
-            raise self._database.refused(error) from error
-        return Changes(head, [(kind, item_id, body) for kind, item_id, body in rows])
+        return Changes(head, [Row(*row) for row in rows])
 
-    def commit(self, written: Written) -> int:
+    def commit(self, written: SharedWritten) -> int:
         """Write, and commit.
 
         Raises:
@@ -142,28 +147,19 @@ class PostgresSession:
         values = {**self._values, **written_values(written), "version": self.head.version}
         statements = [WRITE, "COMMIT"]
         if written.replaces_all:
-            statements.insert(0, REPLACE)
+            statements.insert(0, said(POSTGRESQL, "; ".join(EMPTY)))
         elif self.head.version % LISTED == 0:
             statements.insert(0, FORGET)
-        try:
-            results = self._asker.ask("; ".join(statements), values, seconds_for(written))
-        except psycopg.Error as error:
-            if not self._database.breaks(error):
-                raise self._database.refused(error) from error
-            self._asker.close()
-            return self._database.happened(written, error)
-        if not results[-1]:
+        version = self._database.committed(self._asker, "; ".join(statements), values, written)
+        if version is None:
             raise NotStored(self._database.place, "the row was changed without its lock", is_full=False)
-        self._database.commits += 1
-        return int(results[-1][0][0])
+        return version
 
     def claim(self, courier: str | None, clock_holder: str | None, due_in_seconds: float | None) -> None:
         """Write only who has claimed what, and commit."""
         claims = {"courier": courier, "clock_holder": clock_holder, "due_in_seconds": due_in_seconds}
-        try:
+        with self._database.refusing():
             self._asker.ask(CLAIM, {**self._values, **claims})
-        except psycopg.Error as error:
-            raise self._database.refused(error) from error
 
     def end(self) -> None:
         """Undo what was not committed, and unlock the row."""
@@ -194,13 +190,7 @@ class Database(Bulletin):
         Raises:
             NotStored: the database does not answer in time.
         """
-        for number in range(TRIES):
-            try:
-                return PostgresSession(self, project_id, known_version)
-            except psycopg.Error as error:
-                if number == TRIES - 1 or not self.breaks(error):
-                    raise self.refused(error) from error
-        raise AssertionError("the last try has raised")
+        return self._trying(lambda: PostgresSession(self, project_id, known_version))
 
     def head(self, project_id: str) -> Head | None:
         """The newest version of a project; calls that come together are one query.
@@ -225,17 +215,10 @@ class Database(Bulletin):
     def changes(self, project_id: str, since: int) -> Changes | None:
         """What was written after a version, as of one moment; None if there is no such project."""
         values = {"id": project_id, "known": since, "me": self.server_id}
-        for number in range(TRIES):
-            try:
-                heads, rows = self.asked(READ, values, 4 * STATEMENT_SECONDS)
-            except psycopg.Error as error:
-                if number == TRIES - 1 or not self.breaks(error):
-                    raise self.refused(error) from error
-                continue
-            return Changes(Head(*heads[0]), [tuple(row) for row in rows]) if heads else None
-        raise AssertionError("the last try has raised")
+        heads, rows = self._trying(lambda: self.asked(READ, values, 4 * STATEMENT_SECONDS))
+        return Changes(Head(*heads[0]), [Row(*row) for row in rows]) if heads else None
 
-    def add(self, written: Written) -> int:
+    def add(self, written: SharedWritten) -> int:
         """Add a project.
 
         Raises:
@@ -245,18 +228,31 @@ class Database(Bulletin):
         identity = written.identity
         own = {"key_digest": identity.key_digest, "identity": identity_body(identity)}
         values = {**written_values(written), **own, "me": self.server_id, "version": 0}
+        with self.refusing(), closing(Asker(self)) as asker:
+            version = self.committed(asker, f"BEGIN; {ADD}; {WRITE}; COMMIT", values, written)
+        if version is None:
+            raise AlreadyMade("another server has just made a project with this key")
+        return version
+
+    def committed(
+        self, asker: Asker, statements: str, values: Mapping[str, Any], written: SharedWritten
+    ) -> int | None:
+        """Write, and commit; returns the new version, or None if nothing was written.
+
+        Raises:
+            NotStored: nothing was written; or, if it is ``Undecided``, nobody knows.
+        """
         try:
-            results = self.asked(f"BEGIN; {ADD}; {WRITE}; COMMIT", values)
+            versions = asker.ask(statements, values, seconds_for(written))[-1]
         except psycopg.Error as error:
             if not self.breaks(error):
                 raise self.refused(error) from error
+            asker.close()
             return self.happened(written, error)
-        if not results[-1]:
-            raise AlreadyMade("another server has just made a project with this key")
-        self.commits += 1
-        return int(results[-1][0][0])
+        self.commits += bool(versions)
+        return int(versions[0][0]) if versions else None
 
-    def happened(self, written: Written, error: psycopg.Error) -> int:
+    def happened(self, written: SharedWritten, error: psycopg.Error) -> int:
         """The version of a commit whose answer was lost; the row's lock waits until it has ended.
 
         Raises:
@@ -287,10 +283,8 @@ class Database(Bulletin):
     def has_commit(self, project_id: str, version: int, last: str) -> bool:
         """Whether the database has a commit that this server knows; a standby might lack it."""
         values = {"id": project_id, "version": version, "last": last}
-        try:
+        with self.refusing():
             return bool(self.asked(COMMITTED, values)[0][0][0])
-        except psycopg.Error as error:
-            raise self.refused(error) from error
 
     def answer(self, project_id: str, request_id: str) -> str | None:
         """What was answered to a request that has happened; None if it has not."""
@@ -314,9 +308,11 @@ class Database(Bulletin):
 
     def without_records(self) -> list[StoredProject]:
         """All projects, oldest first; none has its records."""
-        query = "SELECT identity, chosen, counters FROM sandbox_project ORDER BY position"
-        rows = self.rows(query)
-        return [StoredProject.read(identity, chosen, counters, ()) for identity, chosen, counters in rows]
+        query = said(POSTGRESQL, f"SELECT {PROJECTS} position")
+        return [
+            StoredProject.read(identity, chosen, counters, ())
+            for identity, chosen, counters in self.rows(query)
+        ]
 
     def count(self) -> int:
         """How many projects there are."""
@@ -326,18 +322,16 @@ class Database(Bulletin):
     def drawing(self, ids: Ids) -> Iterator[Ids]:
         """The identifiers of new projects, which all servers draw from one stream."""
         with self.asking() as run, run.transaction():
-            first = json.dumps({"seed": ids.seed, "counts": ids.counts})
-            run.execute("INSERT INTO sandbox_value VALUES ('ids', %s) ON CONFLICT DO NOTHING", (first,))
+            run.execute(ADD_VALUE, ("ids", ids_body(ids)))
             row = run.execute("SELECT body FROM sandbox_value WHERE name = 'ids' FOR UPDATE").fetchone()
             assert row is not None, "it was put there"
-            drawn = Ids(**json.loads(row[0]))
+            drawn = read_ids(row[0])
             yield drawn
-            after = json.dumps({"seed": drawn.seed, "counts": drawn.counts})
-            run.execute("UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (after,))
+            run.execute("UPDATE sandbox_value SET body = %s WHERE name = 'ids'", (ids_body(drawn),))
 
     def shared_value(self, name: str, proposed: str) -> str:
         """A value that all servers share: the first one that was proposed."""
-        self.rows("INSERT INTO sandbox_value VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, proposed))
+        self.rows(ADD_VALUE, (name, proposed))
         return str(self.rows("SELECT body FROM sandbox_value WHERE name = %s", (name,))[0][0])
 
     def was_deleted(self, key_digest: str) -> bool:
@@ -369,6 +363,17 @@ class Database(Bulletin):
 
     # Trouble
 
+    def _trying(self, ask: Callable[[], Asked]) -> Asked:
+        """What the database answers; it is asked a few times if connections break."""
+        for _ in range(TRIES - 1):
+            try:
+                return ask()
+            except psycopg.Error as error:
+                if not self.breaks(error):
+                    raise self.refused(error) from error
+        with self.refusing():
+            return ask()
+
     def breaks(self, error: psycopg.Error) -> bool:
         """Whether the connection broke, so that what was sent last may have happened all the same."""
         if isinstance(error, PoolTimeout) or not isinstance(error, BROKEN):
@@ -377,14 +382,6 @@ class Database(Bulletin):
         self.generation += is_broken  # the next connection may lead to another database
         return is_broken
 
-    def refused(self, error: psycopg.Error) -> NotStored:
-        """What to raise after an error that has changed nothing."""
-        if isinstance(error, errors.UniqueViolation):
-            return Unavailable(self.place, "the same request happens just now", is_full=False)
-        if isinstance(error, errors.DiskFull):
-            return NotStored(self.place, reason(error), is_full=True)
-        return Unavailable(self.place, reason(error), is_full=False)
-
 
 COMMITTED: Final = """
     SELECT count(*) FROM sandbox_request
@@ -392,26 +389,20 @@ COMMITTED: Final = """
 """
 
 
-def seconds_for(written: Written) -> float:
+def seconds_for(written: SharedWritten) -> float:
     """How long a commit may take: the state of a large project is a lot."""
     return STATEMENT_SECONDS * (4 if len(written.rows) > ROWS_OF_A_CALL else 1)
 
 
-def written_values(written: Written) -> dict[str, Any]:
+def written_values(written: SharedWritten) -> dict[str, Any]:
     """The parameters of a statement that writes a change set."""
-    rows = [*written.rows, *((kind, item_id, None) for kind, item_id in written.gone)]
     part: Part = written.part
     return {
+        **vars(written),
         "id": written.identity.project_id,
-        "chosen": written.chosen,
-        "counters": written.counters,
-        "courier": written.courier,
-        "clock_holder": written.clock_holder,
-        "due_in_seconds": written.due_in_seconds,
-        "unused_seconds_max": written.unused_seconds_max,
         "last": last_of(part),
         "request_id": part.request_id,
         "part": part.number,
         "answer": part.answer,
-        "rows": as_json(rows, "kind", "id", "body"),
+        "rows": as_json(written.rows, Row._fields),
     }

@@ -4,27 +4,28 @@ import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, get_args, get_type_hints
 
-from payment_sandbox.kernel.times import timestamp
+from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.orders.refusals import Invalid, Violation
-from payment_sandbox.projects.clock import FROZEN, RUNNING
+from payment_sandbox.projects.clock import FROZEN, RUNNING, RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.settings import Settings
-from payment_sandbox.projects.store import ChangeSet, Storage
-from payment_sandbox.storage.codec import FORMAT, decode, encode
+from payment_sandbox.projects.store import ChangeSet, Counters, HistoryRow, Storage
+from payment_sandbox.storage.codec import FORMAT, AgendaEntry, StoredIds, StoredRecords, decode, encode
 from payment_sandbox.storage.history import load_history
 from payment_sandbox.storage.memory import MemoryStore
 from payment_sandbox.storage.snapshot import resume
 
-ORDER: Final = "orders"
-CREDENTIAL: Final = "credentials"
-QR_REQUEST: Final = "qr_requests"
+KINDS: Final[Mapping[str, Any]] = {
+    kind: get_args(hint)[0] for kind, hint in get_type_hints(StoredRecords).items()
+}
+"""The type of the records of each kind."""
 DELIVERY: Final = "deliveries"
 DUE: Final = "agenda"
-KINDS: Final = (ORDER, CREDENTIAL, QR_REQUEST, DELIVERY, DUE)
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,28 @@ class Row(NamedTuple):
 
     kind: str
     id: str
-    body: str
+    body: str | None
+    """None: it was deleted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A change set as it is written."""
+
+    identity: Identity
+    rows: Sequence[Row]
+    chosen: str | None  # like the next, None if it did not change
+    counters: str | None
+    replaces_all: bool
+    """What an earlier epoch left is deleted first."""
+
+
+@dataclass(frozen=True)
+class StoredCounters(Counters):
+    """Counters, with what the clock showed when: from there a running one goes on."""
+
+    anchor: datetime | None = None  # the state files of earlier versions have ``now`` only
+    real_at: datetime | None = None
 
 
 class StoredProject(NamedTuple):
@@ -62,35 +84,87 @@ class StoredProject(NamedTuple):
         state: dict[str, Any] = {**json.loads(chosen), **json.loads(counters)}
         state |= {kind: [] for kind in KINDS}
         for kind, body in rows:
-            state[kind].append(json.loads(body))
-        state[DUE] = [dict(zip(("at", "sequence", "command"), due, strict=True)) for due in state[DUE]]
+            state[kind].append(_plain(kind, body))
         state["now"] = state.pop("anchor", state["now"])  # which a running clock goes on from
         return cls(json.loads(identity), state, state.pop("real_at", None), newest_number)
 
 
-class DurableStore(MemoryStore, ABC):
-    """Reads from memory; a commit is written first, and then swapped into memory."""
+def _plain(kind: str, body: str) -> Any:
+    """A stored record as a snapshot has it: an agenda entry is stored without the names of its fields."""
+    data = json.loads(body)
+    return data if kind != DUE else dict(zip(AgendaEntry._fields, data, strict=True))
+
+
+def read_record(kind: str, item_id: str, body: str) -> Any:
+    """A stored record.
+
+    Raises:
+        Invalid: it is damaged.
+    """
+    return decode(KINDS[kind], _plain(kind, body), f"{kind}.{item_id}")
+
+
+class RowDatabase(Protocol):
+    """Where rows are stored."""
+
+    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
+        """Write records of the journals of several projects, and delete as many old ones as are too many."""
+
+    def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
+        """The records of a journal up to a number, oldest first."""
+
+
+class RowStore(MemoryStore, ABC):
+    """Reads from memory; a commit is written as rows first, and then swapped into memory."""
 
     is_durable = True
 
-    def __init__(self) -> None:
+    def __init__(self, database: RowDatabase, identity: Identity, real: RealTime) -> None:
         super().__init__()
         self.is_new = True
+        self.identity = identity
+        self.real = real
+        self.database = database
 
     def save(self, change: ChangeSet, surplus: Sequence[str]) -> None:
         """Write it, with the number of webhooks that were dropped."""
         if change.counters is not None:
             dropped = self.deliveries_dropped + len(surplus)
-            change = change._replace(counters=change.counters._replace(deliveries_dropped=dropped))
-        self.write(change, surplus)
+            change = change._replace(counters=replace(change.counters, deliveries_dropped=dropped))
+        self.write(change, self.written(change, surplus))
         self.is_new = False
 
     @abstractmethod
-    def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
-        """Write a change set and delete the surplus webhooks, or nothing of it.
+    def write(self, change: ChangeSet, written: Written) -> None:
+        """Write a change set, or nothing of it."""
 
-        The first one of a store deletes what an earlier epoch left.
-        """
+    def written(self, change: ChangeSet, surplus: Sequence[str]) -> Written:
+        """What is written of a change set, without the surplus webhooks."""
+        return Written(
+            identity=self.identity,
+            rows=list(rows_of(change, surplus)),
+            chosen=json.dumps(encode(change.chosen)) if change.chosen is not None else None,
+            counters=self._counters(change),
+            replaces_all=self.is_new,
+        )
+
+    def _counters(self, change: ChangeSet) -> str | None:
+        if change.counters is None:
+            return None
+        anchor, real_at = self.anchored(change, change.counters)
+        return json.dumps(encode(StoredCounters(**vars(change.counters), anchor=anchor, real_at=real_at)))
+
+    def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
+        """What the clock has shown, and when that was: from there it goes on."""
+        return counters.now, self.real.wall_now()
+
+    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
+        """Write records of the journal."""
+        self.database.write_histories([(self.identity.project_id, row) for row in rows])
+
+    def history(self, number_max: int) -> Sequence[HistoryRow]:
+        """The records of the journal up to a number."""
+        return self.database.read_history(self.identity.project_id, number_max)
 
     def load(self, change: ChangeSet) -> None:
         """Load into memory what is already written."""
@@ -98,30 +172,33 @@ class DurableStore(MemoryStore, ABC):
         super().load(change)
 
 
-def identity_body(identity: Identity) -> str:
-    """What is stored of an identity."""
-    start = {"mode": identity.start.mode, "at": identity.start.at and timestamp(identity.start.at)}
-    return json.dumps({**identity._asdict(), "start": start})
-
-
-def chosen_body(change: ChangeSet) -> str | None:
-    """What is stored of settings, scenario and faults; None if they did not change."""
-    return json.dumps(encode(change.chosen)) if change.chosen is not None else None
-
-
-def counters_body(change: ChangeSet, real_at: datetime) -> str | None:
-    """What is stored of clock and counters, with the real time; None if they did not change."""
-    if change.counters is None:
-        return None
-    return json.dumps({**encode(change.counters), "real_at": timestamp(real_at)})
-
-
-def rows_of(change: ChangeSet) -> Iterator[Row]:
-    """Every record of a change set."""
+def rows_of(change: ChangeSet, surplus: Sequence[str]) -> Iterator[Row]:
+    """Every record of a change set, without agenda entries that it finishes itself."""
     for kind, item_id, record in change.records():
         yield Row(kind, item_id, json.dumps(encode(record)))
+    finished = set(change.finished)
     for due in change.dues:
-        yield Row(DUE, str(due.sequence), json.dumps(encode((due.at, due.sequence, due.item))))
+        if due.sequence not in finished:
+            yield Row(DUE, str(due.sequence), json.dumps(encode(tuple(due))))
+    for sequence in change.finished:
+        yield Row(DUE, str(sequence), None)
+    for delivery_id in surplus:
+        yield Row(DELIVERY, delivery_id, None)
+
+
+def identity_body(identity: Identity) -> str:
+    """What is stored of an identity."""
+    return json.dumps(encode(identity))
+
+
+def ids_body(ids: Ids) -> str:
+    """What is stored of the identifiers of new projects."""
+    return json.dumps(encode(StoredIds(ids.seed, ids.counts)))
+
+
+def read_ids(body: str) -> Ids:
+    """The stored identifiers of new projects."""
+    return Ids(*decode(StoredIds, json.loads(body), "ids"))
 
 
 def read_identity(data: Mapping[str, Any]) -> Identity:

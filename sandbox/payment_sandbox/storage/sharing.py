@@ -8,7 +8,7 @@ servers have queued, in order. An advance claims the clock in the same way. Clai
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from secrets import token_hex
@@ -16,15 +16,14 @@ from threading import Event, Lock
 from typing import Any, Final
 from zlib import crc32
 
-from payment_sandbox.kernel.times import timestamp
 from payment_sandbox.projects.calling import Part
 from payment_sandbox.projects.clock import RealTime
 from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.journal import Journal, Record
 from payment_sandbox.projects.outbox import QueuedDelivery
 from payment_sandbox.projects.project import Project, ProjectReset
-from payment_sandbox.projects.store import ChangeSet, ForOthers, HistoryRow
-from payment_sandbox.storage.codec import NotStored, encode
+from payment_sandbox.projects.store import ChangeSet, Counters, ForOthers, Storage
+from payment_sandbox.storage.codec import NotStored
 from payment_sandbox.storage.following import bring_up
 from payment_sandbox.storage.history import history_row, read_records
 from payment_sandbox.storage.places import (
@@ -36,23 +35,17 @@ from payment_sandbox.storage.places import (
     Head,
     Place,
     SharedDatabase,
-    Written,
+    SharedWritten,
+    job_body,
     last_of,
 )
-from payment_sandbox.storage.rows import (
-    DELIVERY,
-    DUE,
-    DurableStore,
-    Row,
-    chosen_body,
-    rows_of,
-)
+from payment_sandbox.storage.rows import Row, RowStore, Written
 
 WRITTEN_SECONDS: Final = 0.05
 GONE: Final = "the project was deleted in the meantime"
 
 
-class SharedStorage:
+class SharedStorage(Storage):
     """Creates the stores of one project, one per epoch; they share its place."""
 
     def __init__(self, database: SharedDatabase, identity: Identity, place: Place) -> None:
@@ -299,20 +292,19 @@ def _outbound(project: Project) -> list[tuple[str, str]]:
     ]
 
 
-class SharedStore(DurableStore):
+class SharedStore(RowStore):
     """Writes to the database; a commit belongs to the transaction that its project has begun."""
 
     is_shared = True
+    database: SharedDatabase
 
     def __init__(self, database: SharedDatabase, identity: Identity, place: Place) -> None:
-        super().__init__()
+        super().__init__(database, identity, database.real)
         self.place = place
-        self._database = database
-        self._identity = identity
         self._read_at: datetime | None = None  # the journal
 
     @property
-    def is_clock_held(self) -> bool:  # type: ignore[override]
+    def is_clock_held(self) -> bool:
         """Whether another server advances the clock."""
         return self.place.clock_holder is not None and self.place.clock_holder != self.place.own_hold
 
@@ -325,7 +317,7 @@ class SharedStore(DurableStore):
 
         An advance on another server sends what is left; that begins here, between two attempts.
         """
-        place, me = self.place, self._database.server_id
+        place, me = self.place, self.database.server_id
         if not queued.job:
             return True
         if place.courier == me and self.is_clock_held and place.session is not None:
@@ -340,18 +332,18 @@ class SharedStore(DurableStore):
     @property
     def is_claimed(self) -> bool:
         """Whether this server has claimed something of the project."""
-        return self.place.own_hold is not None or self.place.courier == self._database.server_id
+        return self.place.own_hold is not None or self.place.courier == self.database.server_id
 
     def share(self, journal: Journal) -> None:
         """Let a journal draw numbers of its own, and read what other servers write to it."""
-        journal.share(Numbers(self._database.real, self._database.server_id), self._newer_records)
+        journal.share(Numbers(self.database.real, self.database.server_id), self._newer_records)
 
     def _newer_records(self) -> Iterator[Record]:
-        project_id = self._identity.project_id
+        project_id = self.identity.project_id
         if not self.place.version:  # it is about to be added
             return iter(())
         Event().wait(WRITTEN_SECONDS)  # other servers write a moment after their answers
-        rows, self._read_at = self._database.newer_history(project_id, self._read_at)
+        rows, self._read_at = self.database.newer_history(project_id, self._read_at)
         return read_records(project_id, rows)
 
     def leave(self) -> None:
@@ -362,17 +354,13 @@ class SharedStore(DurableStore):
         """Whether any server has something to send."""
         return bool(self.place.jobs)
 
-    def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+    def write(self, change: ChangeSet, written: Written) -> None:
         """Commit it in the project's transaction."""
-        place = self.place
-        written = self._written(change, surplus)
-        if place.session is None:
-            place.version = self._database.add(written)
-        else:
-            place.version = place.session.commit(written)
-        self._note(change, written)
+        place, shared = self.place, self._shared(change, written)
+        place.version = self.database.add(shared) if place.session is None else place.session.commit(shared)
+        self._note(change, shared)
 
-    def _note(self, change: ChangeSet, written: Written) -> None:
+    def _note(self, change: ChangeSet, written: SharedWritten) -> None:
         place = self.place
         if written.replaces_all:
             place.jobs.clear()
@@ -389,30 +377,24 @@ class SharedStore(DurableStore):
         if written.chosen is not None:
             place.chosen = written.chosen
 
-    def _written(self, change: ChangeSet, surplus: Sequence[str]) -> Written:
+    def _shared(self, change: ChangeSet, written: Written) -> SharedWritten:
         place, others = self.place, change.others
         assert others is not None, "the store is shared"
-        gone = [(DUE, str(sequence)) for sequence in change.finished]
-        gone += [(DELIVERY, item_id) for item_id in surplus]
-        gone += [(JOB, str(number)) for number in others.finished_jobs]
         lets_go = place.lets_clock_go and place.clock_holder == place.own_hold
-        return Written(
-            identity=self._identity,
-            rows=list(_rows(change, others)),
-            gone=gone,
-            chosen=chosen_body(change),
-            counters=self._counters(change),
+        jobs = [Row(JOB, str(queued.job), job_body(queued)) for queued in others.jobs]
+        jobs += [Row(JOB, str(number), None) for number in others.finished_jobs]
+        return SharedWritten(
+            **{**vars(written), "rows": [*written.rows, *jobs]},
             part=others.part or Part(token_hex(8), 1),
             courier=self._courier(others, lets_go=lets_go),
             clock_holder=None if lets_go or self.is_new else place.clock_holder,
             due_in_seconds=others.due_in_seconds,
             unused_seconds_max=others.unused_seconds_max,
-            replaces_all=self.is_new,
         )
 
     def _courier(self, others: ForOthers, *, lets_go: bool) -> str | None:
         """Who sends webhooks from now on: whoever does already, or this server if there are any."""
-        place, me, finished = self.place, self._database.server_id, set(others.finished_jobs)
+        place, me, finished = self.place, self.database.server_id, set(others.finished_jobs)
         if place.courier not in (None, me) and not self.is_new:
             return place.courier
         if self.is_clock_held and not self.is_new:  # an advance on another server sends everything
@@ -423,47 +405,18 @@ class SharedStore(DurableStore):
 
     def _courier_of_advance(self, others: ForOthers) -> str | None:
         """The server that advances the clock, unless an attempt is under way on this one."""
-        place, me = self.place, self._database.server_id
+        place, me = self.place, self.database.server_id
         return me if place.courier == me and not others.finished_jobs else _server_of(place.clock_holder)
 
-    def _counters(self, change: ChangeSet) -> str | None:
-        """Clock and counters, with the time from which a running clock goes on."""
-        if change.counters is None or change.others is None:
-            return None
-        clock, real = change.others.clock, self._database.real
-        anchor = self.place.anchor
+    def anchored(self, change: ChangeSet, counters: Counters) -> tuple[datetime, datetime]:
+        """What the clock showed when it was set, and when that was."""
+        assert change.others is not None, "the store is shared"
+        clock, real, anchor = change.others.clock, self.real, self.place.anchor
         if anchor is None or anchor.clock is not clock:
             passed = timedelta(seconds=real.monotonic_seconds() - clock.anchor_seconds)
             anchor = self.place.anchor = Anchor(clock, clock.anchor, real.wall_now() - passed)
-        own = {"anchor": timestamp(anchor.at), "real_at": timestamp(anchor.real_at)}
-        return json.dumps({**encode(change.counters), **own})
-
-    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
-        """Write records of the journal."""
-        self._database.write_histories([(self._identity.project_id, row) for row in rows])
-
-    def history(self, number_max: int) -> Sequence[HistoryRow]:
-        """The records of the journal up to a number."""
-        return self._database.read_history(self._identity.project_id, number_max)
+        return anchor.at, anchor.real_at
 
 
 def _server_of(hold: str | None) -> str | None:
     return hold.partition(":")[0] if hold is not None else None
-
-
-def _rows(change: ChangeSet, others: ForOthers) -> Iterator[Row]:
-    """The records of a change, without agenda entries that it finishes itself."""
-    finished = {str(sequence) for sequence in change.finished}
-    yield from (row for row in rows_of(change) if row.kind != DUE or row.id not in finished)
-    for queued in others.jobs:
-        yield Row(JOB, str(queued.job), json.dumps(_plain_job(queued)))
-
-
-def _plain_job(queued: QueuedDelivery) -> dict[str, Any]:
-    changed = queued.changed._asdict() if queued.is_changed else None
-    return {
-        "delivery_id": queued.delivery_id,
-        "order_id": queued.order_id,
-        "forced": queued.forced,
-        "changed": changed,
-    }

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -10,7 +11,7 @@ from payment_sandbox.forms.addresses import url_problem
 from payment_sandbox.forms.orders import SentForm
 from payment_sandbox.kernel.ids import Ids
 from payment_sandbox.kernel.masking import Masking
-from payment_sandbox.kernel.timeline import Due, Timeline
+from payment_sandbox.kernel.timeline import Timeline
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.methods import NAMES, behaviour_of
 from payment_sandbox.methods.common import AttemptDraft, Terms
@@ -32,7 +33,7 @@ from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.journal import number_of
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.settings import FEATURES, KNOWN, Settings, read_settings, stored_settings
-from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.projects.store import ChangeSet, Chosen, Counters
 from payment_sandbox.scenarios.loader import load_scenario
 from payment_sandbox.storage.codec import FORMAT, AgendaEntry, Snapshot, decode, encode
 
@@ -302,16 +303,16 @@ def snapshot_of(project: Project) -> dict[str, Any]:
 
 def snapshot_parts(project: Project) -> dict[str, Any]:
     """The same, with iterators instead of lists: a project may have a lot of records."""
-    parts = _shown(project)._asdict()
     return {
-        name: map(encode, value) if type(value) is tuple else encode(value) for name, value in parts.items()
+        name: map(encode, value) if type(value) is tuple else encode(value)
+        for name, value in vars(_shown(project)).items()
     }
 
 
 def _shown(project: Project) -> Snapshot:
     """The project's state without the settings of a newer server, which nobody could restore here."""
     taken = _taken(project)
-    return taken._replace(settings={name: taken.settings[name] for name in KNOWN})
+    return replace(taken, settings={name: taken.settings[name] for name in KNOWN})
 
 
 def _taken(project: Project, expected: Epoch | None = None) -> Snapshot:
@@ -328,9 +329,9 @@ def _taken(project: Project, expected: Epoch | None = None) -> Snapshot:
     credentials, qr_requests, deliveries = records
     return Snapshot(
         format=FORMAT,
-        **{**chosen._asdict(), "scenario": dict(chosen.scenario), "faults": dict(chosen.faults)},
-        **counters._asdict(),
-        agenda=tuple(AgendaEntry(due.at, due.sequence, due.item) for due in sorted(dues)),
+        **vars(chosen),
+        **vars(counters),
+        agenda=tuple(AgendaEntry(*due) for due in sorted(dues)),
         orders=orders,
         credentials=credentials,
         qr_requests=qr_requests,
@@ -480,36 +481,33 @@ def _read(document: Any) -> Snapshot:
     return snapshot
 
 
-def chosen_state(chosen: Mapping[str, Any], clock: Clock) -> State:
+def chosen_state(chosen: Chosen, settings: Settings, clock: Clock) -> State:
     """The state with stored settings, scenario and faults; nothing of them is used yet."""
-    settings = stored_settings(chosen["settings"], "settings")
-    scenario = load_scenario(chosen["scenario"], settings.method_names)
+    scenario = load_scenario(chosen.scenario, settings.method_names)
     state = State.first(settings, clock).with_scenario(scenario)
-    return state._replace(faults=Faults.read(chosen["faults"]))
+    return state._replace(faults=Faults.read(chosen.faults))
+
+
+def put_counters(epoch: Epoch, state: State, counters: Counters) -> None:
+    """Give an epoch a state, and all counters except those of its clock."""
+    epoch.state = state._replace(
+        scenario_faults=state.scenario_faults.used(counters.scenario_faults),
+        faults=state.faults.used(counters.fault_uses),
+        rule_uses=dict(counters.rule_uses),
+        swapped=counters.swapped,
+    )
+    epoch.ids = Ids(counters.seed, counters.id_counts, counters.id_series)
+    epoch.store.deliveries_dropped = counters.deliveries_dropped
 
 
 def _consistent(project: Project, snapshot: Snapshot, settings: Settings) -> Checked:
-    scenario = load_scenario(snapshot.scenario, settings.method_names)
-    refuse_inconsistent(snapshot, len(scenario.rules))
-    faults = Faults.read(snapshot.faults).used(snapshot.fault_uses)
     clock = project.epoch.state.clock.set(
         snapshot.now, running=snapshot.clock_mode == RUNNING, rate=float(snapshot.clock_rate)
     )
-    state = State.first(settings, clock).with_scenario(scenario)
-    state = state._replace(
-        scenario_faults=state.scenario_faults.used(snapshot.scenario_faults),
-        faults=faults,
-        rule_uses=dict(snapshot.rule_uses),
-        swapped=snapshot.swapped,
-    )
-    change = ChangeSet(
-        {order.id: order for order in snapshot.orders},
-        snapshot.credentials,
-        snapshot.qr_requests,
-        snapshot.deliveries,
-        tuple(Due(entry.at, entry.sequence, entry.command) for entry in snapshot.agenda),
-    )
-    faults.refuse_unknown_orders(change.orders.__contains__, "state.faults.")
+    state = chosen_state(snapshot, settings, clock)
+    refuse_inconsistent(snapshot, len(state.scenario.rules))
+    change = snapshot.change()
+    state.faults.refuse_unknown_orders(change.orders.__contains__, "state.faults.")
     return Checked(snapshot, state, change)
 
 
@@ -517,9 +515,7 @@ def _epoch(project: Project, checked: Checked, number: int) -> Epoch:
     """An epoch with the state of the snapshot; its first commit adds the records."""
     snapshot = checked.snapshot
     epoch = project.fresh_epoch(number, checked.state.base_settings)
-    epoch.state = checked.state
+    put_counters(epoch, checked.state, snapshot)
     epoch.timeline = Timeline(snapshot.now, snapshot.sequence, checked.change.dues)
-    epoch.ids = Ids(snapshot.seed, snapshot.id_counts, snapshot.id_series)
-    epoch.store.deliveries_dropped = snapshot.deliveries_dropped
     epoch.orders_created = len(snapshot.orders)
     return epoch

@@ -5,9 +5,8 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -19,22 +18,29 @@ from payment_sandbox.projects.identity import Identity
 from payment_sandbox.projects.locks import FILE, ranked_lock
 from payment_sandbox.projects.project import Project, Services
 from payment_sandbox.projects.registry import Registry
-from payment_sandbox.projects.store import ChangeSet, HistoryRow
+from payment_sandbox.projects.store import ChangeSet, HistoryRow, Storage
 from payment_sandbox.scenarios.catalogue import Catalogue
 from payment_sandbox.storage.codec import NotStored, ServerRows, StateRefused, decode, in_one_line
+from payment_sandbox.storage.dialects import (
+    CHANGE,
+    EMPTY,
+    HISTORY,
+    HISTORY_COLUMNS,
+    PROJECTS,
+    RECORD_COLUMNS,
+    REPLACE,
+    SQLITE,
+    said,
+)
 from payment_sandbox.storage.history import KEPT_MAX
-from payment_sandbox.storage.memory import OneProcess
 from payment_sandbox.storage.rows import (
-    DELIVERY,
-    DUE,
-    DurableStore,
+    RowStore,
     StoredProject,
-    chosen_body,
-    counters_body,
+    Written,
     identity_body,
+    ids_body,
     read_identity,
     resumed_project,
-    rows_of,
 )
 
 APPLICATION_ID: Final = 0x50617953  # "PayS", in the header of every state file
@@ -44,8 +50,7 @@ HEADER_BYTES: Final = 100
 VERSION_AT: Final = slice(60, 64)
 APPLICATION_ID_AT: Final = slice(68, 72)
 OLDEST: Final = 2
-DELETED: Final = "deleted"  # the keys of deleted projects, among what is stored for the server as a whole
-HISTORY: Final = """
+HISTORY_TABLE: Final = """
     CREATE TABLE history (
         project INTEGER NOT NULL,
         kind TEXT NOT NULL,
@@ -75,10 +80,10 @@ CREATE: Final = f"""
         body TEXT NOT NULL,
         UNIQUE (project, kind, id)
     );
-    {HISTORY};
+    {HISTORY_TABLE};
     COMMIT;
 """
-MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {3: (HISTORY,)}
+MIGRATIONS: Final[Mapping[int, Sequence[str]]] = {3: (HISTORY_TABLE,)}
 """What makes a file of the version before into one of this version."""
 
 log = logging.getLogger(__name__)
@@ -196,7 +201,7 @@ def migrate(database: sqlite3.Connection) -> None:
         raise
 
 
-def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
+def read_copy(path: Path) -> tuple[ServerRows, list[StoredProject]]:
     """Read everything from a copy, because opening a damaged file could change it."""
     with TemporaryDirectory(prefix="payment-sandbox-") as folder:
         copy = Path(folder) / "state"
@@ -210,16 +215,17 @@ def read_copy(path: Path) -> tuple[dict[str, Any], list[StoredProject]]:
                     raise StateRefused(f"{path} is damaged: {in_one_line(verdict)}")
                 migrate(database)
                 return _read(database)
-        except (sqlite3.Error, ValueError, TypeError, KeyError, RecursionError) as error:
+        except (sqlite3.Error, Invalid, ValueError, TypeError, KeyError, RecursionError) as error:
             raise StateRefused(f"{path} is damaged: {in_one_line(error)}") from error
 
 
-def _read(database: sqlite3.Connection) -> tuple[dict[str, Any], list[StoredProject]]:
-    server = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
+def _read(database: sqlite3.Connection) -> tuple[ServerRows, list[StoredProject]]:
+    values = {name: json.loads(body) for name, body in database.execute("SELECT name, body FROM server")}
+    server: ServerRows = decode(ServerRows, values, "server")
     strays = "SELECT count(*) FROM record WHERE project NOT IN (SELECT number FROM project)"
     if stray := database.execute(strays).fetchone()[0]:
         raise ValueError(f"{stray} records belong to no project")
-    query = "SELECT number, identity, chosen, counters FROM project ORDER BY number"
+    query = said(SQLITE, f"SELECT number, {PROJECTS} number")
     records = "SELECT kind, body FROM record WHERE project = ? ORDER BY position"
     newest = "SELECT max(number) FROM history WHERE project = ?"
     return server, [
@@ -247,11 +253,14 @@ def opened(path: Path) -> sqlite3.Connection:
     return database
 
 
-PUT: Final = (
-    "INSERT INTO record (project, kind, id, body) VALUES (?, ?, ?, ?)"
-    " ON CONFLICT (project, kind, id) DO UPDATE SET body = excluded.body"
-)
+PUT: Final = f"INSERT INTO record (project, {RECORD_COLUMNS}) VALUES (?, ?, ?, ?) {REPLACE}"
 DROP: Final = "DELETE FROM record WHERE project = ? AND kind = ? AND id = ?"
+PUT_VALUE: Final = "INSERT OR REPLACE INTO server VALUES (?, ?)"
+PUT_HISTORY: Final = f"INSERT OR REPLACE INTO history (project, {HISTORY_COLUMNS}) VALUES (?, ?, ?, ?)"
+FORGET_HISTORY: Final = f"""
+    DELETE FROM history
+    WHERE project = ?1 AND number < (SELECT max(number) FROM history WHERE project = ?1) - {KEPT_MAX}
+"""
 
 
 class StateFile:
@@ -269,26 +278,22 @@ class StateFile:
         """
         self.path = path
         self._lock = ranked_lock(FILE)
-        self._numbers: dict[str, int] = {}  # of the projects in the file
         try:
             self.path = path = path.resolve()
             if path.exists() and not path.is_file():
                 raise StateRefused(f"{self.path} is not a regular file")
-            self._held = HeldFile(path)
+            with ExitStack() as ends:
+                self._held = HeldFile(path)
+                ends.callback(self._held.release)
+                refuse_foreign(path)
+                self.server, self.projects = read_copy(path)
+                self._database = opened(path)
+                migrate(self._database)
+                self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
+                ends.pop_all()
         except (sqlite3.Error, OSError) as error:
-            raise _unusable(self.path, error) from error
-        try:
-            refuse_foreign(path)
-            self.server, self.projects = read_copy(path)
-            self._database = opened(path)
-            migrate(self._database)
-            self._numbers = dict(self._database.execute("SELECT id, number FROM project"))
-        except (sqlite3.Error, OSError) as error:
-            self._held.release()
-            raise _unusable(self.path, error) from error
-        except BaseException:
-            self._held.release()
-            raise
+            why = getattr(error, "strerror", None) or error
+            raise StateRefused(f"{self.path} cannot be used: {why}") from error
 
     def close(self) -> None:
         """Close the file, so that another server can open it."""
@@ -306,66 +311,51 @@ class StateFile:
         drawn = ids.copied()
         yield drawn
         with self._transaction() as run:
-            self._put(run, "ids", {"seed": drawn.seed, "counts": drawn.counts})
+            run.execute(PUT_VALUE, ("ids", ids_body(drawn)))
 
     def remove(self, project_id: str, fixed_key: str | None) -> None:
         """Delete a project and everything in it; its key is not given to another one, if a user chose it."""
+        deleted = sorted({*self.server.deleted, *filter(None, [fixed_key])})
         with self._transaction() as run:
             number = self._numbers.get(project_id)
-            run.execute("DELETE FROM record WHERE project = ?", (number,))
-            run.execute("DELETE FROM history WHERE project = ?", (number,))
-            run.execute("DELETE FROM project WHERE number = ?", (number,))
-            deleted = sorted({*self._deleted_keys, *filter(None, [fixed_key])})
-            if deleted != self._deleted_keys:
-                self._put(run, DELETED, deleted)
-        self.server[DELETED] = deleted
+            _run(run, (*EMPTY, "DELETE FROM $project WHERE number = :id"), {"id": number})
+            if fixed_key is not None:
+                run.execute(PUT_VALUE, ("deleted", json.dumps(deleted)))
+        self.server = self.server._replace(deleted=tuple(deleted))
         self._numbers.pop(project_id, None)
 
     def was_deleted(self, key_digest: str) -> bool:
         """Whether a deleted project had this key."""
-        return key_digest in self._deleted_keys
+        return key_digest in self.server.deleted
 
-    @property
-    def _deleted_keys(self) -> list[str]:
-        """Digests of keys that are not given out again."""
-        deleted: list[str] = self.server.get(DELETED, [])
-        return deleted
-
-    def _put(self, run: sqlite3.Connection, name: str, body: Any) -> None:
-        run.execute("INSERT OR REPLACE INTO server VALUES (?, ?)", (name, json.dumps(body)))
-
-    def write(self, store: "SqliteStore", change: ChangeSet, surplus: Iterable[str]) -> None:
-        """Write a change set; the first one of a store deletes what an earlier epoch left."""
-        project_id = store.identity.project_id
+    def write(self, written: Written) -> None:
+        """Write a change set of a project, which may be new."""
+        project_id = written.identity.project_id
         with self._transaction() as run:
-            number = self._numbers.get(project_id) or self._added(run, store.identity)
-            if store.is_new:
-                run.execute("DELETE FROM record WHERE project = ?", (number,))
-                run.execute("DELETE FROM history WHERE project = ?", (number,))
-            run.executemany(PUT, [(number, *row) for row in rows_of(change)])
-            run.executemany(DROP, [(number, DUE, str(sequence)) for sequence in change.finished])
-            run.executemany(DROP, [(number, DELIVERY, delivery_id) for delivery_id in surplus])
-            _write_state(run, number, change, store.real.wall_now())
+            number = self._numbers.get(project_id) or _added(run, written.identity)
+            if written.replaces_all:
+                _run(run, EMPTY, {"id": number})
+            run.executemany(PUT, [(number, *row) for row in written.rows if row.body is not None])
+            run.executemany(DROP, [(number, row.kind, row.id) for row in written.rows if row.body is None])
+            changed = {"id": number, "chosen": written.chosen, "counters": written.counters}
+            _run(run, (f"UPDATE $project SET {CHANGE} WHERE number = :id",), changed)
         self._numbers[project_id] = number
 
-    def write_history(self, project_id: str, rows: Sequence[HistoryRow]) -> None:
-        """Write records of a journal, and delete the oldest if there are too many."""
-        with self._transaction() as run:
-            number = self._numbers.get(project_id)
-            if number is not None:  # it was not deleted meanwhile
-                run.executemany(
-                    "INSERT OR REPLACE INTO history (project, kind, number, body) VALUES (?, ?, ?, ?)",
-                    [(number, *row) for row in rows],
-                )
-                before = max(row.number for row in rows) - KEPT_MAX
-                run.execute("DELETE FROM history WHERE project = ? AND number < ?", (number, before))
+    def write_histories(self, rows: Sequence[tuple[str, HistoryRow]]) -> None:
+        """Write records of the journals of projects, and delete the oldest if there are too many."""
+        with self._transaction() as run:  # a project may have been deleted meanwhile
+            numbers = {project_id: self._numbers.get(project_id) for project_id, _ in rows}
+            known = [
+                (number, *row) for project_id, row in rows if (number := numbers[project_id]) is not None
+            ]
+            run.executemany(PUT_HISTORY, known)
+            run.executemany(FORGET_HISTORY, {(number,) for number, *_ in known})
 
     def read_history(self, project_id: str, number_max: int) -> Sequence[HistoryRow]:
         """The records of a journal up to a number, oldest first."""
-        query = "SELECT kind, number, body FROM history WHERE project = ? AND number <= ? ORDER BY number"
+        values = {"id": self._numbers.get(project_id), "number": number_max}
         with self._transaction("DEFERRED") as run:
-            rows = run.execute(query, (self._numbers.get(project_id), number_max))
-            return [HistoryRow(*row) for row in rows]
+            return [HistoryRow(*row) for row in run.execute(said(SQLITE, HISTORY), values)]
 
     @contextmanager
     def _transaction(self, lock: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
@@ -388,14 +378,20 @@ class StateFile:
                 is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
                 raise NotStored(self.path.name, str(error), is_full=is_full) from error
 
-    def _added(self, run: sqlite3.Connection, identity: Identity) -> int:
-        made = run.execute(
-            "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, identity_body(identity))
-        )
-        return made.lastrowid or 0
+
+def _added(run: sqlite3.Connection, identity: Identity) -> int:
+    made = run.execute(
+        "INSERT INTO project (id, identity) VALUES (?, ?)", (identity.project_id, identity_body(identity))
+    )
+    return made.lastrowid or 0
 
 
-class SqliteStorage(OneProcess):
+def _run(run: sqlite3.Connection, statements: Sequence[str], values: Mapping[str, Any]) -> None:
+    for statement in statements:
+        run.execute(said(SQLITE, statement), values)
+
+
+class SqliteStorage(Storage):
     """Creates the stores of one project, one per epoch."""
 
     def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
@@ -408,36 +404,14 @@ class SqliteStorage(OneProcess):
         return SqliteStore(self._file, self._identity, self._real)
 
 
-class SqliteStore(DurableStore):
+class SqliteStore(RowStore):
     """Writes to the file."""
 
-    def __init__(self, file: StateFile, identity: Identity, real: RealTime) -> None:
-        super().__init__()
-        self._file = file
-        self.identity = identity
-        self.real = real
+    database: StateFile
 
-    def write(self, change: ChangeSet, surplus: Sequence[str]) -> None:
+    def write(self, change: ChangeSet, written: Written) -> None:
         """Write it in one transaction."""
-        self._file.write(self, change, surplus)
-
-    def keep_history(self, rows: Sequence[HistoryRow]) -> None:
-        """Write records of the journal."""
-        self._file.write_history(self.identity.project_id, rows)
-
-    def history(self, number_max: int) -> Sequence[HistoryRow]:
-        """The records of the journal up to a number."""
-        return self._file.read_history(self.identity.project_id, number_max)
-
-
-def _unusable(path: Path, error: Exception) -> StateRefused:
-    return StateRefused(f"{path} cannot be used: {getattr(error, 'strerror', None) or error}")
-
-
-def _write_state(run: sqlite3.Connection, number: int, change: ChangeSet, real_at: datetime) -> None:
-    for column, body in (("chosen", chosen_body(change)), ("counters", counters_body(change, real_at))):
-        if body is not None:
-            run.execute(f"UPDATE project SET {column} = ? WHERE number = ?", (body, number))
+        self.database.write(written)
 
 
 def resumed_registry(
@@ -449,10 +423,9 @@ def resumed_registry(
         StateRefused: the content of the file is inconsistent.
     """
     try:
-        rows: ServerRows = decode(ServerRows, file.server, "server")
         registry = Registry(services, file, catalogue, ids=ids, clock=clock)
-        if rows.ids is not None:
-            registry.go_on_with(Ids(rows.ids.seed, rows.ids.counts))
+        if file.server.ids is not None:
+            registry.go_on_with(Ids(*file.server.ids))
         for stored in file.projects:
             registry.add(_project(stored, services, file, registry))
     except (Invalid, KeyError, ValueError, TypeError, OverflowError, RecursionError) as error:

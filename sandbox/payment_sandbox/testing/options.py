@@ -1,8 +1,9 @@
 """The plugin's command-line flags, ini options and markers; light, because every run of pytest loads it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import pytest
@@ -195,6 +196,11 @@ def marked_settings(item: Any) -> dict[str, Any]:
     if seed is None and is_rehearsed(item):
         seed = 0
     settings: dict[str, Any] = {} if seed is None else {"seed": crc32(f"{seed} {item.nodeid}".encode())}
+    return {**settings, **_settings_of_markers(item)}
+
+
+def _settings_of_markers(item: pytest.Item) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
     for marker in reversed(list(item.iter_markers("payment_settings"))):
         if marker.args:
             raise pytest.UsageError("payment_settings takes settings by name: payment_settings(mode='live')")
@@ -244,9 +250,27 @@ def marked_urls(item: Any) -> list[tuple[str, str | None]]:
     return urls
 
 
-def needs_project(metafunc: pytest.Metafunc) -> bool:
-    """Whether a test has no project, although a marker or an option sets one up."""
-    item: Any = metafunc.definition
+def needs_project(item: pytest.Item, fixtures: Sequence[str]) -> bool:
+    """Whether a test with these fixtures has no project, although a marker or an option sets one up."""
     is_asked = any(item.get_closest_marker(name) is not None for name in ASKING)
     is_asked = is_asked or bool(item.config.getini("payment_intercept"))
-    return is_asked and not any(name in metafunc.fixturenames for name in FIXTURES)
+    return is_asked and not any(name in fixtures for name in FIXTURES)
+
+
+class OfMarkers(NamedTuple):
+    """What the markers of a test ask of its project, and the addresses of the suite."""
+
+    settings: dict[str, Any]
+    scenario: Any  # None: that of the class
+    urls: list[tuple[str, str | None]]
+
+
+def asked(item: pytest.Item) -> OfMarkers:
+    """What a test's markers ask of its project, and which addresses the suite has.
+
+    Raises:
+        pytest.UsageError: a marker has something else than it takes.
+    """
+    is_marked = item.get_closest_marker("payment_scenario") is not None
+    scenario = marked_scenario(item) if is_marked else None
+    return OfMarkers(_settings_of_markers(item), scenario, marked_urls(item))

@@ -41,16 +41,34 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a marked test once per webhook sequence; give it a project if a marker sets one up."""
-    if options.needs_project(metafunc):
-        metafunc.fixturenames.append("payment_sandbox")
+    _add_project(metafunc.definition, metafunc.fixturenames)
     sequences.parametrize(metafunc)
-    if exploring_options.is_rehearsed(metafunc.definition) and "payment_sandbox" in metafunc.fixturenames:
-        metafunc.fixturenames += [name for name in OF_REHEARSALS if name not in metafunc.fixturenames]
+    _add_rehearsal(metafunc.definition, metafunc.fixturenames)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse the marker on tests that cannot be parametrized."""
+    """Refuse the marker on tests that cannot be parametrized; give the others their project, too."""
     sequences.refuse_unparametrized(items)
+    for item in items:
+        fixtures = getattr(item, "fixturenames", None)
+        if fixtures is not None and not _is_mixed_in(item):
+            _add_project(item, fixtures)
+            _add_rehearsal(item, fixtures)
+
+
+def _add_project(item: pytest.Item, fixtures: list[str]) -> None:
+    if options.needs_project(item, fixtures):
+        fixtures.append("payment_sandbox")
+
+
+def _add_rehearsal(item: pytest.Item, fixtures: list[str]) -> None:
+    if exploring_options.is_rehearsed(item) and "payment_sandbox" in fixtures:
+        fixtures += [name for name in OF_REHEARSALS if name not in fixtures]
+
+
+def _is_mixed_in(item: pytest.Item) -> bool:
+    """Whether it is of a class with ``PaymentSandboxMixin``, which makes its own projects."""
+    return hasattr(getattr(item, "cls", None), "_close_payment_sandbox")
 
 
 @pytest.fixture(scope="session")
@@ -155,8 +173,7 @@ def _project_of(item: pytest.Item) -> "PaymentSandbox | None":
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     """Rehearse a test, if it is asked for."""
-    is_mixed_in = hasattr(getattr(item, "cls", None), "_close_payment_sandbox")
-    has_project = is_mixed_in or "payment_sandbox" in getattr(item, "fixturenames", ())
+    has_project = _is_mixed_in(item) or "payment_sandbox" in getattr(item, "fixturenames", ())
     if not exploring_options.is_rehearsed(item) or not has_project:
         return None
     rehearsal_of(item.session).run(item, nextitem)
@@ -182,6 +199,7 @@ def pytest_runtest_call(item: pytest.Item) -> Any:
         if is_marked or instance.payment_review == options.OFF:
             instance.payment_review = options.review_mode(item)
             instance.payment_review_expect = options.review_expected(item) or instance.payment_review_expect
+        instance._asked = options.asked(item)
         return (yield)
     if exploring_options.is_rehearsed(item):
         with LOADING:

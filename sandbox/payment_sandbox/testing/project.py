@@ -7,15 +7,17 @@ from datetime import timedelta
 from functools import cached_property
 from inspect import iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, ParamSpec, TypeVar
 
+from payment_sandbox.client.client import SandboxClient
 from payment_sandbox.client.clock import SandboxClock
-from payment_sandbox.client.errors import SandboxError
+from payment_sandbox.client.errors import SandboxError, ends_at_caller
 from payment_sandbox.kernel.times import Period, PeriodError
 from payment_sandbox.loading import LOADING
 from payment_sandbox.orders.actions import ActionName, Actor
 from payment_sandbox.orders.refusals import Invalid
 from payment_sandbox.testing.access import Access
+from payment_sandbox.testing.aio import AsyncClock, awaited, run_blocking
 from payment_sandbox.testing.calling import CALLING_LOOP
 from payment_sandbox.web.answers import records as answers
 
@@ -24,13 +26,13 @@ if TYPE_CHECKING:
 
     from urllib3 import PoolManager
 
-    from payment_sandbox.client.client import SandboxClient
     from payment_sandbox.client.history import Review
     from payment_sandbox.projects.project import Project
-    from payment_sandbox.testing.aio import AsyncPaymentSandbox
     from payment_sandbox.testing.clients.intercepting import Route
     from payment_sandbox.testing.shops.browser import Browser
     from payment_sandbox.testing.shops.receiving import Receiver
+
+__tracebackhide__ = ends_at_caller
 
 SHOP_URL: Final = "http://testserver/webhook"
 """Where webhooks go without a ``webhook_url``; test clients and Django's test settings know this host."""
@@ -38,6 +40,8 @@ SHOP_URL: Final = "http://testserver/webhook"
 WAITING: Final = "waiting"
 Thread = Literal["waiting", "own"]
 OWN: Final = "own"
+Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 
 class ShopInProcess:
@@ -45,7 +49,7 @@ class ShopInProcess:
 
     server: Access
     api_key: str
-    client: "SandboxClient"
+    client: SandboxClient
 
     _receiver: "Receiver | None" = None
     _browsers: "Sequence[Browser]" = ()
@@ -272,7 +276,7 @@ class PaymentSandbox(ShopInProcess):
         return self.client.scenario(scenario)
 
     def act(
-        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
     ) -> answers.Order:
         """Perform an action, and return the order; by default, the customer pays.
 
@@ -288,7 +292,7 @@ class PaymentSandbox(ShopInProcess):
             self._on_action()
 
     def play(
-        self, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
+        self, /, order_id: str, actor: Actor = "customer", action: ActionName = "pay", **how: Any
     ) -> answers.Order:
         """Let the scenario's customer or bank act on an order; act like this only if it leaves that to you.
 
@@ -317,9 +321,6 @@ class PaymentSandbox(ShopInProcess):
     @cached_property
     def aio(self) -> "AsyncPaymentSandbox":
         """The same for ``async`` tests, on asyncio and trio: ``await payment_sandbox.aio.act(order_id)``."""
-        with LOADING:
-            from payment_sandbox.testing.aio import AsyncPaymentSandbox
-
         return AsyncPaymentSandbox(self)
 
     # What happened
@@ -362,6 +363,31 @@ class PaymentSandbox(ShopInProcess):
             self.httpx_transport.close()
         if "pool_manager" in self.__dict__:
             self.pool_manager.clear()
+
+
+class AsyncPaymentSandbox:
+    """What ``PaymentSandbox`` does, awaited; works with pytest-asyncio, anyio and trio."""
+
+    def __init__(self, sandbox: PaymentSandbox) -> None:
+        self._sandbox, self._client = sandbox, sandbox.client
+        self.clock = AsyncClock(sandbox.clock)
+        """The project's clock: ``await payment_sandbox.aio.clock.advance("PT30M")``."""
+
+    async def run(
+        self, call: Callable[Given, Result], /, *given: Given.args, **options: Given.kwargs
+    ) -> Result:
+        """Run any blocking call, such as one of ``payment_sandbox.client``, while the loop goes on."""
+        return await run_blocking(call, *given, **options)
+
+    act = awaited(PaymentSandbox.act, "_sandbox")
+    play = awaited(PaymentSandbox.play, "_sandbox")
+    wait_for = awaited(PaymentSandbox.wait_for, "_sandbox")
+    wait = awaited(SandboxClient.wait, "_client")
+    scenario = awaited(PaymentSandbox.scenario, "_sandbox")
+    order = awaited(SandboxClient.order, "_client")
+    webhooks = awaited(SandboxClient.webhooks, "_client")
+    review = awaited(PaymentSandbox.review, "_sandbox")
+    timeline = awaited(PaymentSandbox.timeline, "_sandbox")
 
 
 JOB_SECONDS_MAX: Final = 30.0

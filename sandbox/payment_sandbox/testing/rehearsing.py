@@ -13,11 +13,12 @@ import pytest
 from _pytest import runner  # as plugins that run tests again do
 
 from payment_sandbox.operations.history import history
-from payment_sandbox.rehearsal.books import BookEntry
+from payment_sandbox.rehearsal.books import BookEntry, BookProblem
 from payment_sandbox.rehearsal.exploring import ChangedSteps, Explored, Explorer, Ran, parse_variation
 from payment_sandbox.rehearsal.judging import (
     Judged,
     judge,
+    not_judged,
     read_books,
     stored_secrets,
     told_secrets,
@@ -45,8 +46,14 @@ def tell(report: pytest.TestReport, explored: Explored, item: pytest.Item) -> No
         lambda finding: f'pytest "{item.nodeid}" --payment-rehearse-only="{finding.name}"',
     )
     report.user_properties.append((PROPERTY, test))
-    if explored.findings:
-        lines = [f"payment rehearsal: {summary([test])}", "", *lines_of(test), *explored.notes]
+    if explored.findings or explored.unplayed:
+        lines = [
+            f"payment rehearsal: {summary([test])}",
+            "",
+            *lines_of(test),
+            *explored.unplayed,
+            *explored.notes,
+        ]
         report.outcome = "failed"
         report.longrepr = "\n".join(lines)
 
@@ -78,6 +85,9 @@ BOOKS: Final = "payment_books"
 TRACES: Final = "payment_traces"
 RESTART: Final = "payment_shop_restart"
 NOT_JUDGED: Final = Judged([], (), ())
+NOT_SET_UP: Final = Judged(
+    [BookProblem("not-judged", "the test was not set up, so nothing is judged")], (), ()
+)
 
 
 class OneRun:
@@ -132,9 +142,20 @@ class OneRun:
         if project is None or run is None or self.judged is not None:
             return
         self._has_return = project.application is not None
+        try:
+            self.judged = self._judge(project, run, failure)
+        except Exception as error:
+            if not self.variation:  # the test fails with it, as it is
+                raise
+            self.judged = not_judged(run, error)
+        if self.judged.problems:
+            self.timeline = project.timeline()
+            self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
+
+    def _judge(self, project: PaymentSandbox, run: RehearsedRun, failure: BaseException | None) -> Judged:
         is_strict = not self.variation and review_mode(self._item) == ERROR
         besides = unrelated(run.project) if is_strict else []  # before time passes that the test did not want
-        self.judged = judge(
+        judged = judge(
             run.project,
             run,
             lambda until: _advance(project, until),
@@ -144,11 +165,9 @@ class OneRun:
             baseline=self._baseline,
             believed=self._believed,
         )
-        self.judged.problems.extend(besides)
-        self.judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
-        if self.judged.problems:
-            self.timeline = project.timeline()
-            self.picture = svg(sequence(history(run.project.epoch)), is_file=True)
+        judged.problems.extend(besides)
+        judged.problems.extend(stored_secrets(run.project, self._fixture(TRACES)))
+        return judged
 
     def read(self, report: pytest.TestReport) -> None:
         """Look for secrets in what was logged and printed."""
@@ -161,7 +180,7 @@ class OneRun:
         """What the run showed."""
         run = self._run
         if run is None or self.judged is None:
-            return Ran(NOT_JUDGED, [], [], "", "")
+            return Ran(NOT_SET_UP if self.variation else NOT_JUDGED, [], [], "", "")
         return Ran(
             self.judged,
             run.steps,
@@ -340,4 +359,6 @@ def _works_elsewhere(item: pytest.Item, baseline: Ran) -> bool:
     if not any(step.kind == WEBHOOK for step in baseline.steps):
         return False
     reports, ran = _once(item, OneRun(item, elsewhere=True))
-    return not any(report.failed for report in reports) and ran.judged == baseline.judged
+    if any(report.failed for report in reports):
+        return False
+    return (ran.judged.problems, ran.judged.state) == (baseline.judged.problems, baseline.judged.state)

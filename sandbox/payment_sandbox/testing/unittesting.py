@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from unittest import TestCase
 
+from payment_sandbox.testing.options import OfMarkers
 from payment_sandbox.testing.project import PaymentSandbox
 from payment_sandbox.testing.rehearsed_test import current_test
 from payment_sandbox.testing.reviews import review, review_text
@@ -57,6 +58,7 @@ class PaymentSandboxMixin(Base):
     """The rules that the test breaks on purpose, such as ``("CAP-04",)``."""
 
     _payment_sandbox: PaymentSandbox | None = None
+    _asked: OfMarkers | None = None  # by markers and options of pytest
     _is_failed = False
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -69,20 +71,34 @@ class PaymentSandboxMixin(Base):
     def payment_sandbox(self) -> PaymentSandbox:
         """This test's project, created when it is first used, and deleted after the test."""
         if self._payment_sandbox is None:
-            made = shared_server().project(self.payment_settings)
+            asked = self._asked
+            settings = asked.settings if asked is not None else {}
+            made = shared_server().project({**self.payment_settings, **settings})
             self.addCleanup(self._close_payment_sandbox)
             self._payment_sandbox = made
-            if self.payment_scenario is not None:
-                made.scenario(self.payment_scenario)
-            urls = self.payment_intercept
-            made.intercept(*([urls] if isinstance(urls, str) else urls))
+            self._set_up(made)
             run = current_test()
             if run is not None:
                 run.attach(made, lambda name: getattr(self, name, None))
         return self._payment_sandbox
 
+    def _set_up(self, made: PaymentSandbox) -> None:
+        """Give a project what the class asks for, and what markers and options of pytest do."""
+        asked = self._asked
+        scenario = self.payment_scenario
+        if asked is not None and asked.scenario is not None:
+            scenario = asked.scenario
+        if scenario is not None:
+            made.scenario(scenario)
+        urls = self.payment_intercept
+        made.intercept(*([urls] if isinstance(urls, str) else urls))
+        for url, key in asked.urls if asked is not None else ():
+            made.intercept(url, key=key)
+
     def _callSetUp(self) -> None:  # noqa: N802 (unittest's name; there is no public hook for failures)
-        if self.payment_intercept:  # or the requests of a test that does not use its project would go out
+        if self.payment_intercept or (
+            self._asked is not None and self._asked.urls
+        ):  # or the requests of a test that does not use its project would go out
             _ = self.payment_sandbox
         with self._noting():
             super()._callSetUp()  # type: ignore[misc]

@@ -1,7 +1,7 @@
 """What probes tell: a check of one rule, and how to make one from an answer."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -97,12 +97,6 @@ def absent(rule: str, answer: ServiceAnswer, place: str) -> Check:
     """A field is not there, or null."""
     value = answer.at(place)
     return holds(rule, value is MISSING or value is None, f"{place} is there: {shown(value)}")
-
-
-def echoed(rule: str, answer: ServiceAnswer, sent: Mapping[str, Any], below: str = "") -> Iterator[Check]:
-    """Fields come back as they were sent."""
-    for name, value in sent.items():
-        yield same(rule, answer, f"{below}{name}", value)
 
 
 def accepted(rule: str, answer: ServiceAnswer, status: int = 201) -> Iterator[Check]:

@@ -26,6 +26,7 @@ class Probe(NamedTuple):
     run: Probing
     rules: Sequence[str]
     spends: bool
+    name: str
 
 
 class Reported(NamedTuple):
@@ -46,7 +47,7 @@ def probe(*rules: str, spends: bool = False) -> Callable[[Probing], Probing]:
     """Declare a probe and its rules."""
 
     def declare(function: Probing) -> Probing:
-        PROBES.append(Probe(function, rules, spends))
+        PROBES.append(Probe(function, rules, spends, function.__name__))
         return function
 
     return declare
@@ -68,7 +69,7 @@ def run(
 
 def _asked(each: Probe, service: Service) -> Iterator[Check | Reported]:
     """Run one probe."""
-    service.begin(each.run.__name__)
+    service.begin(each.name)
     reached: set[str] = set()
     why = "the probe did not get that far"
     try:

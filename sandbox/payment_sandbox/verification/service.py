@@ -1,6 +1,7 @@
 """The service under verification: calls it at a bounded rate, and takes back what it made."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -13,7 +14,7 @@ from payment_sandbox.verification.answer import MISSING, ServiceAnswer, anonymou
 from payment_sandbox.verification.checks import CannotTell, NotVerified
 from payment_sandbox.verification.fetching import ANSWER_SECONDS, Fetched, Unanswered, Unusable, fetched
 from payment_sandbox.verification.made import Made
-from payment_sandbox.verification.samples import CUSTOMER, INVOICE, LINES, LINES_TOTAL, by, lines_worth
+from payment_sandbox.verification.samples import CUSTOMER, INVOICE, LINES, LINES_TOTAL, by, lines_worth, some
 
 if TYPE_CHECKING:
     import requests
@@ -44,6 +45,8 @@ def reverse(names: Names) -> dict[str, str]:
 
 
 ORDERS: Final = "/v1/orders/"
+COLLECTION: Final = re.compile(r"(/v\d+)?/orders/?")
+CREATING: Final = ("POST", "PUT", "PATCH")
 CODES: Final = "/v1/bankqr/"
 UNKNOWN: Final = 404
 REFUNDED: Final = "refunded, or voided"
@@ -60,6 +63,10 @@ PAUSE_SECONDS: Final = 0.5
 WEBHOOK_SECONDS: Final = 10.0
 PAUSE_SECONDS_MAX: Final = 30.0
 FAILED_MAX: Final = 10
+HUNG_SECONDS_MAX: Final = 45.0  # without an answer, in one or several calls; the last one may end later
+NOTHING_LEFT: Final = "NothingToRefund"
+TOO_MUCH: Final = "RefundExceedsCaptured"
+EXPIRED: Final = "AuthorizationExpired"
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
@@ -69,8 +76,8 @@ def _retry_after(headers: Mapping[str, str]) -> float:
 
 
 def _creates(method: str, path: str) -> bool:
-    """Whether a call makes an order."""
-    return (method, path.rstrip("/") + "/") == ("POST", ORDERS)
+    """Whether a call makes an order, if need be only at a server that accepts what it should refuse."""
+    return method in CREATING and COLLECTION.fullmatch(path) is not None
 
 
 class Payer(Protocol):
@@ -138,6 +145,7 @@ class Service:
         self.repeated = 0  # calls that were made again
         self._answer_seconds = answer_seconds
         self._failed = 0  # calls in a row that nothing answered
+        self._hung_seconds = 0.0  # for which they waited
 
     def call(
         self,
@@ -181,7 +189,7 @@ class Service:
 
     def _remember(self, answer: ServiceAnswer) -> None:
         if _creates(answer.method, answer.path):
-            if answer.is_success:
+            if answer.is_success and answer.at("id") is not MISSING:
                 self.made.add(str(answer.at("id")))
             else:
                 self.made.refused()
@@ -215,27 +223,41 @@ class Service:
             CannotTell: it does not, for as long as somebody would wait.
             NotVerified: nor did it answer the calls before.
         """
-        tries = 1 if self._failed >= FAILED_MAX else TRIES
+        tries, problem = self._tries, "it has hung for too long"
         for number in range(tries):
             self._wait()
-            seconds = 0.0
+            seconds, begun = 0.0, monotonic_seconds()
             try:
                 reply, content = fetch()
+                self._hung_seconds = 0.0
                 if reply.status_code not in BUSY:
                     self._failed = 0
                     return reply, content
                 problem, seconds = f"it answers {reply.status_code}", _retry_after(reply.headers)
             except Unanswered as failed:
+                self._hung_seconds += monotonic_seconds() - begun
                 problem = str(failed)
-                if isinstance(failed, Unusable):
+                if isinstance(failed, Unusable) or self._has_hung:
                     break
             if number + 1 < tries:
                 self.repeated += 1
                 self.pause(min(max(seconds, PAUSE_SECONDS * 2**number), PAUSE_SECONDS_MAX))
         self._failed += 1
-        if self._failed >= FAILED_MAX:
+        if self._failed >= FAILED_MAX or self._has_hung:
             raise NotVerified(f"{self.url} answers no more: {method} {path}: {problem}")
         raise CannotTell(f"{method} {path} was not answered: {problem}")
+
+    @property
+    def _tries(self) -> int:
+        """How often a call is made: not again if others failed before, and not at all if it hangs."""
+        if self._has_hung:
+            return 0
+        return 1 if self._failed >= FAILED_MAX else TRIES
+
+    @property
+    def _has_hung(self) -> bool:
+        """Whether it was waited for as long as anybody would, and did not answer."""
+        return self._hung_seconds >= HUNG_SECONDS_MAX
 
     # Orders
 
@@ -395,14 +417,32 @@ class Service:
         problems = []
         if remaining:
             voided = self.take(order, "voids/amount/", {"description": MARK, "amount": remaining})
-            problems += [] if voided.is_success else [f"{remaining} cents are reserved"]
-        if captured and not any(
-            self.refund(order, {"description": MARK, **what}).is_success
-            for what in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)})
-        ):
+            if not voided.is_success and voided.at("error.type") != EXPIRED:
+                problems.append(f"{remaining} cents are reserved")
+        if captured and not self._refunded(order, captured):
             is_refunded = "has-refunds" in flags_of(order)
-            problems.append(f"{captured} cents were paid{' and in part refunded' if is_refunded else ''}")
+            problems.append(
+                f"{captured} cents were paid{', and it refuses a further refund' if is_refunded else ''}"
+            )
         return ", ".join(problems) or REFUNDED
+
+    def _refunded(self, order: ServiceAnswer, captured: int) -> bool:
+        """Refund what is left of a payment: at once, or line by line if lines are refunded already."""
+        for what in ({}, {"amount": captured}, {"order_lines": lines_worth(captured)}):
+            answer = self.refund(order, {"description": MARK, **what})
+            if answer.is_success or answer.at("error.type") == NOTHING_LEFT:
+                return True
+        lasts = [self._line_refunded(order, line) for line in LINES]
+        return all(last.is_success or last.at("error.type") in (TOO_MUCH, NOTHING_LEFT) for last in lasts)
+
+    def _line_refunded(self, order: ServiceAnswer, line: Mapping[str, Any]) -> ServiceAnswer:
+        """Refund a line piece by piece; the last answer, which says whether more of it was left."""
+        one = {"description": MARK, "order_lines": some(1, line["merchant_order_line_id"])}
+        for _ in range(line["quantity"]):
+            answer = self.refund(order, one)
+            if not answer.is_success:
+                break
+        return answer
 
 
 def flags_of(order: ServiceAnswer) -> list[Any]:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from werkzeug import Request
 from werkzeug.exceptions import HTTPException
 
-from payment_sandbox.operations.agenda import tidy
-from payment_sandbox.operations.clock import catch_up, must_catch_up
+from payment_sandbox.operations.agenda import must_catch_up, tidy
+from payment_sandbox.operations.clock import catch_up
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.registry import digest
 from payment_sandbox.projects.rehearsal import NO_REHEARSAL

@@ -6,6 +6,7 @@ from typing import Any
 from marshmallow import ValidationError, validate
 
 from payment_sandbox.forms import Cents, Choice, DateTime, Form, PeriodText, Problem, Text, Whole, checks
+from payment_sandbox.forms.base import did_you_mean, nearest_word
 from payment_sandbox.forms.fields import Number
 from payment_sandbox.orders.actions import ACTIONS
 from payment_sandbox.orders.cards import AUTHORIZATION_METHODS, CARDS
@@ -33,8 +34,9 @@ class ActForm(Form):
         """Check that the actor has this action."""
         actions = ACTIONS[data["actor"]]
         if data["action"] not in actions:
-            message = f"must be one of: {', '.join(actions)}, for the actor {data['actor']}"
-            raise ValidationError(Problem(message, actions), "action")
+            nearest = nearest_word(data["action"], actions)
+            expected = f"must be one of: {', '.join(actions)}, for the actor {data['actor']}"
+            raise ValidationError(Problem(f"{expected}{did_you_mean(nearest)}", actions, nearest), "action")
 
 
 class AdvanceForm(Form):

@@ -38,6 +38,14 @@ def test_a_wrong_action_is_refused(sandbox: Sandbox, body: dict[str, Any], paths
     assert set(violations(answer)) == paths
 
 
+def test_an_action_that_is_nearly_one_is_suggested(sandbox: Sandbox) -> None:
+    """As scenarios say pays, and actions pay."""
+    body = {"actor": "customer", "action": "pays"}
+    answer = sandbox.post(f"/control/orders/{sandbox.place(card())['id']}/act/", body)
+    assert violations(answer)["action"].endswith("; did you mean 'pay'?")
+    assert answer.json()["error"]["violations"][0]["nearest"] == "pay"
+
+
 def test_a_choice_is_checked(sandbox: Sandbox) -> None:
     """A method must be named and offered, an issuer must be in the list."""
     order = sandbox.place()

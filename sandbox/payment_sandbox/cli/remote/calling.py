@@ -39,6 +39,7 @@ WITH_TOKEN: Final = ("projects", "create", "prune", "replay", "servers")
 UNAUTHORIZED: Final = 401
 
 Found = TypeVar("Found")
+Row = Sequence[object]
 
 
 class ServerAccess(NamedTuple):
@@ -65,6 +66,10 @@ class CommandRun:
         except (KeyError, TypeError, AttributeError):
             fail(f"the server at {self.sandbox.base_url} is not a payment sandbox")
         say(*text.split("\n"))
+
+    def table(self, answer: Found, rows: Callable[[Found], Iterable[Row]], heads: Row, empty: str) -> None:
+        """Print a response as a table, or as JSON; ``rows`` gets it without line feeds in its texts."""
+        self.show(answer, lambda safe: columns(rows(safe), heads, empty))
 
     def read(self, file: Path) -> bytes:
         """Read a file that is sent; the server's violations then name their places in it."""
@@ -283,9 +288,6 @@ def _what_to_do(refused: "SandboxError") -> str:
     if refused.allowed and "possible now" not in refused.value:
         return f"; possible now: {', '.join(refused.allowed)}"
     return ""
-
-
-Row = Sequence[object]
 
 
 def columns(rows: Iterable[Row], heads: Row, empty: str) -> str:

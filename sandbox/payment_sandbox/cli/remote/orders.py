@@ -44,7 +44,7 @@ def orders(call: CommandRun, **wanted: Any) -> None:
         return item["id"], item["status"], money(item), item["payment_method"], created, delivered, number
 
     heads = ("id", "status", "amount", "method", "created", "webhooks delivered", "number")
-    call.show(call.sandbox.orders(**wanted), lambda answer: columns(map(row, answer), heads, "no orders"))
+    call.table(call.sandbox.orders(**wanted), lambda answer: map(row, answer), heads, "no orders")
 
 
 @remote("order", example="order last")
@@ -164,7 +164,7 @@ def trigger(
 
     if is_list or name is None:
         about = {key: made.about for key, made in RECIPES.items()}
-        call.show(about, lambda answer: columns(answer.items(), ("name", "makes"), ""))
+        call.table(about, dict.items, ("name", "makes"), "")
         return
     if name not in RECIPES:
         fail(_no_such_trigger(name, list(RECIPES)))

@@ -1,6 +1,6 @@
 """The commands that decide what will happen: scenario, faults, settings and projects."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +10,6 @@ from payment_sandbox.cli.options import fail, scenario_names
 from payment_sandbox.cli.remote.calling import (
     CommandRun,
     assignments,
-    columns,
     group,
     remote,
     shown,
@@ -34,7 +33,8 @@ def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
     if listed and name_or_file is not None:
         raise click.UsageError("give a name, or --list")
     if listed:
-        call.show(call.sandbox.call("GET", "/control/scenarios/"), _catalogue)
+        catalogue = call.sandbox.call("GET", "/control/scenarios/")
+        call.table(catalogue, _summaries, ("name", "what happens"), "no scenarios")
         return
     if name_or_file is None:
         active = call.sandbox.active_scenario()
@@ -45,9 +45,8 @@ def scenario(call: CommandRun, name_or_file: str | None, listed: bool) -> None:
     call.show(active, lambda answer: f"{answer['name']}: {answer.get('description', 'no description')}")
 
 
-def _catalogue(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> str:
-    rows = ((item["name"], item["description"]) for item in catalogue["items"])
-    return columns(rows, ("name", "what happens"), "no scenarios")
+def _summaries(catalogue: Mapping[str, "list[ScenarioSummary]"]) -> Iterator[tuple[str, str]]:
+    return ((item["name"], item["description"]) for item in catalogue["items"])
 
 
 @remote("faults", example="faults method=POST path=/v1/orders/ status=503")
@@ -66,14 +65,12 @@ def faults(call: CommandRun, parts: tuple[str, ...], webhook: bool, clear: bool)
     if parts:
         kept["webhooks" if webhook else "faults"].append(_fault(parts, webhook=webhook))
         kept = {**call.sandbox.faults(**kept)}
+    call.table(kept, _faults, ("of", "when", "then"), "no faults")
 
-    def table(answer: Mapping[str, Any]) -> str:
-        rows = [
-            (kind, _words(item.get("when")), _words(item["then"])) for kind in answer for item in answer[kind]
-        ]
-        return columns(rows, ("of", "when", "then"), "no faults")
 
-    call.show(kept, table)
+def _faults(answer: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for kind in answer:
+        yield from ((kind, _words(item.get("when")), _words(item["then"])) for item in answer[kind])
 
 
 def _fault(parts: Sequence[str], *, webhook: bool) -> dict[str, Any]:
@@ -103,7 +100,7 @@ def settings(call: CommandRun, given: tuple[str, ...]) -> None:
     project = call.sandbox.project()
     if given:
         project = call.sandbox.change_settings(**_settings(given, project["settings"]))
-    call.show(project["settings"], lambda answer: columns(answer.items(), ("setting", "value"), ""))
+    call.table(project["settings"], lambda answer: answer.items(), ("setting", "value"), "")
 
 
 def _settings(given: Sequence[str], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +127,7 @@ def projects(call: CommandRun) -> None:
 
     heads = ("id", "mode", "clock", "name", "webhook_url")
     listed = call.sandbox.call("GET", "/control/projects/")
-    call.show(listed, lambda answer: columns(map(row, answer["items"]), heads, "no projects"))
+    call.table(listed, lambda answer: map(row, answer["items"]), heads, "no projects")
 
 
 @remote("servers", example="servers")
@@ -142,7 +139,7 @@ def servers(call: CommandRun) -> None:
 
     listed = call.sandbox.call("GET", "/control/servers/")
     heads = ("url", "status", "projects", "version")
-    call.show(listed, lambda answer: columns(map(row, answer["items"]), heads, "no servers"))
+    call.table(listed, lambda answer: map(row, answer["items"]), heads, "no servers")
 
 
 @remote("create", example="projects create name=Shop clock=frozen", parent=projects)
@@ -200,33 +197,25 @@ def clock(call: CommandRun, freeze: bool, rate: float | None, **aim: str | None)
         raise click.UsageError("give one of: --by, --to, --until, --freeze, --rate")
     if given:
         call.show(call.sandbox.clock.advance(aim["by"], to=aim["to"], until=aim["until"]).answer, _advanced)
-    elif freeze:
-        _freeze(call)
+        return
+    if freeze:
+        call.sandbox.clock.freeze()
     elif rate is not None:
-        _run(call, rate)
-    else:
-        call.show(call.sandbox.clock.read(), _clock)
+        call.sandbox.clock.run(rate)
+    call.show(call.sandbox.clock.read(), _clock)
 
 
 @remote("freeze", example="clock freeze", parent=clock)
 def freeze(call: CommandRun) -> None:
     """Freeze the clock: time passes only when you advance it."""
-    _freeze(call)
+    call.sandbox.clock.freeze()
+    call.show(call.sandbox.clock.read(), _clock)
 
 
 @remote("run", example="clock run --rate 3600", parent=clock)
 @click.option("--rate", default=1.0, show_default=True, type=float, help="Sandbox seconds per real second.")
 def run(call: CommandRun, rate: float) -> None:
     """Let the clock run by itself."""
-    _run(call, rate)
-
-
-def _freeze(call: CommandRun) -> None:
-    call.sandbox.clock.freeze()
-    call.show(call.sandbox.clock.read(), _clock)
-
-
-def _run(call: CommandRun, rate: float) -> None:
     call.sandbox.clock.run(rate)
     call.show(call.sandbox.clock.read(), _clock)
 

@@ -10,7 +10,7 @@ import click
 
 from payment_sandbox.cli.noted import GITHUB, JSON, SARIF, Noted, format_option, printed
 from payment_sandbox.cli.options import SecondsOption, fail, say
-from payment_sandbox.cli.remote.calling import CommandRun, columns, order_ids, remote, short_time, shown
+from payment_sandbox.cli.remote.calling import CommandRun, order_ids, remote, short_time, shown
 from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def wait(
 def agenda(call: CommandRun) -> None:
     """List what is due, and when."""
 
-    def table(answer: "list[Due]") -> str:
-        rows = ((short_time(item["at"]), item["label"], item.get("failed")) for item in answer)
-        return columns(rows, ("at", "what", "failed"), "nothing is due")
+    def row(item: "Due") -> tuple[object, ...]:
+        return short_time(item["at"]), item["label"], item.get("failed")
 
-    call.show(call.sandbox.agenda(), table)
+    heads = ("at", "what", "failed")
+    call.table(call.sandbox.agenda(), lambda answer: map(row, answer), heads, "nothing is due")
 
 
 @remote("journal", example="journal --method POST --status 400")
@@ -105,7 +105,7 @@ def journal(
         return short_time(item["at"]), item["method"], item["path"], item["status"], item["rule"], why
 
     heads = ("at", "method", "path", "status", "rule", "refused or ignored")
-    call.show(entries, lambda answer: columns(map(row, answer), heads, "no requests"))
+    call.table(entries, lambda answer: map(row, answer), heads, "no requests")
 
 
 @remote("review", example="review")

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from payment_sandbox.cli.options import fail, put_once, say
+from payment_sandbox.cli.options import fail, put_once, say, trust_in
 from payment_sandbox.cli.remote.calling import LAST, CommandRun, order_ids, remote, short_time
 from payment_sandbox.kernel.patterns import printable
 
 if TYPE_CHECKING:
     from payment_sandbox.client.listening import Forwarded, Listener
-    from payment_sandbox.serving.sessions import Trust
     from payment_sandbox.web.answers.records import Webhook
 
 ENDING: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -71,7 +70,7 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
     from payment_sandbox.serving.posting import poster
 
     forward_to = forward_to if "://" in forward_to else f"http://{forward_to}"
-    trusted = _trusted(shop_ca, insecure=insecure)
+    trusted = trust_in("--shop-ca", shop_ca, is_insecure=insecure)
 
     def forwarded(done: "Forwarded") -> None:
         put_once(f"{json.dumps(done.as_mapping()) if call.as_json else printable(_told(done))}\n")
@@ -88,19 +87,6 @@ def listen(call: CommandRun, forward_to: str, shop_ca: Path | None, insecure: bo
         call.sandbox, forward_to, on_forwarded=forwarded, on_server=server, send=poster(trusted)
     )
     _run(listener)
-
-
-def _trusted(shop_ca: Path | None, *, insecure: bool) -> "Trust | None":
-    """Whom to trust besides those whom the system trusts."""
-    from payment_sandbox.serving.sessions import Trust
-    from payment_sandbox.serving.tls import CertificateRefused
-
-    if shop_ca is None and not insecure:
-        return None
-    try:
-        return Trust.of(shop_ca, insecure=insecure)
-    except CertificateRefused as refused:
-        fail(f"--shop-ca: {refused}")
 
 
 def _run(listener: "Listener") -> None:

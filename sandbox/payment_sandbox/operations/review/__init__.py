@@ -1,7 +1,7 @@
 """Finds mistakes of an integration in its requests and webhooks."""
 
 import json
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Final
 
@@ -113,18 +113,16 @@ def _of_baskets(epoch: Epoch, order: Order, requests: Iterable[JournalEntry]) ->
     """The creations with the same merchant number or body, and what became of their orders."""
     everything = epoch.journal.unmasked()
     bodies = {entry.request for entry in filter(is_creation, requests)}
-    alike = [entry for entry in filter(is_creation, everything) if _is_alike(entry, order, bodies)]
+    number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
+
+    def is_alike(entry: JournalEntry) -> bool:
+        return entry.request in bodies or (number is not None and number in entry.request)
+
+    alike = list(filter(is_creation, filter(is_alike, everything)))
     orders = _orders(epoch, alike)
     cancelled = [entry for entry in everything if entry.method == "DELETE" and entry.order_id in orders]
     reached = [each for each in epoch.journal.statuses if each.order_id in orders]
     return Reviewed([*alike, *cancelled], (), (), orders, reached, epoch.now())
-
-
-def _is_alike(creation: JournalEntry, order: Order, bodies: Container[bytes]) -> bool:
-    """Whether a request has the merchant number of an order, or one of the bodies."""
-    number = json.dumps(order.merchant_order_id).encode() if order.merchant_order_id else None
-    is_numbered = number is not None and number in creation.request
-    return is_numbered or creation.request in bodies
 
 
 def _found(epoch: Epoch, checks: Iterable["Check"], reviewed: Reviewed) -> list[Finding]:

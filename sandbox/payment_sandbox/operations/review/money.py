@@ -1,5 +1,6 @@
 """Money that moved twice: for one event, after a lost response, or by two calls at once."""
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +35,8 @@ from payment_sandbox.projects.journal import JournalEntry
 ACCEPTED: Final = (200, 201)
 CONFLICT: Final = 409
 CHARGES: Final = "charges"
+VAULT_TOKEN: Final = b'"vault_token"'
+CALL: Final = re.compile(rf"/({'|'.join(WORDS)})(?:/|$)")
 SHORTLY: Final = timedelta(seconds=0.3)
 """How long after its answer to a webhook a shop still works on it."""
 AT_ONCE: Final = 50
@@ -85,11 +88,11 @@ def money_calls(requests: Iterable[JournalEntry]) -> list[MoneyCall]:
 
 
 def _money_call(entry: JournalEntry) -> Iterator[MoneyCall]:
+    found = CALL.search(entry.path)
     order_id = order_in(entry)
-    verb = next((verb for verb in WORDS if f"/{verb}/" in f"{entry.path}/"), None)
-    if order_id is not None and verb is not None:
-        yield MoneyCall(entry, verb, order_id, entry.request)
-    elif order_id is None and b'"vault_token"' in entry.request and b"recurring" in entry.request:
+    if found is not None and order_id is not None:
+        yield MoneyCall(entry, found[1], order_id, entry.request)
+    elif order_id is None and VAULT_TOKEN in entry.request and b"recurring" in entry.request:
         yield MoneyCall(entry, CHARGES, "", entry.request)
 
 
@@ -143,7 +146,7 @@ def _orders_behind(calls: Iterable[MoneyCall], handlings: Sequence[Handling]) ->
 def charges_during(webhooks: Iterable[Delivery], requests: Iterable[JournalEntry]) -> set[str]:
     """The ids of the requests that charged a stored card while a shop handled one of the webhooks."""
     handlings = list(chain.from_iterable(_handlings(webhooks).values()))
-    charges = [call for call in money_calls(requests) if call.verb == CHARGES]
+    charges = money_calls(entry for entry in requests if VAULT_TOKEN in entry.request)
     return {call.entry.id for call in charges if any(each.spans(call) for each in handlings)}
 
 

@@ -19,7 +19,13 @@ from payment_sandbox.operations.review.evidence import (
     status_told,
     times,
 )
-from payment_sandbox.orders.webhooks import Delivery, DeliveryState, WebhookAttempt
+from payment_sandbox.orders.webhooks import (
+    NOT_DELIVERED_TO,
+    STAYS_HERE,
+    Delivery,
+    DeliveryState,
+    WebhookAttempt,
+)
 from payment_sandbox.projects.journal import JournalEntry
 from payment_sandbox.scenarios.effects import WebhooksFirst
 
@@ -35,6 +41,12 @@ ANSWER_EARLY: Final = (
 ANSWER_FIRST: Final = "Answer 2xx once you have recorded the order, and do slow work afterwards."
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 A_MOMENT: Final = timedelta(seconds=1)
+LISTEN: Final = "Make the shop listen at this address, or correct the address."
+UNANSWERED: Final = {  # what to do instead, by words of the error
+    TOO_LATE: ANSWER_FIRST,
+    STAYS_HERE: "Call payment_sandbox.deliver_to(app), which delivers webhooks to the shop under test.",
+    NOT_DELIVERED_TO: "Correct the address, or start the server with serve --deliver-to HOST for its host.",
+}
 NO_ANSWER: Final = 999
 POLL_APART: Final = timedelta(hours=1)
 
@@ -159,8 +171,8 @@ def _advice(attempt: WebhookAttempt) -> str:
     """What to do about a webhook that got no 2xx; it depends on what came instead."""
     status = _status(attempt)
     if status == NO_ANSWER:
-        is_late = TOO_LATE in (attempt.reply.error or "")
-        return ANSWER_FIRST if is_late else "Make the shop listen at this address, or correct the address."
+        error = attempt.reply.error or ""
+        return next((advice for words, advice in UNANSWERED.items() if words in error), LISTEN)
     if status < CLIENT_ERROR:
         return "A redirect counts as delivered, and your handler never ran: is this your return page?"
     if status < SERVER_ERROR:

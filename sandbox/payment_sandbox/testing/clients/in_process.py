@@ -8,6 +8,7 @@ from threading import current_thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from payment_sandbox.projects.settings import BEFORE_RESPONSE
 from payment_sandbox.serving.realtime import monotonic_seconds
 from payment_sandbox.testing.environments import Pairs, WsgiHead, environment, opened
 from payment_sandbox.testing.shops.receiving import Receiver
@@ -131,7 +132,8 @@ class InProcess:
         shop_request = current_request() if receiver is not None and path.startswith(MERCHANT_API) else None
         waits = shop_request is None and self._waits(project, receiver, method, path)
         begun_seconds, is_settled = monotonic_seconds(), True
-        with self._server.services.courier.waiting() if waits else nullcontext():
+        is_here = waits or _come_first(project, receiver)
+        with self._server.services.courier.waiting() if is_here else nullcontext():
             line = _InProcessLine(shop_request, self._deliver_kept)
             answer = self._answered(environment(method, url, headers, body), line)
             taken_seconds = monotonic_seconds() - begun_seconds
@@ -192,6 +194,13 @@ def _end_endless(project: "Project | None", method: str, path: str) -> None:
 def _may_cause_webhooks(project: "Project", method: str, path: str) -> bool:
     """Whether a call may have webhooks to wait for; reading has none, unless time passes meanwhile."""
     return method != "GET" or path.startswith(WAIT) or project.epoch.state.clock.running
+
+
+def _come_first(project: "Project | None", receiver: Receiver | None) -> bool:
+    """Whether webhooks come before the response to the shop's call, so that its thread waits for them."""
+    if project is None or receiver is None or receiver.may_have_called():
+        return False
+    return project.settings.webhook_timing == BEFORE_RESPONSE
 
 
 def _settled(project: "Project", receiver: Receiver | None) -> bool:

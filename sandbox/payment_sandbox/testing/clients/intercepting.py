@@ -1,13 +1,14 @@
 """Requests to a provider's address come to the sandbox instead, whatever library sends them.
 
 The connections of ``http.client`` (and of urllib3, requests and urllib.request, which are built on it) get a
-socket in memory from ``connect``. The transports of httpx are hooked at ``handle_request``.
+socket in memory from ``connect``. The transports of httpx are hooked at ``handle_request``. The client of
+aiohttp is refused by name, lest it reaches the provider.
 """
 
 import http.client
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -213,6 +214,7 @@ def _path(target: str) -> str:
 
 
 HTTPX: Final = ("httpx", "httpx2")
+AIOHTTP: Final = "aiohttp"
 NO_PROXY: Final = ("no_proxy", "NO_PROXY")
 
 
@@ -281,20 +283,24 @@ class _Origins:
             if not self._unhook:
                 self._unhook = [_replaced(*hook) for hook in _hooks()]
                 self._unhook.append(_without_proxies())
-                watching = OnImport(HTTPX, self._hook)
+                watching = OnImport((*HTTPX, AIOHTTP), self._hook)
                 self._unhook.append(watching.end)
             _pass_proxies(origin.host)
         if watching is not None:
             watching.begin()
 
-    def _hook(self, httpx: Any) -> None:
-        """Hook a library of the kind of httpx, which has just been imported."""
+    def _hook(self, library: Any) -> None:
+        """Hook a library of the kind of httpx, or aiohttp, which has just been imported."""
         with self._lock:
-            if self._unhook:
-                self._unhook += [
-                    _replaced(httpx.HTTPTransport, "handle_request", _handling),
-                    _replaced(httpx.AsyncHTTPTransport, "handle_async_request", _handling_async),
-                ]
+            if not self._unhook:
+                return
+            if library.__name__ == AIOHTTP:
+                self._unhook.append(_replaced(library.BaseConnector, "connect", _refusing))
+                return
+            self._unhook += [
+                _replaced(library.HTTPTransport, "handle_request", _handling),
+                _replaced(library.AsyncHTTPTransport, "handle_async_request", _handling_async),
+            ]
 
     def remove(self, route: Route) -> None:
         """Let requests to an origin go where they should."""
@@ -370,6 +376,21 @@ def _connecting(scheme: str) -> Callable[[Any], Any]:
         return hooked
 
     return hook
+
+
+def _refusing(connect: Callable[..., Awaitable[object]]) -> Callable[..., object]:
+    """Refuse what would go to the provider: a connection of aiohttp needs a socket."""
+
+    async def hooked(self: object, request: Any, *given: object, **options: object) -> object:
+        url = request.url
+        if _ORIGINS.find(url.scheme, url.host, url.port) is not None:
+            raise RuntimeError(
+                f"requests of aiohttp's client cannot be intercepted, so {url.origin()} was not called: "
+                "let the shop call payment_sandbox.base_url in tests, or use httpx"
+            )
+        return await connect(self, request, *given, **options)
+
+    return hooked
 
 
 def _handling(handle: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

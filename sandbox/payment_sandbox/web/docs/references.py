@@ -327,7 +327,7 @@ CLASSES: Final = (  # in reading order: the module, the class
     ("testing/shops/browser.py", "Browser"),
     ("client/clock.py", "SandboxClock"),
     ("client/clock.py", "Advance"),
-    ("testing/aio.py", "AsyncPaymentSandbox"),
+    ("testing/project.py", "AsyncPaymentSandbox"),
     ("testing/aio.py", "AsyncClock"),
     ("client/receiver.py", "WebhookReceiver"),
     ("client/receiver.py", "ReceivedWebhook"),
@@ -344,6 +344,7 @@ PROPERTIES: Final = ("property", "cached_property")
 LITERAL: Final = re.compile(r"``(.+?)``", re.DOTALL)
 NAME: Final = re.compile(r"\b[A-Z][A-Z_]+\b")
 RAISES: Final = "Raises:"
+AWAITED: Final = re.compile(r"(?P<name>\w+) = awaited\((?P<owner>\w+)\.(?P=name), .*\)")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -375,7 +376,7 @@ def _parsed(file: str, name: str) -> ast.ClassDef:
 
 def _class(definition: ast.ClassDef, constants: Mapping[str, str]) -> str:
     parts = [f"### {definition.name}", _prose(ast.get_docstring(definition))]
-    methods = [node for node in definition.body if isinstance(node, Function)]
+    methods = _methods(definition)
     fields = list(_attributes(definition.body))
     for method in methods:
         if method.name == "__init__":
@@ -385,6 +386,22 @@ def _class(definition: ast.ClassDef, constants: Mapping[str, str]) -> str:
     parts.append("\n".join(f"- `{name}`{f': {_prose(text)}' if text else ''}" for name, text in fields))
     parts += [_method(method, constants) for method in methods if not method.name.startswith("_")]
     return "\n\n".join(filter(None, parts))
+
+
+def _methods(definition: ast.ClassDef) -> list[Function]:
+    return [method for statement in definition.body if (method := _defined(statement)) is not None]
+
+
+def _defined(statement: ast.stmt) -> Function | None:
+    """The method that a statement in a class defines; one that it awaits is that of another class."""
+    if isinstance(statement, Function):
+        return statement
+    awaited = AWAITED.fullmatch(ast.unparse(statement))
+    if awaited is None:
+        return None
+    file = next(file for file, name in CLASSES if name == awaited["owner"])
+    method = next(each for each in _methods(_parsed(file, awaited["owner"])) if each.name == awaited["name"])
+    return ast.AsyncFunctionDef(**dict(ast.iter_fields(method)))
 
 
 def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:

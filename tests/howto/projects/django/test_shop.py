@@ -34,6 +34,17 @@ def test_it_is_paid_however_its_webhooks_come(sandbox, client):
     sandbox.review().assert_clean()
 
 
+@pytest.mark.django_db
+@pytest.mark.payment_settings(mode="live")
+@pytest.mark.payment_webhook_sequences
+def test_a_bank_transfer_is_paid_however_its_webhooks_come(sandbox, client):
+    client.post("/checkout/", {"method": "bank-transfer"})
+    sandbox.act(Sale.objects.get().order_id, "bank", "credit")
+    sandbox.clock.advance("PT1H")
+    assert Sale.objects.get().status == "paid"
+    sandbox.review().assert_clean()
+
+
 class TestSales(PaymentSandboxMixin, TestCase):
     payment_intercept = ["https://api.provider.example"]
 

@@ -21,10 +21,10 @@ def checkout(request):
             "currency": "EUR",
             "amount": 1295,
             "webhook_url": request.build_absolute_uri(reverse("webhook")),
-            "transactions": [{"payment_method": "credit-card"}],
+            "transactions": [{"payment_method": request.POST.get("method", "credit-card")}],
         },
     )
-    Sale.objects.create(order_id=order["id"])
+    Sale.objects.get_or_create(order_id=order["id"])  # its webhook may have come before the response
     return redirect(payments.page_of(order))
 
 
@@ -34,7 +34,7 @@ def webhook(request):
     order_id = json.loads(request.body)["order_id"]
     status = payments.call("GET", f"/v1/orders/{order_id}/")["status"]
     with transaction.atomic():
-        sale = Sale.objects.select_for_update().get(order_id=order_id)
+        sale, _ = Sale.objects.select_for_update().get_or_create(order_id=order_id)
         if sale.status == "open" and status == "completed":
             sale.status = "paid"
             sale.save()

@@ -1,0 +1,61 @@
+"""What a shop did wrong stands in the first screen of its order; of a right shop, nothing is said."""
+
+import pytest
+from playwright.sync_api import Page, ViewportSize, expect
+
+from payment_sandbox.orders.amounts import euros
+from tests.operations.test_judge import RIGHT, WRONG, Story, told
+from tests.support.browser import by_id
+from tests.support.driver import Sandbox
+from tests.support.shop import Shop
+
+__all__ = ["told"]
+SCREEN: ViewportSize = {"width": 1280, "height": 830}
+
+
+def orders(sandbox: Sandbox) -> list[str]:
+    """The ids of all orders of customers."""
+    items = sandbox.get("/control/orders/?limit=100").json()["items"]
+    return [item["id"] for item in items if not item.get("related_order_id")]
+
+
+def opened(page: Page, sandbox: Sandbox, order_id: str) -> None:
+    """Open the page of an order."""
+    page.goto(f"{sandbox.url}/dashboard/{sandbox.project['project_id']}/orders/{order_id}/")
+
+
+def test_a_mistake_is_in_the_first_screen(told: Sandbox, shop: Shop, page: Page) -> None:
+    """With amount, cause and remedy, for each of the shops that make one."""
+    page.set_viewport_size(SCREEN)
+    for story, problem, amount, advice in WRONG:
+        told.post("/control/reset/")
+        told.settings(webhook_url=shop.url, mode="live")
+        shop.answer = lambda received: 200
+        shop.received.clear()
+        story(told, shop)
+        assert any(_is_named(page, told, order_id, problem) for order_id in orders(told)), story.__name__
+        verdict = by_id(page, "verdict").first
+        expect(verdict).to_contain_text(advice, ignore_case=True)
+        if amount:
+            expect(verdict).to_contain_text(euros(amount))
+        box = verdict.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= SCREEN["height"], story.__name__
+
+
+def _is_named(page: Page, sandbox: Sandbox, order_id: str, problem: str) -> bool:
+    opened(page, sandbox, order_id)
+    verdict = by_id(page, "verdict")
+    return bool(verdict.count()) and problem.lower() in verdict.first.inner_text().lower()
+
+
+@pytest.mark.parametrize("story", RIGHT, ids=lambda story: story.__name__)
+def test_a_right_shop_is_not_accused(told: Sandbox, shop: Shop, page: Page, story: Story) -> None:
+    """On no page of an order, and not in the review."""
+    story(told, shop)
+    for order_id in orders(told):
+        opened(page, told, order_id)
+        assert page.locator(".bad-verdict").count() == 0, page.locator(".bad-verdict").inner_text()
+        assert page.locator("#picture .missing").count() == 0
+    page.goto(f"{told.url}/dashboard/{told.project['project_id']}/review/")
+    expect(page.locator(".finding:not(.hint)")).to_have_count(0)

@@ -1,0 +1,47 @@
+"""A server that delivers webhooks only to the hosts that it is told."""
+
+import pytest
+
+from payment_sandbox.client.client import SandboxClient
+from payment_sandbox.client.history import review
+from tests.support.driver import Sandbox, card
+from tests.support.servers import make_server
+from tests.support.shop import Shop
+
+
+def told(hosts: tuple[str, ...], url: str) -> tuple[str | None, list[str]]:
+    """What the record of a webhook to this address says, and what the review advises."""
+    with make_server(deliver_to=hosts, clock="frozen") as server:
+        sandbox = Sandbox(server, webhook_url=url)
+        order = sandbox.place(card())
+        sandbox.pay(order)
+        sandbox.settle()
+        client = SandboxClient(sandbox.url, sandbox.key)
+        explained = "\n".join(str(happening["label"]) for happening in client.timeline(order["id"]))
+        advice = [finding.advice for finding in review(client) if finding.rule == "HOOK-09"]
+        attempt = sandbox.webhooks()[0]["attempts"][0]
+        assert attempt["error"] is None or "not sent" in explained
+        return attempt["error"], advice
+
+
+def test_another_host_gets_no_webhook(shop: Shop) -> None:
+    """The record, the history and the review say which hosts do, and how to name this one."""
+    error, advice = told(("shop.example", "127.0.0.2"), shop.url)
+    host = shop.url.split("/")[2].partition(":")[0]
+    assert error == (
+        "not sent: this server delivers webhooks only to shop.example, 127.0.0.2; "
+        f"to allow {host}, add serve --deliver-to {host}"
+    )
+    assert set(advice) == {
+        "Correct the address, or start the server with serve --deliver-to HOST for its host."
+    }
+    assert shop.received == []
+
+
+@pytest.mark.parametrize("write", [str, str.upper, "{}.".format])
+def test_a_host_that_is_named_gets_them(shop: Shop, write: type[str]) -> None:
+    """However its name is written; and all do if none is named."""
+    url = shop.url.replace("127.0.0.1", "localhost")
+    for hosts in ((write("localhost"), "shop.example"), ()):
+        assert told(hosts, url) == (None, [])
+    assert len(shop.received) > 1

@@ -1,0 +1,86 @@
+"""What is written of a change set is the same in every database, and comes back as it was."""
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from payment_sandbox.kernel.timeline import Due
+from payment_sandbox.orders.commands import Command
+from payment_sandbox.projects.outbox import Changed, QueuedDelivery
+from payment_sandbox.projects.registry import Registry, Storages
+from payment_sandbox.projects.store import ChangeSet
+from payment_sandbox.serving.services import REAL_TIME
+from payment_sandbox.storage.codec import AgendaEntry, Snapshot, decode, encode
+from payment_sandbox.storage.places import job_body, read_job
+from payment_sandbox.storage.rows import DUE, Row, read_record, rows_of
+from payment_sandbox.storage.snapshot import restore
+from payment_sandbox.storage.sqlite import StateFile
+from tests.storage.test_every_store import GOLDEN, NOON, SERVICES, catalogue, name_first
+from tests.support.postgres import Postgres, needs_postgres
+
+SNAPSHOT: Snapshot = decode(Snapshot, GOLDEN, "golden")
+
+
+def test_each_record_comes_back() -> None:
+    """Of every kind, by its kind alone."""
+    change = SNAPSHOT.change()
+    rows = list(rows_of(change, ()))
+    read = [read_record(row.kind, row.id, row.body) for row in rows if row.body is not None]
+    written: list[Any] = [record for _, _, record in change.records()]
+    written += (AgendaEntry(*due) for due in change.dues)
+    assert read
+    assert encode(read) == encode(written)  # commands are equal to nothing else
+    assert list(map(type, read)) == list(map(type, written))
+
+
+def test_what_a_change_finishes_itself_is_not_written() -> None:
+    """It is deleted, in case an earlier one has written it."""
+    due: Due[Command] = SNAPSHOT.change().dues[0]
+    later = due._replace(at=due.at + timedelta(days=1), sequence=due.sequence + 1)
+    rows = list(rows_of(ChangeSet(dues=(due, later), finished=(due.sequence,)), ["a webhook"]))
+    assert [(row.kind, row.id, row.body is None) for row in rows] == [
+        (DUE, str(later.sequence), False),
+        (DUE, str(due.sequence), True),
+        ("deliveries", "a webhook", True),
+    ]
+
+
+@pytest.mark.parametrize("changed", [Changed(), Changed("http://127.0.0.1:9/"), Changed(body="another")])
+def test_a_webhook_that_waits_comes_back(changed: Changed) -> None:
+    """Servers of other versions read it, too: what is unchanged is null."""
+    queued = QueuedDelivery("a webhook", "an order", True, changed, 7)
+    body = job_body(queued)
+    assert read_job(7, body) == queued
+    assert set(json.loads(body)) == {"delivery_id", "order_id", "forced", "changed"}
+    assert (json.loads(body)["changed"] is None) is (changed == Changed())
+
+
+def fill(storages: Storages) -> None:
+    """The same project with every kind of record, and one that has changed."""
+    project, _ = Registry(SERVICES, storages, catalogue(), clock=NOON).create(
+        {"name": "Sock shop", "seed": 5}
+    )
+    restore(project, GOLDEN)
+    name_first(project, "changed")
+
+
+@needs_postgres
+def test_both_databases_hold_the_same_rows(postgresql: Postgres, tmp_path: Path) -> None:
+    """In the same order; only how they are written is a matter of the database."""
+    from payment_sandbox.storage.postgresql import Database  # here: not everybody has its driver
+
+    address, state = postgresql.new_database(), tmp_path / "state.db"
+    with closing(StateFile(state)) as file, closing(Database(address, "me", REAL_TIME)) as database:
+        fill(file)
+        fill(database)
+    with closing(sqlite3.connect(state)) as read:
+        in_file = read.execute("SELECT kind, id, body FROM record ORDER BY position").fetchall()
+    query = "SELECT kind, id, body FROM sandbox_record WHERE kind <> 'jobs' AND body IS NOT NULL ORDER BY position"
+    in_database = postgresql.execute(query, address.rpartition("/")[2])
+    assert [Row(*row) for row in in_file] == [Row(*row) for row in in_database]
+    assert len(in_file) > 10

@@ -1,0 +1,37 @@
+"""Webhooks that come before the response to the shop's call run on its thread, as all others do."""
+
+from threading import current_thread
+
+import requests
+from flask import Flask, request
+
+from payment_sandbox.testing.project import PaymentSandbox
+from tests.support.in_process import ORDER
+
+PROVIDER = "https://api.provider.example/v1/orders/"
+
+
+def test_a_call_during_a_request_of_the_test(payment_sandbox: PaymentSandbox) -> None:
+    """The handler shares the thread, and so the transaction, of the checkout that waits for it."""
+    app, seen = Flask("shop"), []
+
+    @app.post("/checkout")
+    def checkout() -> str:
+        auth = (payment_sandbox.api_key, "")
+        asked = {**ORDER, "transactions": [{"payment_method": "bank-transfer"}]}
+        order = requests.post(PROVIDER, json=asked, auth=auth, timeout=5).json()
+        seen.append(("response", current_thread()))
+        return str(order["id"])
+
+    @app.post("/webhook")
+    def webhook() -> str:
+        auth = (payment_sandbox.api_key, "")
+        url = f"{PROVIDER}{request.json['order_id']}/"
+        seen.append((requests.get(url, auth=auth, timeout=5).json()["status"], current_thread()))
+        return ""
+
+    payment_sandbox.intercept(PROVIDER.partition("/v1/")[0])
+    payment_sandbox.client.change_settings(webhook_timing="before_response")
+    payment_sandbox.deliver_to(app)
+    assert app.test_client().post("/checkout").status_code == 200
+    assert seen == [("processing", current_thread()), ("response", current_thread())]
