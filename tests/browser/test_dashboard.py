@@ -6,12 +6,12 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from payment_sandbox.web.dashboard.frame import VIEWS as FRAME_VIEWS
-from tests.support.browser import NewContext, address, by_id, violations
+from tests.support.browser import NewContext, address, by_id, unfold, violations
 from tests.support.driver import Sandbox, by, card
 from tests.support.shop import Received, Shop
 
 VIEWS = (*FRAME_VIEWS, "order", "webhook", "request")
-WIDTHS = (390, 1280, 1920)
+WIDTHS = (390, 1280, 1920, 2560)
 WIRE_BYTES_MAX = 100_000
 
 
@@ -98,7 +98,7 @@ def test_a_hosted_order_is_seen_live(watched: Sandbox, shop: Shop, windows: tupl
     expect(by_id(watching, "empty")).to_be_visible()
     order = watched.place(merchant_order_id="shop-1", payment_methods=["wallet-web"])
     expect(by_id(watching, f"order-{order['id']}")).to_contain_text("new")
-    watching.get_by_role("link", name="shop-1").click()
+    watching.locator("#rows").get_by_role("link", name="shop-1").click()
     paying.goto(address(order))
     by_id(paying, "method-wallet-web").click()
     expect(by_id(watching, "facts")).to_contain_text("wallet-web")
@@ -143,8 +143,8 @@ def test_a_delayed_capture_comes_seven_days_later(watched: Sandbox, windows: tup
     expect(watching.locator("#picture")).to_contain_text("delayed capture · due")
     moving.goto(at(watched, "webhooks/"))
     by_id(moving, "clock-week").click()
-    expect(by_id(moving, "now")).to_have_text("2026-03-08 12:00:00")
-    expect(by_id(watching, "now")).to_have_text("2026-03-08 12:00:00")
+    expect(by_id(moving, "now")).to_have_text("Sun 08 Mar 2026 12:00:00")
+    expect(by_id(watching, "now")).to_have_text("Sun 08 Mar 2026 12:00:00")
     expect(watching.locator("#picture")).not_to_contain_text("due")
     expect(watching.locator("#picture")).to_contain_text("delayed capture")
 
@@ -180,6 +180,7 @@ def test_what_somebody_types_stays(watched: Sandbox, page: Page) -> None:
     order = watched.authorized()
     page.goto(at(watched, f"orders/{order['id']}/"))
     expect(page.locator("#live")).to_have_text("live")
+    unfold(page, "menu-capture")
     page.locator("#amount-capture").fill("3.33")
     watched.place(by("wallet-web"), merchant_order_id="another")
     expect(page.locator("#rows")).to_contain_text("another")
@@ -191,6 +192,7 @@ def test_it_works_without_scripts(watched: Sandbox, new_context: NewContext) -> 
     page = new_context(java_script_enabled=False).new_page()
     page.goto(at(watched, "orders/"))
     by_id(page, "create-test-order").click()
+    unfold(page, "act-as")
     by_id(page, "act-customer-choose").click()
     by_id(page, "act-customer-pay").click()
     expect(page.locator("#facts")).to_contain_text("completed")

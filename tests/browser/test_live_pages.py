@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_dashboard import at
-from tests.support.browser import NewContext, by_id, violations
+from tests.support.browser import NewContext, by_id, unfold, violations
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
 from tests.support.servers import make_server
@@ -19,6 +19,7 @@ def test_what_is_typed_and_opened_stays_while_the_facts_change(sandbox: Sandbox,
     expect(page.locator("#live")).to_have_text("live")
     amount = page.locator("#amount-capture")
     page.get_by_text("The order as your shop reads it").click()
+    unfold(page, "menu-capture")
     amount.fill("7.7")
     page.evaluate("document.querySelector('#amount-capture').setSelectionRange(1, 2)")
     sandbox.take(order, "captures/amount", {"amount": 500})
@@ -48,6 +49,7 @@ def test_a_refused_amount_is_told_beside_its_field(sandbox: Sandbox, page: Page)
     """In euros, with what was typed; the right one is taken after it."""
     order = sandbox.authorized()
     page.goto(at(sandbox, f"orders/{order['id']}/"))
+    unfold(page, "menu-capture")
     page.locator("#amount-capture").fill("1.234,50")
     by_id(page, "act-merchant-capture").click()
     expect(by_id(page, "why-refused")).to_contain_text("€1,234.50 is too much: €20.00 are left to capture")
@@ -69,6 +71,7 @@ def test_a_server_that_goes_takes_nothing_along(page: Page) -> None:
         expect(page.locator("#live")).to_have_text("live")
         snapshot = sandbox.get("/control/state/").json()
     expect(page.locator("#lost")).to_contain_text("The server does not answer")
+    unfold(page, "menu-capture")
     page.locator("#amount-capture").fill("4.00")
     by_id(page, "act-merchant-capture").click()
     expect(page.locator("#lost")).to_contain_text("nothing was sent")
@@ -123,6 +126,7 @@ def test_a_move_of_the_clock_says_what_it_did(sandbox: Sandbox, page: Page) -> N
     """With links to the orders; the address can be loaded again, and other pages say nothing."""
     order = sandbox.place(card())
     page.goto(at(sandbox, "journal/"))
+    unfold(page, "clock-menu")
     by_id(page, "clock-half-hour").click()
     notice = by_id(page, "notice")
     expect(notice).to_contain_text("Moved to 12:30:00: 1 expiry.")
@@ -154,6 +158,7 @@ def test_a_filter_acts_at_once(sandbox: Sandbox, page: Page) -> None:
     sandbox.pay(sandbox.place(card()))
     still_new = sandbox.place(card())
     page.goto(at(sandbox, "orders/"))
+    unfold(page, "filter")
     by_id(page, "filter-status").select_option("new")
     page.wait_for_url("**status=new**")
     expect(page.get_by_test_id("orders").locator("tbody tr")).to_have_count(1)

@@ -87,7 +87,7 @@ def test_rehearsals_play_it() -> None:
 
 @pytest.mark.usefixtures("thrice")
 def test_the_dashboard_plays_it_once_more(watched: Sandbox) -> None:
-    """With "Again, but", for the new order only."""
+    """With "What if …", for the new order only."""
     order = watched.acted(watched.place(card()), "customer pay")
     watched.settle()
     browser = Dashboard(watched)
@@ -139,7 +139,7 @@ def test_the_documentation_lists_it() -> None:
     shown = page("rehearsal", lambda: "").text
     assert f"| `webhook` | `thrice` | the webhook came three times | {RISK} |" in shown
     (line,) = [line for line in shown.splitlines() if line.startswith("| Every webhook comes three times |")]
-    for words in ("Again, but", "switch", "sequences", "scenario `webhook-thrice`", RISK, "remove the rule"):
+    for words in ("What if …", "switch", "sequences", "scenario `webhook-thrice`", RISK, "remove the rule"):
         assert words in line
     assert "`webhook-thrice` | Every webhook comes three times" in page("scenarios", lambda: "").text
     assert "thrice" in page("pytest", lambda: "").text

@@ -34,6 +34,14 @@ def by_id(page: Page, test_id: str) -> Any:
     return page.get_by_test_id(test_id)
 
 
+def unfold(page: Page, *test_ids: str) -> None:
+    """Open these menus, or leave them open."""
+    for test_id in test_ids:
+        menu = by_id(page, test_id)
+        if menu.get_attribute("open") is None:
+            menu.locator("summary").click()
+
+
 def press(page: Page, *test_ids: str) -> str:
     """Press the first of several buttons that appears; returns which one it was."""
     page.locator(",".join(f"[data-testid={test_id}]" for test_id in test_ids)).first.wait_for()

@@ -2,6 +2,7 @@
 
 Others import ``act``, ``advance``, ``again``, ``agenda``, ``as_of``, ``attempts``, ``authorizations``,
 ``bank_qr``, ``by_hand``, ``cancel``, ``choose_scenario``, ``clock``, ``coverage``, ``create_order``,
-``deliver_webhook``, ``find_orders``, ``history``, ``in_words``, ``recipes``, ``refund``, ``review``,
-``review.lessons``, ``review.payments``, ``review_scenario``, ``update`` and ``wait``.
+``deliver_webhook``, ``ends``, ``find_orders``, ``folding``, ``history``, ``in_words``, ``recipes``,
+``refund``, ``review``, ``review.lessons``, ``review.payments``, ``review_scenario``, ``update`` and
+``wait``.
 """

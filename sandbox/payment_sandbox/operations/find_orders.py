@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 from unicodedata import combining, normalize
 
+from payment_sandbox.orders.amounts import euros
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Invalid, Violation
 from payment_sandbox.projects.epoch import Epoch
@@ -68,11 +69,32 @@ def _texts(order: Order) -> str:
     """All that a search looks at, one per line."""
     customer: dict[str, Any] = order.customer or {}
     texts = [order.id, order.merchant_order_id or "", order.description or "", order.status]
-    texts.append(f"{order.amount_cents // 100}.{order.amount_cents % 100:02}")
+    texts += _amounts(order)
     texts += methods_of(order)
     texts += [str(customer[name]) for name in CUSTOMER_TEXTS if customer.get(name)]
     texts += [refund.refund_id for refund in order.refunds]
     return _plain("\n".join(texts))
+
+
+def _amounts(order: Order) -> list[str]:
+    """An order's amount as people write it: €1.05, 1,05, €1,234.50 and 1234.50."""
+    plain = f"€{order.amount_cents // 100}.{order.amount_cents % 100:02}"
+    return [plain, plain.replace(".", ","), euros(order.amount_cents)]
+
+
+STROKES: Final = str.maketrans(
+    {
+        "ł": "l",
+        "ø": "o",
+        "đ": "d",
+        "ħ": "h",
+        "ŧ": "t",
+        "\N{LATIN SMALL LETTER DOTLESS I}": "i",
+        "æ": "ae",
+        "œ": "oe",
+    }
+)
+"""Letters with a stroke, which are no letter with an accent, and two in one."""
 
 
 def _plain(text: str) -> str:
@@ -80,4 +102,5 @@ def _plain(text: str) -> str:
     folded = text.casefold()
     if folded.isascii():
         return folded
-    return "".join(letter for letter in normalize("NFKD", folded) if not combining(letter))
+    bare = "".join(letter for letter in normalize("NFKD", folded) if not combining(letter))
+    return bare.translate(STROKES)

@@ -3,18 +3,17 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from payment_sandbox.operations.history import ERROR_FROM, SHOP, Happening, history
+from payment_sandbox.operations.reasons import with_reasons
 from payment_sandbox.operations.review.evidence import Finding, as_object
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, euros
 from payment_sandbox.projects.epoch import Epoch
 from payment_sandbox.projects.journal import JournalEntry, number_of
+from payment_sandbox.scenarios.sentences import fault_in_words
 
 WORDS_MAX: Final = 60  # of a refusal
-ALIKE_MIN: Final = 3  # tries that are told as one
-WEBHOOK: Final = ("webhook", "webhook-response")
 NOT_CHANGED: Final = 304
 ORDER: Final = "order"
 ORDERS: Final = "orders"
@@ -56,7 +55,8 @@ def told(epoch: Epoch, order_id: str, findings: Iterable[Finding]) -> list[Happe
         Unknown: there is no such order.
     """
     open_findings = [finding for finding in findings if finding.is_open]
-    return list(_judged(_in_words(epoch, history(epoch, order_id)), open_findings))
+    reasoned = with_reasons(epoch, _in_words(epoch, history(epoch, order_id)))
+    return list(_judged(reasoned, open_findings))
 
 
 def _in_words(epoch: Epoch, happenings: Sequence[Happening]) -> list[Happening]:
@@ -106,6 +106,7 @@ def _judged(happenings: Iterable[Happening], findings: Sequence[Finding]) -> Ite
                 label="your shop did not read the order",
                 failed=True,
                 detail=None,
+                duration_ms=None,
             )
 
 
@@ -116,15 +117,15 @@ def _calls(epoch: Epoch, order_id: str) -> list[JournalEntry]:
 def _words(entry: JournalEntry) -> str:
     status = str(entry.status) if entry.status is not None else "no response"
     if entry.fault is not None:
-        return f"{status} · by a fault of the sandbox"
+        return f"{status} · by a fault of the sandbox: {fault_in_words(entry.fault.document)}"
     if entry.status is not None and entry.status >= ERROR_FROM:
-        why = _why(entry)
+        why = why_refused(entry)
         return f"{status} · {why}" if why else status
     told = _status_in(entry)
     return f"{status} · {told}" if told else status
 
 
-def _why(entry: JournalEntry) -> str:
+def why_refused(entry: JournalEntry) -> str:
     """Why a call was refused, without the particulars in brackets."""
     sentence = in_euros((entry.error() or "").partition(": ")[2])
     why = sentence.partition(" (")[0] or entry.rule or ""
@@ -135,30 +136,6 @@ def _status_in(entry: JournalEntry) -> str | None:
     """The status of an order, or of its newest attempt, in a response."""
     status = as_object(entry.response).get("status")
     return status if isinstance(status, str) else None
-
-
-def folded(happenings: Sequence[Happening]) -> list[Happening]:
-    """The happenings with the tries of a webhook together that went alike, one after the other."""
-    return [shown for _, run in groupby(happenings, _try_of) for shown in _run(list(run))]
-
-
-def _try_of(happening: Happening) -> str | None:
-    """The webhook that a try belongs to; None for everything else."""
-    return happening.id.partition("/")[0] if happening.kind in WEBHOOK else None
-
-
-def _run(run: list[Happening]) -> Iterator[Happening]:
-    tries = [happening for happening in run if happening.kind == "webhook"]
-    answers = {happening.label.partition(" · ")[0] for happening in run if happening.kind != "webhook"}
-    later = tries[1:]
-    if len(later) < ALIKE_MIN or len(answers) != 1 or not all(each.failed for each in tries):
-        yield from run
-        return
-    yield from run[:2]
-    first, last = (each.label.partition(":")[0].rpartition(" ")[2] for each in (later[0], later[-1]))
-    ended = later[-1].at.strftime("%H:%M")
-    label = f"tries {first} to {last}, until {ended}: all {answers.pop()}"
-    yield later[0]._replace(label=label)
 
 
 class _Change(NamedTuple):

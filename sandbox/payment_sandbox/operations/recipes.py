@@ -137,7 +137,11 @@ def play(project: Project, name: str, create: Callable[[Json], Order]) -> Order:
     if name not in possible:
         raise Invalid([Violation("recipe", f"must be one of: {', '.join(possible)}", list(possible))])
     recipe = possible[name]
-    order = create(recipe.creation(name))
+    return follow(project, recipe, create(recipe.creation(name)))
+
+
+def follow(project: Project, recipe: Recipe, order: Order) -> Order:
+    """Do the steps of a recipe to an order."""
     for step in recipe.steps:
         _do(project, order, step)
     return project.find_order(order.id)
@@ -148,7 +152,7 @@ def _do(project: Project, order: Order, step: RecipeStep) -> None:
     if step.actor == CLOCK:
         expire(project, order)
     elif step.actor == MERCHANT:
-        whole_cents = order.amount_cents if step.action == "capture" else None
+        whole_cents = order.amount_cents if step.action in ("capture", "void") else None
         act_as_merchant(project, order.id, step.action, amount_cents or whole_cents)
     else:
         act(project, order.id, Action(step.actor, step.action, step.reason, amount_cents=amount_cents))

@@ -77,7 +77,7 @@ NO_TRAIT: Final = Trait(0)
 
 
 class Instead(NamedTuple):
-    """What somebody does instead of acting as planned, or besides; rehearsals and "Again, but" play it."""
+    """What somebody does instead of acting as planned, or besides; rehearsals and "What if …" play it."""
 
     scene: str
     needs: Trait = NO_TRAIT
@@ -104,7 +104,7 @@ VariationEffect = Fault | WebhookEffect | Document | Action | Instead | Passes |
 class OfferedIn(Flag):
     """Where people find a variation, other than in a rehearsal."""
 
-    AGAIN = auto()  # "Again, but" on the page of an order
+    AGAIN = auto()  # "What if …" on the page of an order
     SWITCH = auto()  # of the dashboard
     SEQUENCE = auto()  # of webhooks, in which marked tests run
     SCENARIO = auto()  # by its name

@@ -1,7 +1,7 @@
 """The catalogue of variations: what can go another way, what that costs a shop, and how it is done.
 
 Rehearsals play a variation at one step of a test. With an offer, people play it for a whole project, or for
-an order once more: by a switch of the dashboard, by "Again, but", as a sequence of webhooks or a scenario.
+an order once more: by a switch of the dashboard, by "What if …", as a sequence of webhooks or a scenario.
 Coverage tells whether it was met, and the documentation lists it. To add a variation, add one entry.
 """
 

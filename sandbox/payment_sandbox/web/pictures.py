@@ -6,6 +6,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from payment_sandbox.kernel.patterns import Pattern
+from payment_sandbox.operations.folding import FOLDED
 from payment_sandbox.operations.history import BANK, SCREENING, SERVICE, SHOP, Happening
 from payment_sandbox.operations.in_words import MISSING
 from payment_sandbox.orders.actions import CUSTOMER
@@ -19,6 +20,8 @@ LANES: Final = {
     SCREENING: "Screening",
 }
 ALWAYS: Final = (CUSTOMER, SHOP, SERVICE)
+LOOKS: Final = {"completed": "ok", "accepted": "ok", "processing": "ok", "error": "failed"}
+"""Of statuses; only those that lead to money look like success."""
 ANSWERS: Final = ("response", "webhook-response", "outcome")
 
 
@@ -122,7 +125,11 @@ def _look(happening: Happening) -> str:
         return MISSING
     if happening.failed:
         return "failed"
-    return "quiet" if happening.kind in ("action", "outcome", "attempt-status", "agenda-event") else "ok"
+    if happening.kind == "status":
+        return LOOKS.get(str(happening.status), "quiet")
+    return (
+        "quiet" if happening.kind in (FOLDED, "action", "outcome", "attempt-status", "agenda-event") else "ok"
+    )
 
 
 def _due(due: Iterable[PictureDue]) -> Iterator[PictureRow]:
@@ -143,12 +150,13 @@ def short_time(at: datetime, before: datetime | None) -> str:
     return f"{at:%H:%M:%S}" if is_same_day else f"{at:%m-%d %H:%M}"
 
 
-WIDTH: Final = 720
-LEFT: Final = 120  # of the first lane: the time column is before it
-RIGHT: Final = 60  # from the last lane to the edge
+WIDTH: Final = 720  # of a file, and at least on a page, where the picture is as wide as its place
+LEFT: Final = 16.5  # per cent, of the first lane: the time column is before it
+RIGHT: Final = 91.5  # per cent, of the last lane
 TOP: Final = 44
 ROW_HEIGHT: Final = 30
 ARROW: Final = 5
+OVER_LANES: Final = 80  # how much wider a label may be than its arrow
 CHARACTER_WIDTH: Final = 6.2
 LABEL_LENGTH_MAX: Final = 64
 NOT_XML: Final = Pattern("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -167,33 +175,33 @@ def svg(picture: Sequence, *, title: str = "What happened", is_file: bool = Fals
     height = TOP + ROW_HEIGHT * (len(picture.rows) + bool(picture.left_out)) + 14
     role = "group" if picture.whole or any(row.link for row in picture.rows) else "img"
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" viewBox="0 0 {WIDTH} {height}" '
-        f'width="{WIDTH}" height="{height}" role="{role}" aria-label="{escape(title)}" '
-        f'font-family="{FONT}" font-size="11">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="sequence" width="{WIDTH if is_file else "100%"}" '
+        f'height="{height}" role="{role}" aria-label="{escape(title)}" font-family="{FONT}" font-size="12">'
     )
-    ground = f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>' if is_file else ""
+    ground = f'<rect width="100%" height="{height}" fill="#ffffff"/>' if is_file else ""
     pieces = [head, ground, *_lanes(picture, height), *_drawn_rows(picture), "</svg>"]
     return "\n".join(filter(None, pieces))
 
 
 def _places(picture: Sequence) -> dict[str, float]:
-    apart = (WIDTH - LEFT - RIGHT) / (len(picture.lanes) - 1)
-    return {lane: LEFT + apart * number for number, lane in enumerate(picture.lanes)}
+    """Where the lanes are, in per cent of the width."""
+    apart = (RIGHT - LEFT) / (len(picture.lanes) - 1)
+    return {lane: round(LEFT + apart * number, 2) for number, lane in enumerate(picture.lanes)}
 
 
 def _lanes(picture: Sequence, height: int) -> Iterator[str]:
     for lane, x in _places(picture).items():
         yield (
-            f'<text x="{x:g}" y="18" text-anchor="middle" font-weight="650" font-size="13" class="lane">'
+            f'<text x="{x:g}%" y="18" text-anchor="middle" font-weight="650" font-size="13" class="lane">'
             f"{LANES[lane]}</text>"
-            f'<line x1="{x:g}" y1="28" x2="{x:g}" y2="{height - 8}" stroke="#b9c4c1" class="lane-line"/>'
+            f'<line x1="{x:g}%" y1="28" x2="{x:g}%" y2="{height - 8}" stroke="#b9c4c1" class="lane-line"/>'
         )
 
 
 def _drawn_rows(picture: Sequence) -> Iterator[str]:
     places, y = _places(picture), TOP + 10
     if picture.left_out:
-        text = _text(WIDTH / 2, y, f"… {picture.left_out} earlier entries", COLOURS["quiet"], "quiet")
+        text = _text("50%", y, f"… {picture.left_out} earlier entries", COLOURS["quiet"], "quiet")
         yield f'<a href="{escape(picture.whole)}" data-whole="">{text}</a>' if picture.whole else text
         y += ROW_HEIGHT
     for row in picture.rows:
@@ -201,7 +209,7 @@ def _drawn_rows(picture: Sequence) -> Iterator[str]:
         if row.title:
             parts.append(f"<title>{_safe(row.title)}</title>")
         if row.time:
-            parts.append(_text(4, y + 4, row.time, COLOURS["quiet"], "time", anchor="start"))
+            parts.append(_text("4", y + 4, row.time, COLOURS["quiet"], "time", anchor="start"))
         parts.append(
             _note(row, places[row.sender], y) if row.sender == row.receiver else _arrow(row, places, y)
         )
@@ -216,41 +224,46 @@ def _target(row: PictureRow, places: dict[str, float], y: float) -> str:
     """What can be clicked besides the thin line: the whole height of the row."""
     begin, end = sorted((places[row.sender], places[row.receiver]))
     top, height = y - ROW_HEIGHT / 2 - 3, ROW_HEIGHT - 2
-    return f'<rect x="{begin:g}" y="{top:g}" width="{end - begin:g}" height="{height}" fill-opacity="0"/>'
+    return f'<rect x="{begin:g}%" y="{top:g}" width="{end - begin:g}%" height="{height}" fill-opacity="0"/>'
+
+
+def _pixels(share: float) -> float:
+    """A part of the width in pixels, where the picture is as narrow as it can be."""
+    return share * WIDTH / 100
 
 
 def _arrow(row: PictureRow, places: dict[str, float], y: float) -> str:
     begin, end = places[row.sender], places[row.receiver]
-    tip = end - ARROW if end > begin else end + ARROW
+    back = -ARROW if end > begin else ARROW
     colour = COLOURS[row.look]
     dash = ' stroke-dasharray="4 3"' if row.is_answer else ""
-    label = _cut(row.label, abs(end - begin) + 40)
+    label = _cut(row.label, _pixels(abs(end - begin)) + OVER_LANES)
     return (
-        f'<line x1="{begin:g}" y1="{y}" x2="{tip:g}" y2="{y}" stroke="{colour}" stroke-width="1.5"{dash}/>'
-        f'<path d="M {end:g} {y} L {tip:g} {y - ARROW} L {tip:g} {y + ARROW} Z" fill="{colour}"/>'
-        + _text((begin + end) / 2, y - 5, label, colour, "label")
+        f'<line x1="{begin:g}%" y1="{y}" x2="{end:g}%" y2="{y}" stroke="{colour}" stroke-width="1.5"{dash}/>'
+        f'<svg x="{end:g}%" y="{y}" overflow="visible"><path d="M 0 0 L {back} -{ARROW} L {back} {ARROW} Z" '
+        f'fill="{colour}"/></svg>' + _text(f"{(begin + end) / 2:g}%", y - 5, label, colour, "label")
     )
 
 
 def _note(row: PictureRow, x: float, y: float) -> str:
     """A status as a full pill, other notes as an outlined one."""
     colour = COLOURS[row.look]
-    label = _cut(row.label, 2 * (WIDTH - x))
+    label = _cut(row.label, 2 * (WIDTH - _pixels(x)))
     width = max(64.0, len(label) * CHARACTER_WIDTH + 20)
-    x = min(x, WIDTH - width / 2 - 2)
+    x = round(min(x, 100 - 100 * (width / 2 + 2) / WIDTH), 2)
     if row.is_status:
         look, ink = f'fill="{colour}"', "#ffffff"
     else:
         dash = ' stroke-dasharray="3 3"' if row.look in ("due", MISSING) else ""
         look, ink = f'fill="#ffffff" stroke="{colour}"{dash} class="outlined"', colour
     text_class = "on-pill" if row.is_status else "label"
-    return f'<rect x="{x - width / 2:g}" y="{y - 10}" width="{width:g}" height="20" rx="10" {look}/>' + _text(
-        x, y + 4, label, ink, text_class
-    )
+    pill = f'<rect x="{-width / 2:g}" y="-10" width="{width:g}" height="20" rx="10" {look}/>'
+    drawn = pill + _text("0", 4, label, ink, text_class)
+    return f'<svg x="{x:g}%" y="{y}" overflow="visible">{drawn}</svg>'
 
 
-def _text(x: float, y: float, text: str, colour: str, name: str, anchor: str = "middle") -> str:
-    place = f'x="{x:g}" y="{y:g}" text-anchor="{anchor}"'
+def _text(x: str, y: float, text: str, colour: str, name: str, anchor: str = "middle") -> str:
+    place = f'x="{x}" y="{y:g}" text-anchor="{anchor}"'
     return f'<text {place} fill="{colour}" class="{name}">{_safe(text)}</text>'
 
 

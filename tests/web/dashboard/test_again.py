@@ -105,7 +105,8 @@ def test_see_it_fail(watched: Sandbox) -> None:
     """The verdict offers the variation that hurts."""
     order = paid(watched)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert page.ids["see-it-fail"] == "See it fail: the same order, declined"
+    assert page.ids["see-it-fail"] == "See it fail"
+    assert 'title="The same order, declined"' in page.answer.text
 
 
 def test_an_order_that_cannot_be_played(sandbox: Sandbox) -> None:
@@ -128,7 +129,7 @@ def test_orders_beside_each_other(watched: Sandbox, shop: Shop) -> None:
     (address,) = [link for link in page.links if "/beside/" in link]
     page = browser.open(f"{watched.url}{address}")
     assert "apart" not in page.ids
-    assert "payscustomer → bankpayscustomer → bank" in page.ids["beside"]
+    assert "pays · by handcustomer → bankpays · by handcustomer → bank" in page.ids["beside"]
     assert browser.open(f"orders/{orders[0]['id']}/beside/unknown/", 404)
 
 

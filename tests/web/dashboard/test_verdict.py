@@ -1,10 +1,14 @@
 """The order page says what is wrong: nine faults of shops, each named with its reason; and what is right."""
 
+import re
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from payment_sandbox.operations.review import Finding
+from payment_sandbox.web.dashboard import verdict as verdicts
 from tests.support.dashboard import Dashboard
 from tests.support.driver import Sandbox, card
 from tests.support.ports import free_port
@@ -119,10 +123,15 @@ def test_a_fault_is_named_above_the_picture(
     order = fault(watched, shop)
     page = Dashboard(watched).open(f"orders/{order['id']}/")
     said = page.ids.get("verdict", "") + page.ids.get("hint", "")
-    assert words.lower() in " ".join(said.split()).lower()
+    assert spaced(words) in spaced(said)
     assert page.answer.text.index(
         'data-testid="verdict"' if "verdict" in page.ids else 'data-testid="hint"'
     ) < (page.answer.text.index('id="picture"'))
+
+
+def spaced(text: str) -> str:
+    """A text with its sentences apart, as the page shows them below each other."""
+    return " ".join(text.replace(".", ". ").lower().split())
 
 
 def test_both_orders_of_a_basket_say_so(watched: Sandbox) -> None:
@@ -192,28 +201,11 @@ def test_tries_that_went_alike_are_one_row(watched: Sandbox, shop: Shop) -> None
     watched.settle()
     watched.advance("PT25M")
     page = Dashboard(watched).open(f"orders/{order['id']}/")
-    assert "tries 2 to 10, until 12:18: all 500" in page.text
-    picture = page.answer.text.partition('id="picture"')[2].partition("</svg>")[0]
+    assert "tries 2 to 10, every 2 min, until 12:18: all 500" in page.text
+    picture = page.answer.text.partition('id="picture"')[2].partition('data-testid="story"')[0]
     assert picture.count("webhook, try") == 1
+    assert "tries 2 to 10, every 2 min, until 12:18: all 500" in picture
     assert page.ids["told"].count("webhook, try") == 10
-
-
-def test_a_move_that_stops_says_so(watched: Sandbox) -> None:
-    """Neither silent nor green."""
-    from payment_sandbox.operations.advance import AdvanceResult
-    from payment_sandbox.web.dashboard.notices import moved
-
-    project = watched.server.registry.find(watched.key)
-    assert project is not None
-    now = project.now()
-    with watched.server.app.app_context():
-        notice = moved(
-            project, AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
-        )
-    assert notice.is_refusal
-    assert (
-        notice.text == "Stopped at 12:00:00 after 60 s, and 2 webhooks wait for your shop: 1 webhook so far."
-    )
 
 
 def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
@@ -221,12 +213,12 @@ def test_the_bar_says_what_is_ahead(sandbox: Sandbox) -> None:
     browser = Dashboard(sandbox)
     page = browser.open("journal/")
     assert page.ids["clock-next"] == "▶ Next event"
-    assert page.ids["ahead"].endswith(" your clock")
+    assert page.ids["ahead"].endswith((" ahead", " behind"))
     assert "faults-on" not in page.ids
     sandbox.place(card())
     sandbox.put("/control/faults/", FAULTS)
     page = browser.open("journal/")
-    assert page.ids["clock-next"] == "▶ Next: expiry12:30"
+    assert page.ids["clock-next"] == "▶ Next: expiry 12:30"
     assert page.ids["faults-on"] == "2 faults on: switch off"
     assert "faults-on" not in browser.press(page, "none").ids
     assert sandbox.get("/control/faults/").json() == {"faults": [], "webhooks": []}
@@ -264,3 +256,67 @@ def test_rules_have_anchors(watched: Sandbox) -> None:
     link = next(link for link in browser.open("review/").links if "/docs/fidelity/#" in link)
     shown = browser.http.get(f"{watched.url}{link}", timeout=10).text
     assert f'id="{link.partition("#")[2]}"' in shown
+
+
+def test_only_a_paid_order_looks_like_success(watched: Sandbox, shop: Shop) -> None:
+    """An order that failed, expired or was only authorized is known to the shop, and not green for that."""
+
+    def reads(received: Any) -> int:
+        watched.http.get(f"{watched.url}/v1/orders/{received.body['order_id']}/", auth=(watched.key, ""))
+        return 200
+
+    shop.answer = reads
+    failed = watched.acted(watched.place(card()), "customer fail")
+    held, done = watched.authorized(), paid(watched)
+    expired = watched.place(card())
+    watched.settle()
+    watched.advance("PT31M")
+    browser = Dashboard(watched)
+    looks = {
+        name: "good-verdict" in browser.open(f"orders/{order['id']}/").answer.text
+        for name, order in {"failed": failed, "held": held, "done": done, "expired": expired}.items()
+    }
+    assert looks == {"failed": False, "held": False, "done": True, "expired": False}
+
+
+def test_money_is_a_bar(sandbox: Sandbox) -> None:
+    """As wide as what was authorized: received and kept, refunded, and reserved with its deadline."""
+    order = sandbox.authorized()
+    browser = Dashboard(sandbox)
+    page = browser.press(browser.open(f"orders/{order['id']}/"), "merchant capture", amount="10.00")
+    page = browser.press(page, "merchant refund", amount="5.00")
+    bar = page.answer.text.partition('data-testid="money-bar"')[2].partition("</svg>")[0]
+    assert re.findall(r'class="of-(\w+)" x="([\d.]+)" width="([\d.]+)"', bar) == [
+        ("received", "0.0", "25.0"),
+        ("refunded", "25.0", "25.0"),
+        ("reserved", "50.0", "50.0"),
+    ]
+    assert "€5.00 left" in page.ids["money"]
+    assert "runs out in 30 min, 12:30" in page.ids["money"]
+
+
+def test_three_cards_below_the_slider(watched: Sandbox) -> None:
+    """What the shop believes, what the service knows, and the money, also at present."""
+    order = paid(watched)
+    browser = Dashboard(watched)
+    page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["believed"] == "new, since12:00:00"
+    assert page.ids["known"].startswith("completed")
+    assert page.ids["known"].endswith("≠")
+    watched.read(order)
+    page = browser.open(f"orders/{order['id']}/")
+    assert page.ids["believed"].startswith("completed")
+    assert not page.ids["known"].endswith("≠")
+
+
+def test_a_mistake_that_was_put_right_is_quiet(sandbox: Sandbox) -> None:
+    """With how it was put right, and without a mark."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    order = sandbox.place(card())
+    healed = Finding("HOOK-01", "your shop refunded twice", "Record it.", order["id"], (), healed="it asked")
+    with patch.object(verdicts, "review_order", lambda epoch, order: [healed]):
+        page = Dashboard(sandbox).open(f"orders/{order['id']}/")
+    assert page.ids["healed"].startswith("Put right: Your shop refunded twice.")
+    assert "It asked." in page.ids["healed"]
+    assert "see-it-fail" not in page.ids

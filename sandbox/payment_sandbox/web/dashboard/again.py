@@ -11,8 +11,9 @@ from payment_sandbox.forms import read
 from payment_sandbox.operations.again import again, variations
 from payment_sandbox.operations.by_hand import create_by_hand
 from payment_sandbox.operations.find_orders import Wanted, find_orders
+from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import folded, told
+from payment_sandbox.operations.in_words import told
 from payment_sandbox.orders.order import Order
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.projects.journal import JournalEntry

@@ -10,6 +10,7 @@ from payment_sandbox.operations.advance import stop_advance
 from payment_sandbox.operations.clock import advance_clock, change_clock
 from payment_sandbox.orders.refusals import Invalid, Refusal, Violation
 from payment_sandbox.projects.clock import FROZEN, RUNNING
+from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
 from payment_sandbox.storage.snapshot import Before, Undone, remember, undo_move
 from payment_sandbox.web.browsers import go
@@ -35,9 +36,11 @@ def post_clock(call: Call, project_id: str) -> Response:
     if aim:
         epoch = project.epoch
         before = remember(project, epoch)
-        done = advance_clock(project, read(ADVANCE, _with_zone(aim)))
+        given = _with_zone(aim)
+        _refuse_the_past(project, given.get("to"))
+        done = advance_clock(project, read(ADVANCE, given))
         epoch.slots.of(LAST_MOVE).before = before
-        back = with_notice(project, back, moved(project, done))
+        back = with_notice(project, back, moved(project, done, aim))
     elif call.request.form.get("rate") in RATES:
         change_clock(project, RUNNING, RATES[call.request.form["rate"]])
     elif call.request.form.get("rate") == FROZEN:
@@ -109,6 +112,21 @@ def get_dashboard_events(call: Call, project_id: str) -> Response:
     project.storage.watch(project)
     stream = call.stream = EventStream(project.events, after_of(call.request), APART_SECONDS_PER_WATCHER)
     return Response(stream.pieces(), mimetype="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+def _refuse_the_past(project: Project, to: str | None) -> None:
+    """Say so in a person's words.
+
+    Raises:
+        Invalid: the time is before now.
+    """
+    now = project.now()
+    try:
+        is_past = to is not None and datetime.fromisoformat(to) < now
+    except (TypeError, ValueError):
+        return
+    if is_past:
+        raise Invalid([Violation("to", f"time only moves forward; it is {now.day} {now:%b %H:%M}.")])
 
 
 def _with_zone(aim: dict[str, str]) -> dict[str, Any]:

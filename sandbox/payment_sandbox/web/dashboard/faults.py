@@ -1,8 +1,8 @@
 """The switches for common faults, and the choice of a scenario."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from flask import Response
 
@@ -12,6 +12,12 @@ from payment_sandbox.projects.default_scenario import default_scenario
 from payment_sandbox.projects.faults import Faults
 from payment_sandbox.projects.project import Project
 from payment_sandbox.scenarios.documents import Document, parse_yaml
+from payment_sandbox.scenarios.sentences import (
+    fault_in_words,
+    then_in_words,
+    webhook_in_words,
+    when_in_words,
+)
 from payment_sandbox.scenarios.variation import OfferedIn, VariationOffer
 from payment_sandbox.scenarios.variations import offered
 from payment_sandbox.web.answers.overview import scenario_record
@@ -110,17 +116,10 @@ def _shown(call: Call, project: Project, text: str = "", wrong: Sequence[Violati
         scenarios=others,
         switches=switches(project),
         text=text,
-        plain=words,
+        then_in_words=then_in_words,
+        when_in_words=when_in_words,
+        in_words={"faults": fault_in_words, "webhooks": webhook_in_words},
         lines=lines,
         violations=violations,
         wrong_lines={violation.line for violation in violations if violation.line is not None},
     )
-
-
-def words(data: Any, path: str = "") -> str:
-    """Conditions or outcomes in one line, such as ``amount: 66601; customer.email_address: pays@*``."""
-    if isinstance(data, Mapping):
-        inner = (words(value, f"{path}.{key}" if path else str(key)) for key, value in data.items())
-        return "; ".join(inner) or "any"
-    shown = ", ".join(map(str, data)) if isinstance(data, list) else str(data)
-    return f"{path}: {shown}"

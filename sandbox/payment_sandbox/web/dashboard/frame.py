@@ -1,7 +1,7 @@
 """What all pages of the dashboard share: the blueprint, who may enter, headers, and the frame."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from importlib.resources import files
@@ -17,6 +17,7 @@ from payment_sandbox.operations.agenda import applies, event
 from payment_sandbox.orders.refusals import Invalid, Refusal, Unknown
 from payment_sandbox.projects.project import Project
 from payment_sandbox.projects.slots import Slot
+from payment_sandbox.scenarios.sentences import fault_in_words
 from payment_sandbox.web.addresses import base_path, takes_snapshot
 from payment_sandbox.web.auth import only_from_here, without_secrets
 from payment_sandbox.web.bodies import BODY_BYTES_MAX
@@ -38,7 +39,7 @@ from payment_sandbox.web.dashboard.signing_in import (
     may_see,
     visible_projects,
 )
-from payment_sandbox.web.dashboard.verdict import counts, left
+from payment_sandbox.web.dashboard.verdict import counts, left, moment_of_day
 from payment_sandbox.web.error_answers import answer_for
 from payment_sandbox.web.errors import RequestRefused
 from payment_sandbox.web.faces import Face, GoOn, held_webhooks, let_others_run, with_headers
@@ -49,6 +50,11 @@ ASSETS: Final = {
     "dashboard.css": "text/css",
     "dashboard.js": "text/javascript",
     "icon.svg": "image/svg+xml",
+}
+OLD_FORM: Final = "The server was restarted. Load the page and click again."
+REMARKS: Final = {
+    "before": "The place to go on from is not known any more, so this is the beginning of the list.",
+    "sort": "A list cannot be sorted like that, so the newest come first.",
 }
 ASSET_SECONDS: Final = 3600
 AGENDA_SHOWN_MAX: Final = 12
@@ -77,8 +83,8 @@ VIEWS: Final = {
     "journal": "Journal",
     "review": "Review",
     "coverage": "Coverage",
-    "scenario": "Scenario and faults",
-    "vault": "Cards and QR codes",
+    "scenario": "Scenario & faults",
+    "vault": "Cards & QR",
     "settings": "Settings",
 }
 
@@ -97,6 +103,7 @@ class SignInNeeded(Exception):
 
 
 dashboard.add_app_template_filter(shown_euros, "euros")
+dashboard.add_app_template_global(fault_in_words, "fault_name")
 
 
 @dashboard.app_template_filter("clock")
@@ -104,6 +111,12 @@ def clock_text(at: datetime | str) -> str:
     """A time for people, to the second."""
     text = at if isinstance(at, str) else timestamp(at)
     return text[:19].replace("T", " ")
+
+
+@dashboard.app_template_filter("moment_of_day")
+def moment_of_text(at: str, now: datetime) -> str:
+    """The time of day of an event; with its day if that is not today."""
+    return moment_of_day(datetime.fromisoformat(at), now)
 
 
 @dashboard.app_template_filter("sentence")
@@ -142,10 +155,16 @@ def enter(call: Call, project_id: str, *, catches_up: bool = True) -> Project:
 
 def _refuse_wrong_form(call: Call, project_id: str) -> None:
     if not is_own_form(call, project_id):
-        raise RequestRefused(403, "this form is not from a page of this sandbox; load the page again")
+        raise RequestRefused(403, OLD_FORM)
     for values in call.request.form.listvalues():
         if any(NOT_TEXT.search(value) for value in values):
             raise RequestRefused(400, "the form has a lone surrogate or a NUL character")
+
+
+def order_name(project: Project, order_id: str | None) -> str:
+    """What people call an order: the shop's own number for it, or the beginning of its id."""
+    order = project.epoch.store.order(order_id or "")
+    return (order.merchant_order_id if order is not None else None) or (order_id or "")[:8]
 
 
 def url(project: Project, path: str = "", **query: str | None) -> str:
@@ -162,6 +181,7 @@ def show(call: Call, template: str, project: Project, view: str, status: int = 2
         project=project,
         projects=_menu(call, project),
         url=lambda path="", **query: url(project, path, **query),
+        named=lambda order_id: order_name(project, order_id),
         view=view,
         views=VIEWS,
         token=form_token(call, project.project_id),
@@ -189,7 +209,7 @@ def _ahead(project: Project) -> str:
     apart = project.now() - project.services.real.wall_now()
     if abs(apart) < timedelta(minutes=1):
         return ""
-    return f"{left(abs(apart))} {'ahead of' if apart > timedelta() else 'behind'} your clock"
+    return f"{left(abs(apart))} {'ahead' if apart > timedelta() else 'behind'}"
 
 
 def _refresh_ms(call: Call, project: Project) -> int:
@@ -216,6 +236,13 @@ def agenda_rows(project: Project, most: int = AGENDA_SHOWN_MAX) -> list[dict[str
 def way_back(call: Call) -> str:
     """The page of the dashboard that a form was on; empty if it does not say."""
     return own_path(call, call.request.form.get("back", ""))
+
+
+def known_only(args: Mapping[str, str], **is_known: Callable[[str], object]) -> tuple[dict[str, str], str]:
+    """The query of a list without values that it cannot go by, and what to say of those."""
+    wrong = [name for name, knows in is_known.items() if args.get(name) and not knows(args[name])]
+    kept = {name: value for name, value in args.items() if value and name not in wrong}
+    return kept, " ".join(REMARKS[name] for name in wrong)
 
 
 def own_path(call: Call, address: str) -> str:
@@ -255,6 +282,7 @@ def refuse(call: Call, error: Exception) -> Response:
     body = call.site.render(
         "dashboard/refused.html",
         error=answer.get_json()["error"],
+        is_old_form=answer.get_json()["error"]["value"] == OLD_FORM,
         back=call.request.referrer or f"{call.site.base_path}/dashboard/",
     )
     return Response(body, status=answer.status_code, content_type=HTML)

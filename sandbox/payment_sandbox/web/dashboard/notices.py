@@ -7,7 +7,8 @@ from secrets import token_urlsafe
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from payment_sandbox.operations.advance import TIMEOUT_SECONDS, AdvanceResult
+from payment_sandbox.kernel.times import Period
+from payment_sandbox.operations.advance import AdvanceResult
 from payment_sandbox.operations.in_words import in_euros
 from payment_sandbox.orders.amounts import euros
 from payment_sandbox.projects.project import Project
@@ -35,6 +36,7 @@ class Notice(NamedTuple):
     is_refusal: bool = False
     typed: Mapping[str, str] = {}
     is_move: bool = False  # of the clock; it can be taken back
+    aim: Mapping[str, str] = {}  # of a move that stopped early, to go on with it
 
 
 def shown_euros(cents: int | None) -> str:
@@ -70,19 +72,44 @@ def notice_for(project: Project, name: str | None) -> Notice | None:
     return project.slots.of(NOTICES).get(name or "")
 
 
-def moved(project: Project, done: AdvanceResult) -> Notice:
-    """What a move of the clock did."""
+def moved(project: Project, done: AdvanceResult, aim: Mapping[str, str]) -> Notice:
+    """What a move of the clock did; of one that stopped early, what it waited for, and how it goes on."""
     happened = _counted(done.events)
     orders = list(dict.fromkeys(event["order_id"] for event in done.events if event.get("order_id")))
     to = short_moment(done.ended, done.begun)
-    if done.stopped:
-        waits = f", and {len(done.under_way)} webhooks wait for your shop" if done.under_way else ""
-        why = "as you asked" if done.by_hand else f"after {TIMEOUT_SECONDS:g} s"
-        text = f"Stopped at {to} {why}{waits}: {happened} so far."
-    else:
-        text = f"Moved to {to}: {happened}."
-    is_bad = done.stopped and not done.by_hand
-    return Notice(text, orders[:ORDERS_SHOWN], is_bad, is_move=True)
+    if not done.stopped:
+        return Notice(f"Moved to {to}: {happened}.", orders[:ORDERS_SHOWN], is_move=True)
+    if done.by_hand:
+        return Notice(
+            f"Stopped at {to} as you asked: {happened} so far.", orders[:ORDERS_SHOWN], is_move=True
+        )
+    text = f"Stopped at {to}: {_waited_for(project, done)}: go on, or undo."
+    return Notice(text, (), True, is_move=True, aim=_still_to_go(done, aim))
+
+
+def _waited_for(project: Project, done: AdvanceResult) -> str:
+    """Why a move took so long: the shop's time for each webhook, as far as it has answered any."""
+    took_ms = [
+        attempt.reply.duration_ms
+        for delivery in project.epoch.store.deliveries()
+        for attempt in delivery.attempts
+        if attempt.at >= done.begun
+    ]
+    webhooks = len(took_ms) + len(done.under_way)
+    if not took_ms:
+        return f"your shop has not answered {_these(webhooks)} yet"
+    return f"your shop takes {sum(took_ms) / len(took_ms) / 1000:.2g} s for each of {_these(webhooks)}"
+
+
+def _these(webhooks: int) -> str:
+    return f"{webhooks} webhook{'' if webhooks == 1 else 's'}"
+
+
+def _still_to_go(done: AdvanceResult, aim: Mapping[str, str]) -> Mapping[str, str]:
+    """The same aim, from where the move stopped."""
+    if "by" not in aim:
+        return aim
+    return {"to": Period.parse(aim["by"]).after(done.begun).isoformat()}
 
 
 def _counted(events: Sequence[Mapping[str, Any]]) -> str:

@@ -14,8 +14,9 @@ from payment_sandbox.operations.agenda import dues_of
 from payment_sandbox.operations.attempts import offered
 from payment_sandbox.operations.by_hand import act_as_merchant
 from payment_sandbox.operations.find_orders import SORTS, Wanted, find_orders
+from payment_sandbox.operations.folding import folded
 from payment_sandbox.operations.history import Happening
-from payment_sandbox.operations.in_words import folded, told
+from payment_sandbox.operations.in_words import told
 from payment_sandbox.operations.recipes import play, playable
 from payment_sandbox.orders.actions import ACTIONS, Action
 from payment_sandbox.orders.amounts import AMOUNT_CENTS_MAX, typed_euros
@@ -40,12 +41,13 @@ from payment_sandbox.web.dashboard.frame import (
     VIEW,
     dashboard,
     enter,
+    known_only,
     show,
     url,
     way_back,
 )
 from payment_sandbox.web.dashboard.notices import MOMENT, answered, with_notice
-from payment_sandbox.web.dashboard.verdict import moment, verdict, with_mistakes
+from payment_sandbox.web.dashboard.verdict import OrderVerdict, look_of, moment, verdict, with_mistakes
 from payment_sandbox.web.pictures import LANES, ROWS_MAX, PictureDue, sequence, svg
 from payment_sandbox.web.routes import route
 from payment_sandbox.web.shared_forms import ActForm
@@ -55,7 +57,7 @@ ROWS_SHOWN_MAX: Final = 5000  # of one picture
 NUMBER_LENGTH_MAX: Final = 9
 ANSWER_SECONDS: Final = 12.0  # two webhooks that take as long as they may
 REQUESTS_SHOWN: Final = 8
-CUSTOMERS: Final = ("customer visit", "customer pay", "customer choose")
+CUSTOMERS: Final = {"customer visit", "customer pay", "customer choose"}
 LABELS: Final = {
     "customer pay": "Customer pays",
     "customer cancel": "Customer cancels",
@@ -197,7 +199,8 @@ def link_of(project: Project, happening: Happening) -> str | None:
 
 
 def _shown(call: Call, project: Project, order: Order | None) -> Response:
-    wanted = Wanted(*(call.request.args.get(name) or None for name in Wanted._fields))
+    args, remark = known_only(call.request.args, before=project.epoch.store.order, sort=SORTS.__contains__)
+    wanted = Wanted(*map(args.get, Wanted._fields))
     rows = list(islice(find_orders(project.epoch, wanted), ROWS_SHOWN + 1))
     newest = project.epoch.journal.entries(newest_first=True, with_bodies=False)
     return show(
@@ -205,10 +208,11 @@ def _shown(call: Call, project: Project, order: Order | None) -> Response:
         "orders",
         project,
         "orders",
-        rows=[order_row(project, row) for row in rows[:ROWS_SHOWN]],
+        rows=[{**order_row(project, row), "look": look_of(row)} for row in rows[:ROWS_SHOWN]],
         has_more=len(rows) > ROWS_SHOWN,
         count=project.epoch.orders_created,
         wanted=wanted,
+        remark=remark,
         marked=with_mistakes(project),
         sorts=SORTS,
         statuses=[status.value for status in OrderStatus],
@@ -237,9 +241,33 @@ def _number_asked(call: Call, most: int) -> int | None:
 
 
 def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
+    """Everything that the page of an order shows of it."""
     known, created = verdict(project, order), creation_of(project, order)
-    happenings = told(project.epoch, order.id, known.findings)
     overview = order_overview(project, order)
+    by_actor = cast("dict[str, list[str]]", overview["actions"])
+    possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
+    return {
+        "order": overview["order"],
+        "row": order_row(project, order),
+        "verdict": known,
+        "overview": overview,
+        "possible": possible,
+        "acts": [act for act in possible if act in LABELS],
+        "look": look_of(order),
+        "labels": LABELS,
+        "offered": offered(project.settings, order),
+        "page_path": order_page_path(project, order) if set(possible) & CUSTOMERS else None,
+        "curl": curl(project, created),
+        "test_code": test_code(project, order),
+        "pretty": pretty,
+        **_story(call, project, order, known),
+        **ways_again(project, order, created),
+    }
+
+
+def _story(call: Call, project: Project, order: Order, known: OrderVerdict) -> dict[str, Any]:
+    """What happened to an order, as a picture and as text, now or until an earlier moment."""
+    happenings = told(project.epoch, order.id, known.findings)
     link = partial(link_of, project)
     is_whole = call.request.args.get("rows") == "all"
     most = ROWS_SHOWN_MAX if is_whole else ROWS_MAX
@@ -248,31 +276,16 @@ def _one(call: Call, project: Project, order: Order) -> dict[str, Any]:
     left_out, number = len(happenings) - len(shown), _number_asked(call, len(happenings))
     past = frozenset(each.id for each in happenings[:number]) if number else None
     picture = sequence(folded(happenings), due_of(project, order), link, most=most, whole=whole, past=past)
-    by_actor = cast("dict[str, list[str]]", overview["actions"])
-    possible = [f"{actor} {name}" for actor in ACTIONS for name in by_actor[actor]]
-    can_pay = any(name in CUSTOMERS for name in possible)
     return {
-        "order": overview["order"],
-        "row": order_row(project, order),
-        "verdict": known,
-        "overview": overview,
-        "possible": possible,
-        "labels": LABELS,
-        "offered": offered(project.settings, order),
-        "page_path": order_page_path(project, order) if can_pay else None,
         "happenings": shown,
         "left_out": left_out,
         "moments": range(left_out + 1, len(happenings) + 1),
-        "moment": moment(project, order, happenings, number, known.beliefs) if number else None,
+        "moment": moment(project, order, happenings, number, known.beliefs) if happenings else None,
         "whole": whole,
         "link": link,
         "story": picture,
         "lanes": LANES,
         "picture": svg(picture, title=f"What happened to order {order.id}"),
-        "curl": curl(project, created),
-        "test_code": test_code(project, order),
-        "pretty": pretty,
-        **ways_again(project, order, created),
     }
 
 

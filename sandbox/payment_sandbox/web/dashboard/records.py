@@ -1,5 +1,6 @@
 """What happened, in detail: webhooks, requests, the journal, the review, stored cards and QR codes."""
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from flask import Response
@@ -15,6 +16,8 @@ from payment_sandbox.operations.deliver_webhook import (
     standard_body,
     standard_url,
 )
+from payment_sandbox.operations.ends import play_end, playable_ends
+from payment_sandbox.operations.in_words import why_refused
 from payment_sandbox.orders.refusals import Unknown
 from payment_sandbox.orders.webhooks import Delivery, DeliveryState
 from payment_sandbox.projects.journal import JournalEntry
@@ -25,8 +28,18 @@ from payment_sandbox.web.answers.control import delivery_record, delivery_summar
 from payment_sandbox.web.answers.history import newest_page, request_record
 from payment_sandbox.web.browsers import go
 from payment_sandbox.web.call import Call
+from payment_sandbox.web.dashboard.again import made_by_hand
 from payment_sandbox.web.dashboard.copies import pretty
-from payment_sandbox.web.dashboard.frame import POSTED, VIEW, dashboard, enter, show, url, way_back
+from payment_sandbox.web.dashboard.frame import (
+    POSTED,
+    VIEW,
+    dashboard,
+    enter,
+    known_only,
+    show,
+    url,
+    way_back,
+)
 from payment_sandbox.web.dashboard.notices import Notice, with_notice
 from payment_sandbox.web.dashboard.verdict import kinds, reviewed
 from payment_sandbox.web.routes import route
@@ -45,7 +58,8 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
     state, store = call.request.args.get("state") or None, project.epoch.store
     deliveries = store.deliveries()
     wanted = (delivery for delivery in reversed(deliveries) if state in (None, delivery.state))
-    query = {"limit": str(ROWS_SHOWN + 1), **_before(call)}
+    args, remark = known_only(call.request.args, before=store.delivery)
+    query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
     page = newest_page(wanted, query, lambda known: store.delivery(known) is not None)[::-1]
     return show(
         call,
@@ -56,6 +70,7 @@ def get_webhooks_view(call: Call, project_id: str) -> Response:
         has_more=len(page) > ROWS_SHOWN,
         states=[state.value for state in DeliveryState],
         state_wanted=state,
+        remark=remark,
         untold=len(project.epoch.journal.statuses) if not deliveries else 0,
     )
 
@@ -143,7 +158,8 @@ def get_journal_view(call: Call, project_id: str) -> Response:
     """Show the requests to the merchant API, newest first."""
     project = enter(call, project_id)
     journal = project.epoch.journal
-    query = {"limit": str(ROWS_SHOWN + 1), **_before(call)}
+    args, remark = known_only(call.request.args, before=journal.find)
+    query = {"limit": str(ROWS_SHOWN + 1), **_before(args)}
     wanted = JournalFilter(*(call.request.args.get(name, "").strip() for name in JournalFilter._fields))
     newest = journal.entries(wanted.has, newest_first=True, with_bodies=False)
     page = newest_page(newest, query, lambda known: journal.find(known) is not None)[::-1]
@@ -152,12 +168,19 @@ def get_journal_view(call: Call, project_id: str) -> Response:
         "journal",
         project,
         "journal",
-        rows=[journal_summary(entry) for entry in page[:ROWS_SHOWN]],
+        rows=[_with_reason(project, entry) for entry in page[:ROWS_SHOWN]],
         has_more=len(page) > ROWS_SHOWN,
         dropped=journal.dropped,
         wanted=wanted,
+        remark=remark,
         kinds=CALL_KINDS,
     )
+
+
+def _with_reason(project: Project, entry: JournalEntry) -> dict[str, object]:
+    """A request of the journal; of a refused one, why."""
+    refused = project.epoch.journal.find(entry.id) if entry.rule is not None else None
+    return {**journal_summary(entry), "why": why_refused(refused) if refused is not None else ""}
 
 
 @route(dashboard, "GET", f"{PROJECT}/requests/<entry_id>/", **VIEW)
@@ -181,7 +204,24 @@ def get_review_view(call: Call, project_id: str) -> Response:
 def get_coverage_view(call: Call, project_id: str) -> Response:
     """Show what the shop has met of all that can happen."""
     project = enter(call, project_id)
-    return show(call, "coverage", project, "coverage", covered=coverage(project))
+    return show(
+        call,
+        "coverage",
+        project,
+        "coverage",
+        covered=coverage(project),
+        playable=lambda method: playable_ends(project, method),
+    )
+
+
+@route(dashboard, "POST", f"{PROJECT}/coverage/", **POSTED)
+def post_coverage(call: Call, project_id: str) -> Response:
+    """Play a case that was never met."""
+    project = enter(call, project_id)
+    method, _, end = call.request.form.get("case", "").partition(" ")
+    order = play_end(project, method, end, lambda body: made_by_hand(project, body, {}))
+    notice = Notice(f"Played: {method}, {end}.")
+    return go(with_notice(project, url(project, f"orders/{order.id}/"), notice))
 
 
 @route(dashboard, "GET", f"{PROJECT}/vault/", **VIEW)
@@ -194,5 +234,5 @@ def get_vault_view(call: Call, project_id: str) -> Response:
     return show(call, "vault", project, "vault", cards=cards[:ROWS_SHOWN], codes=codes[:ROWS_SHOWN])
 
 
-def _before(call: Call) -> dict[str, str]:
-    return {"before": call.request.args["before"]} if call.request.args.get("before") else {}
+def _before(args: Mapping[str, str]) -> dict[str, str]:
+    return {"before": args["before"]} if "before" in args else {}

@@ -33,7 +33,7 @@ OBJECT: Final = "object"
 LABELS: Final = {
     "name": "Name",
     "owner": "Owner",
-    "expires_after": "Delete the project after",
+    "expires_after": "Delete the project when unused for (empty: never)",
     "mode": "Mode",
     "webhook_url": "Webhook address",
     "forward_to": "Forward webhooks to",
@@ -50,6 +50,17 @@ LABELS: Final = {
     "errors": "Refusals in the words of your account",
     "unknown_fields": "Unknown fields in a request",
     "webhook_timing": "When webhooks are sent",
+}
+ABOUT: Final = {"expires_after": "After its last call, in real time."}
+"""What a page says of a setting otherwise than the API."""
+EXAMPLES: Final = {
+    "name": "Shop of the checkout team",
+    "owner": "checkout-ci",
+    "expires_after": "P7D",
+    "webhook_url": "http://localhost:3000/webhook",
+    "forward_to": "http://localhost:3000/webhook",
+    "aliases": '{"my-bank-button": "bank-redirect-nl"}',
+    "errors": '{"ORD-03": {"status": 422}}',
 }
 NOT_OFFERED: Final = ("seed",)  # changing it would make identifiers jump
 
@@ -164,7 +175,8 @@ def _field(call: Call, project: Project, name: str, field: Any, *, is_typed: boo
     return {
         "name": name,
         "label": LABELS[name],
-        "about": field.metadata.get("description", ""),
+        "about": ABOUT.get(name, field.metadata.get("description", "")),
+        "example": EXAMPLES.get(name, ""),
         "kind": kind,
         "choices": getattr(field, "choices", ()),
         "value": "" if value is None else value,

@@ -24,6 +24,9 @@ KNOWN: Final = {
     "cancelled": "the order was cancelled",
     "expired": "the order has expired",
 }
+AUTHORIZED: Final = "authorized"
+KNOWN_OF_AUTHORIZED: Final = "the payment is authorized; nothing is captured yet"
+NOT_CAPTURED: Final = "authorized, not captured"
 REFRESH_PER_TIME_TAKEN: Final = 10
 LEFT: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -53,22 +56,47 @@ class OrderVerdict(NamedTuple):
     findings: Sequence[Finding]
     good: str
     beliefs: Sequence[Belief]
-    money: Sequence[tuple[str, int, str]]
-    """Where the money is: what it is, cents, and a remark."""
+    money: "Sequence[Amount]"
+    bar: "Sequence[BarPiece]"
     second_status: str
     """What the status does not say of the money; often empty."""
 
 
-class EarlierMoment(NamedTuple):
-    """An order at an earlier moment; ``number`` counts what had happened until then."""
+class Amount(NamedTuple):
+    """Money of an order: what became of it, and a remark."""
+
+    what: str
+    cents: int
+    remark: str = ""
+
+
+class BarPiece(NamedTuple):
+    """A part of the bar that shows where the money is; the whole bar is 100 wide."""
+
+    what: str
+    begin: float
+    width: float
+
+
+class OrderMoment(NamedTuple):
+    """An order as it is, or as it was earlier; ``number`` counts what had happened until then."""
 
     number: int
     happening: Happening
+    is_earlier: bool
     status: str
     second_status: str
-    money: Sequence[tuple[str, int, str]]
-    belief: Belief | None
-    """What the shop had been told last; None if nothing yet."""
+    look: str
+    money: Sequence[Amount]
+    shop: str
+    """The status that the shop had been told last; empty if none yet."""
+    shop_since: datetime | None
+    service_since: datetime | None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the shop believed another status than the order had."""
+        return bool(self.shop) and self.shop != self.status
 
 
 class NewestReview:
@@ -103,24 +131,57 @@ def verdict(project: Project, order: Order) -> OrderVerdict:
         "" if mistakes else _good(project, order, told),
         told,
         list(_money(order, project.now())),
+        _bar(order),
         _second_status(order),
     )
 
 
 def moment(
-    project: Project, order: Order, happenings: Sequence[Happening], number: int, told: Sequence[Belief]
-) -> EarlierMoment:
-    """An order after so many of its happenings."""
+    project: Project,
+    order: Order,
+    happenings: Sequence[Happening],
+    number: int | None,
+    told: Sequence[Belief],
+) -> OrderMoment:
+    """An order after so many of its happenings; None is now."""
+    if number is None:
+        return _at(len(happenings), happenings[-1], False, order, project.now(), told)
     happening = happenings[number - 1]
     then = order_as_of(project.epoch, order, happening)
-    return EarlierMoment(
+    known = [belief for belief in told if belief.real_at <= happening.real_at]
+    return _at(number, happening, True, then, happening.at, known)
+
+
+def _at(
+    number: int, happening: Happening, is_earlier: bool, order: Order, now: datetime, known: Sequence[Belief]
+) -> OrderMoment:
+    return OrderMoment(
         number,
         happening,
-        then.status,
-        _second_status(then),
-        list(_money(then, happening.at)),
-        next((belief for belief in reversed(told) if belief.real_at <= happening.real_at), None),
+        is_earlier,
+        order.status,
+        _second_status(order),
+        look_of(order),
+        list(_money(order, now)),
+        known[-1].shop if known else "",
+        _since([(belief.at, belief.shop) for belief in known]),
+        _since([(belief.at, belief.service) for belief in known]),
     )
+
+
+def _since(statuses: Sequence[tuple[datetime, str]]) -> datetime | None:
+    """Since when the last status has been what it is."""
+    since = None
+    for at, status in reversed(statuses):
+        if status != statuses[-1][1]:
+            break
+        since = at
+    return since
+
+
+def look_of(order: Order) -> str:
+    """How the status of an order looks: money that is only reserved does not look like money received."""
+    return AUTHORIZED if _second_status(order) == NOT_CAPTURED else str(order.status)
 
 
 def _good(project: Project, order: Order, told: Sequence[Belief]) -> str:
@@ -129,7 +190,11 @@ def _good(project: Project, order: Order, told: Sequence[Belief]) -> str:
     delivered = sum(delivery.state == DeliveryState.DELIVERED for delivery in deliveries)
     if not deliveries or delivered < len(deliveries) or not told or not told[-1].is_true:
         return ""
-    return f"Your shop knows that {KNOWN.get(told[-1].service, f'the order is {told[-1].service}')}."
+    status = told[-1].service
+    known = (
+        KNOWN_OF_AUTHORIZED if look_of(order) == AUTHORIZED else KNOWN.get(status, f"the order is {status}")
+    )
+    return f"Your shop knows that {known}."
 
 
 def _authorization(order: Order) -> Authorization | None:
@@ -137,21 +202,39 @@ def _authorization(order: Order) -> Authorization | None:
     return attempt.authorization if attempt is not None else None
 
 
-def _money(order: Order, now: datetime) -> Iterable[tuple[str, int, str]]:
+def _money(order: Order, now: datetime) -> Iterable[Amount]:
     held, received = _authorization(order), order.received_cents
+    refunded = received - refundable_cents(order)
     if held is None:
-        amounts = [("received", received, "")]
+        amounts = [Amount("received", received)]
     else:
         remaining = 0 if held.is_over else held.remaining_cents
-        runs_out = f"runs out in {left(held.expires_at - now)}"
+        runs_out = f"runs out in {left(held.expires_at - now)}, {moment_of_day(held.expires_at, now)}"
         amounts = [
-            ("authorized", held.original_cents, ""),
-            ("captured", received, ""),
-            ("voided", held.voided_cents, ""),
-            ("still reserved", remaining, runs_out),
+            Amount("authorized", held.original_cents),
+            Amount("captured", received),
+            Amount("voided", held.voided_cents),
+            Amount("still reserved", remaining, runs_out),
         ]
-    amounts.append(("refunded", received - refundable_cents(order), ""))
-    return [amount for amount in amounts if amount[1] or amount[0] == "captured"]
+    amounts.append(Amount("refunded", refunded))
+    if refunded:
+        amounts.append(Amount("left", received - refunded))
+    return [amount for amount in amounts if amount.cents or amount.what in ("captured", "left")]
+
+
+def _bar(order: Order) -> list[BarPiece]:
+    """Where the money is, as parts of a bar: received and kept, refunded, and still reserved."""
+    held, received = _authorization(order), order.received_cents
+    reserved = 0 if held is None or held.is_over else held.remaining_cents
+    refunded = received - refundable_cents(order)
+    parts = {"received": received - refunded, "refunded": refunded, "reserved": reserved}
+    total = max(sum(parts.values()), held.original_cents if held is not None else 0)
+    pieces, begin = [], 0.0
+    for what, cents in parts.items():
+        width = round(100 * cents / total, 2) if total else 0.0
+        pieces.append(BarPiece(what, round(begin, 2), width))
+        begin += width
+    return [piece for piece in pieces if piece.width]
 
 
 def _second_status(order: Order) -> str:
@@ -159,10 +242,15 @@ def _second_status(order: Order) -> str:
     if held is None:
         return ""
     if not held.captured_cents:
-        return (
-            "authorization over" if held.is_over or not held.remaining_cents else "authorized, not captured"
-        )
+        return "authorization over" if held.is_over or not held.remaining_cents else NOT_CAPTURED
     return "captured in part" if held.remaining_cents and not held.is_over else "captured"
+
+
+def moment_of_day(moment: datetime, now: datetime) -> str:
+    """The time of day of something that comes or has been; with its day if that is not today."""
+    year = "" if moment.year == now.year else f" {moment.year}"
+    day = "" if moment.date() == now.date() else f"{moment.day} {moment:%b}{year} "
+    return f"{day}{moment:%H:%M}"
 
 
 def left(period: timedelta) -> str:

@@ -64,6 +64,52 @@ def search(site: Site, words: str) -> list[SearchResult]:
     return sorted(results, key=lambda item: -item.score)[:FOUND_MAX]
 
 
+class PlainAnswer(NamedTuple):
+    """What to say to those who search for something that the service has not, and where to read on."""
+
+    text: str
+    page: str
+    anchor: str = ""
+
+
+NO_KEYS: Final = PlainAnswer(
+    "The service has no idempotency keys. After a lost response, look for the order before you call again.",
+    "mistakes",
+    "after-a-lost-response",
+)
+NO_DISPUTES: Final = PlainAnswer(
+    "The service has no chargebacks and no disputes: money goes back by refunds only.", "refunds"
+)
+NO_SIGNATURES: Final = PlainAnswer(
+    "Webhooks have no signature and no status. Read the order, and believe only what you read.",
+    "mistakes",
+    "read-the-order",
+)
+ANSWERS: Final = {
+    "idempoten": NO_KEYS,
+    "chargeback": NO_DISPUTES,
+    "dispute": NO_DISPUTES,
+    "signature": NO_SIGNATURES,
+    "signed": NO_SIGNATURES,
+    "hmac": NO_SIGNATURES,
+    "ideal": PlainAnswer(
+        "There is no method named iDEAL. Dutch customers pay at their bank with bank-redirect-nl.", "redirect"
+    ),
+    "klarna": PlainAnswer(
+        "There is no method named Klarna. Customers who pay later use pay-later-a or invoice-later-b.",
+        "pay-later",
+    ),
+}
+"""By the beginning of a word that is searched for."""
+
+
+def plain_answers(words: str) -> list[PlainAnswer]:
+    """The honest answers to a search, each once."""
+    typed = words.casefold().split()
+    found = (answer for name, answer in ANSWERS.items() if any(word.startswith(name) for word in typed))
+    return list(dict.fromkeys(found))
+
+
 def index(site: Site) -> Sequence[Section]:
     """All sections of all pages."""
     sections = site.slots.of(SECTIONS)
@@ -159,7 +205,15 @@ def get_search(call: Call) -> Response:
     """Search the documentation."""
     words = call.request.args.get("q", "")[:WORDS_LENGTH_MAX]
     results = search(call.site, words)
-    return _framed(call, "docs/search.html", title="Search", name="", words=mask(words), results=results)
+    return _framed(
+        call,
+        "docs/search.html",
+        title="Search",
+        name="",
+        words=mask(words),
+        results=results,
+        answers=plain_answers(words),
+    )
 
 
 @route(docs, "GET", "/docs/flows/<name>.svg", media_type="image/svg+xml", errors=(404,), slow=True)

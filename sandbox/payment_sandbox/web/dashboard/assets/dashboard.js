@@ -229,7 +229,7 @@ setInterval(() => {
   const base = clock.dataset.base || (clock.dataset.base = Date.parse(clock.dateTime));
   const begun = clock.dataset.begun || (clock.dataset.begun = Date.now());
   const now = new Date(Number(base) + (Date.now() - Number(begun)) * rate);
-  clock.textContent = now.toISOString().slice(0, 19).replace("T", " ");
+  clock.textContent = now.toUTCString().slice(0, 25).replace(",", "");
 }, 1000);
 
 enhance();

@@ -1,0 +1,125 @@
+"""Ends of payments that were never met: for each, an order and the steps that lead there."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from payment_sandbox.methods import BY_NAME
+from payment_sandbox.methods.common import ISSUERS
+from payment_sandbox.operations.coverage import (
+    AUTHORIZED,
+    CANCELLED,
+    CAPTURED,
+    CAPTURED_IN_PART,
+    DECLINED,
+    EXPIRED,
+    PAID,
+    PAID_IN_PART,
+    PAID_LATE,
+    REFUNDED,
+    REFUNDED_IN_PART,
+    VOIDED,
+    possible_ends,
+)
+from payment_sandbox.operations.recipes import (
+    CAPTURES,
+    CREDITS,
+    EXPIRES,
+    LINES,
+    LIVE,
+    NOOR,
+    PAYS,
+    Json,
+    Recipe,
+    RecipeStep,
+    follow,
+)
+from payment_sandbox.orders.actions import CUSTOMER
+from payment_sandbox.orders.order import Order
+from payment_sandbox.orders.refusals import Unknown
+from payment_sandbox.projects.journal import MERCHANT
+from payment_sandbox.projects.project import Project
+
+
+class EndOfPayment(NamedTuple):
+    """How a payment comes to an end."""
+
+    steps: tuple[RecipeStep | None, ...]
+    is_captured_by_hand: bool = False
+
+
+PAYMENT: Final = None  # the step that pays, which the method decides
+REFUNDS: Final = RecipeStep(MERCHANT, "refund")
+VOIDS: Final = RecipeStep(MERCHANT, "void")
+PAID_STEPS: Final = {PAYMENT, CREDITS, CREDITS._replace(is_part=True)}
+SHORT: Final = "PT1M"
+PLAYED: Final[Mapping[str, EndOfPayment]] = {
+    PAID: EndOfPayment((PAYMENT,)),
+    DECLINED: EndOfPayment((RecipeStep(CUSTOMER, "fail", reason="Do not honour"),)),
+    CANCELLED: EndOfPayment((RecipeStep(CUSTOMER, "cancel"),)),
+    EXPIRED: EndOfPayment((EXPIRES,)),
+    PAID_IN_PART: EndOfPayment((CREDITS._replace(is_part=True),)),
+    PAID_LATE: EndOfPayment((EXPIRES, CREDITS)),
+    AUTHORIZED: EndOfPayment((PAYMENT,), True),
+    CAPTURED: EndOfPayment((PAYMENT, CAPTURES), True),
+    CAPTURED_IN_PART: EndOfPayment((PAYMENT, CAPTURES._replace(is_part=True)), True),
+    VOIDED: EndOfPayment((PAYMENT, VOIDS), True),
+    REFUNDED: EndOfPayment((PAYMENT, REFUNDS)),
+    REFUNDED_IN_PART: EndOfPayment((PAYMENT, REFUNDS._replace(is_part=True))),
+}
+
+
+def playable_ends(project: Project, method: str) -> list[str]:
+    """The ends of payments with a method that can be played in the project's mode."""
+    is_live = project.settings.mode == LIVE
+    if not is_live and not BY_NAME[method].capabilities.testable:
+        return []
+    impossible = set(_impossible(method, is_live=is_live))
+    return [end for end in possible_ends(method) if end in PLAYED and end not in impossible]
+
+
+def _impossible(method: str, *, is_live: bool) -> Iterator[str]:
+    """What cannot be played with a method from here."""
+    capabilities = BY_NAME[method].capabilities
+    if not _payment(method):
+        yield EXPIRED  # it is authorized at once
+    if capabilities.refunds_by_lines:
+        yield from (REFUNDED, REFUNDED_IN_PART)
+    if not is_live and not capabilities.completes_in_test:
+        yield from (end for end, played in PLAYED.items() if not PAID_STEPS.isdisjoint(played.steps))
+
+
+def play_end(project: Project, method: str, end: str, create: Callable[[Json], Order]) -> Order:
+    """Make an order whose payment with this method ends so.
+
+    Raises:
+        Unknown: there is no such end, or it cannot be played in the project's mode.
+    """
+    if method not in BY_NAME or end not in playable_ends(project, method):
+        raise Unknown("this case cannot be played from here")
+    played = PLAYED[end]
+    steps = [each for step in played.steps for each in (_payment(method) if step is PAYMENT else (step,))]
+    if end in (REFUNDED, REFUNDED_IN_PART) and BY_NAME[method].capabilities.default_capture_mode is not None:
+        steps.insert(-1, CAPTURES)
+    recipe = Recipe(end, _order(method, played), tuple(steps))
+    return follow(project, recipe, create(recipe.creation(f"{method}: {end}")))
+
+
+def _payment(method: str) -> tuple[RecipeStep, ...]:
+    """The step that pays: a bank credits the money, or a customer acts; some methods need neither."""
+    decided = frozenset().union(*BY_NAME[method].capabilities.outcomes)
+    if "credit" in decided:
+        return (CREDITS,)
+    return (PAYS,) if CUSTOMER in decided else ()
+
+
+def _order(method: str, end: EndOfPayment) -> Json:
+    capabilities = BY_NAME[method].capabilities
+    attempt: Json = {"payment_method": method}
+    if capabilities.has_issuers:
+        attempt["payment_method_details"] = {"issuer_id": ISSUERS[0].id}
+    if EXPIRES in end.steps:
+        attempt["expiration_period"] = SHORT
+    if capabilities.authorizes and end.is_captured_by_hand:
+        attempt |= {"capture_mode": "manual", "expiration_period": "P7D"}
+    customer = {**NOOR, "email_address": "noor@shop.example"}
+    return {"transactions": [attempt], "customer": customer, "order_lines": list(LINES)}

@@ -1,0 +1,147 @@
+"""Rules of scenarios and faults as sentences for people."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from payment_sandbox.orders.amounts import euros
+
+Rule = Mapping[str, object]
+
+PERIODS: Final = {
+    "PT": {"S": "second", "M": "minute", "H": "hour"},
+    "P": {"D": "day", "W": "week", "Y": "year"},
+}
+CUSTOMERS: Final = {"waits": "the customer acts on the page", "pays": "the customer pays"}
+SCREENINGS: Final = {"needs-time": "the screening needs time", "error": "the screening ends with an error"}
+PROCESSORS: Final = {"settles": "the processor settles it", "fails": "the processor refuses it"}
+NAMES: Final = {
+    "payment_method": "",
+    "method": "",
+    "path": "",
+    "nth": "call number",
+    "attempt": "attempt number",
+}
+BOUNDS: Final = {"gte": "at least", "gt": "more than", "lte": "at most", "lt": "less than"}
+
+
+def period_in_words(period: str) -> str:
+    """A period such as PT10S as 10 seconds; one of several units stays as it is."""
+    for prefix, units in PERIODS.items():
+        number, unit = period.removeprefix(prefix)[:-1], units.get(period[-1:])
+        if period.startswith(prefix) and unit is not None and number.isascii() and number.isdecimal():
+            return f"{number} {unit}{'' if number == '1' else 's'}"
+    return period
+
+
+def then_in_words(then: Rule) -> str:
+    """What happens to an attempt, such as: the customer pays after 10 seconds."""
+    return ", ".join(_outcomes(then)) or "nothing special happens"
+
+
+def _outcomes(then: Rule) -> Iterator[str]:
+    after = f" after {period_in_words(str(then['after']))}" if "after" in then else ""
+    reason = f" ({then['reason']})" if "reason" in then else ""
+    if "customer" in then:
+        acts = str(then["customer"])
+        with_card = f" with {then['card']}" if "card" in then else ""
+        yield f"{CUSTOMERS.get(acts, f'the customer {acts}')}{with_card}{after}{reason}"
+    if "screening" in then:
+        result = str(then["screening"])
+        screened = SCREENINGS.get(result, f"the screening has {result}")
+        yield f"{screened}{_end_of_screening(then, after)}{reason}"
+    if "processor" in then:
+        ends = str(then["processor"])
+        yield f"{PROCESSORS.get(ends, ends)}{after}{reason}"
+    if "credit" in then:
+        yield _credit(then["credit"])
+
+
+def _end_of_screening(then: Rule, after: str) -> str:
+    return f", and {then['then']}{after}" if "then" in then else after
+
+
+def _credit(credit: object) -> str:
+    if not isinstance(credit, Mapping):
+        return "the money never arrives"
+    amount = f"{euros(credit['amount'])} of " if "amount" in credit else ""
+    after = f" after {period_in_words(str(credit['after']))}" if "after" in credit else ""
+    return f"{amount}the money arrives{after}"
+
+
+def when_in_words(when: Rule) -> str:
+    """The conditions of a rule, such as: credit-card, €5.00."""
+    return ", ".join(_conditions(when)) or "any"
+
+
+def _conditions(when: Rule) -> Iterator[str]:
+    return (_condition(name, value) for name, value in when.items())
+
+
+def _condition(name: str, value: object) -> str:
+    if name == "amount":
+        return _amount(value)
+    if name == "refund":
+        return "a refund" if value else "no refund"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {each}" for key, each in value.items())
+    plain = " or ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{NAMES.get(name, name.replace('_', ' '))} {plain}".strip()
+
+
+def _amount(value: object) -> str:
+    if not isinstance(value, Mapping):
+        return euros(int(str(value)))
+    return " and ".join(f"{BOUNDS[name]} {euros(cents)}" for name, cents in value.items() if name in BOUNDS)
+
+
+def fault_in_words(then: Rule) -> str:
+    """What goes wrong with a request, by its name, such as: answer lost."""
+    return ", ".join(_faults(then)) or "fault"
+
+
+def _faults(then: Rule) -> Iterator[str]:
+    known = LOST if then.get("phase") == "after" else REFUSED
+    for name, value in then.items():
+        if name in known:
+            yield known[name].format(str(value).replace("/PT1S", " calls a second"))
+
+
+LATE: Final = {
+    "truncate": "answer cut off in its middle",
+    "rate_limit": "at most {}",
+    "silence": "no answer ever",
+    "latency": "answered {} s late",
+}
+REFUSED: Final = {
+    "status": "refused with {}",
+    "hang": "no answer for {} s, not done",
+    "reset": "connection cut, not done",
+    **LATE,
+}
+LOST: Final = {
+    "status": "answer lost ({} instead)",
+    "hang": "answer lost after {} s",
+    "reset": "answer lost, connection cut",
+    **LATE,
+}
+WEBHOOKS: Final = {
+    "timeout": "the try times out",
+    "drop": "the webhook is lost",
+    "swap": "the webhook comes after the next one",
+}
+
+
+def webhook_in_words(then: Rule) -> str:
+    """What happens to a webhook, such as: every webhook comes 2 times."""
+    return ", ".join(_of_webhook(then)) or "nothing special happens"
+
+
+def _of_webhook(then: Rule) -> Iterator[str]:
+    yield from (words for name, words in WEBHOOKS.items() if name in then)
+    if "answer" in then:
+        yield f"the try counts as answered with {then['answer']}"
+    if "duplicate" in then or "together" in then:
+        at_once = " at the same moment" if "together" in then else ""
+        yield f"the webhook comes {then.get('duplicate') or then.get('together')} times{at_once}"
+    if "delay" in then:
+        yield f"the webhook comes {period_in_words(str(then['delay']))} late"

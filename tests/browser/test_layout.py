@@ -1,0 +1,72 @@
+"""The dashboard uses the room that there is: one row for the clock, the whole width for the picture."""
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from tests.browser.test_dashboard import at
+from tests.support.browser import NewContext, by_id, unfold, violations
+from tests.support.driver import Sandbox, card
+
+TEXT_PX_MIN = 11
+SIZES = """root => [...root.querySelectorAll('li, li *')].filter(each => each.innerText)
+    .map(each => parseFloat(getComputedStyle(each).fontSize))"""
+
+
+def box(element: Locator) -> dict[str, float]:
+    """Where an element is."""
+    found = element.bounding_box()
+    assert found is not None
+    return dict(found)
+
+
+def sized(new_context: NewContext, width: int) -> Page:
+    """A window of a width."""
+    return new_context(viewport={"width": width, "height": 900}, bypass_csp=True).new_page()
+
+
+@pytest.mark.parametrize("width", [1280, 1920, 2560])
+def test_the_clock_is_one_row(sandbox: Sandbox, new_context: NewContext, width: int) -> None:
+    """Also with a long name, an event of another day, and a shop of long standing."""
+    sandbox.patch("/control/project/", {"name": "Shop of Team Checkout"})
+    sandbox.authorized(expiration_period="P7D")
+    page = sized(new_context, width)
+    page.goto(at(sandbox, "orders/"))
+    tops = [box(by_id(page, name))["y"] for name in ("clock-freeze", "clock-minute", "clock-next")]
+    assert max(tops) - min(tops) < 10
+    assert box(by_id(page, "clock-bar"))["height"] < 70
+    assert box(page.locator(".top"))["height"] < 60
+
+
+def test_a_picture_uses_a_wide_window(watched: Sandbox, new_context: NewContext) -> None:
+    """As wide as its card, with text that is no larger than elsewhere."""
+    order = watched.pay(watched.place(card()))
+    watched.settle()
+    page = sized(new_context, 2560)
+    page.goto(at(watched, f"orders/{order['id']}/"))
+    assert box(page.locator(".sequence"))["width"] > 0.95 * box(by_id(page, "money"))["width"]
+    label = box(page.locator(".sequence .label").first)
+    assert TEXT_PX_MIN <= label["height"] < 20
+
+
+def test_a_phone_has_text_that_can_be_read(watched: Sandbox, new_context: NewContext) -> None:
+    """In the story of an order, every word has at least eleven pixels."""
+    order = watched.pay(watched.place(card()))
+    watched.settle()
+    page = sized(new_context, 390)
+    page.goto(at(watched, f"orders/{order['id']}/"))
+    assert min(by_id(page, "story").evaluate(SIZES)) >= TEXT_PX_MIN
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_open_menus_can_be_used_by_everybody(watched: Sandbox, new_context: NewContext, width: int) -> None:
+    """One at a time is open; nothing in them is beside the window, and axe finds nothing."""
+    order = watched.authorized()
+    page = sized(new_context, width)
+    page.goto(at(watched, f"orders/{order['id']}/"))
+    for name in ("menu-capture", "again", "filter", "clock-menu", "recipes"):
+        unfold(page, name)
+        assert page.locator("details[name=menus][open]").count() == 1
+        panel = box(by_id(page, name).locator(".panel"))
+        assert panel["x"] >= 0
+        assert panel["x"] + panel["width"] <= width, name
+        assert violations(page) == [], name

@@ -1,0 +1,43 @@
+"""Each case of the coverage that can be played from the dashboard is met by it."""
+
+import pytest
+
+from payment_sandbox.methods import NAMES
+from payment_sandbox.operations.coverage import coverage
+from payment_sandbox.operations.ends import playable_ends
+from payment_sandbox.serving.server import Server
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox
+
+
+@pytest.mark.parametrize("mode", ["test", "live"])
+@pytest.mark.parametrize("method", NAMES)
+def test_each_case_is_met_by_one_click(server: Server, method: str, mode: str) -> None:
+    """From the page of the coverage, with every method, in both modes."""
+    sandbox = Sandbox(server, mode=mode, payment_methods=[method])
+    project = server.registry.find(sandbox.key)
+    assert project is not None
+    ends = playable_ends(project, method)
+    assert ends or mode == "test"
+    browser = Dashboard(sandbox)
+    for end in ends:
+        page = browser.open("coverage/")
+        if f"case={method} {end}" not in [
+            f"{name}={value}" for form in page.forms for name, value in form.buttons
+        ]:
+            assert coverage(project).methods[0].cells[end], "it was met on the way to another"
+            continue
+        shown = browser.press(page, f"case={method} {end}")
+        assert "Played" in shown.ids["notice"]
+        assert coverage(project).methods[0].cells[end], end
+
+
+def test_what_cannot_be_played_is_not_offered(sandbox: Sandbox) -> None:
+    """A transfer does not arrive in test mode; a form that asks for it is refused."""
+    browser = Dashboard(sandbox)
+    sandbox.patch("/control/project/", {"payment_methods": ["bank-transfer"]})
+    page = browser.open("coverage/")
+    form, _ = browser.button(page, "case=bank-transfer expired")
+    assert "case=bank-transfer paid" not in [f"{name}={value}" for name, value in form.buttons]
+    for case in ("bank-transfer paid", "nothing", "credit-card nothing"):
+        assert "cannot be played" in browser.send(form, {"case": case}, page).ids["notice"]

@@ -1,0 +1,102 @@
+"""People find an order by what they call it, and lists say in words what happened and why."""
+
+import pytest
+
+from tests.support.dashboard import Dashboard
+from tests.support.driver import Sandbox, card
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["€1.05", "1,05", "1.05", "lukasz", "Łukasz", "LUKASZ", "soren"],
+)
+def test_an_order_is_found_as_people_write_it(sandbox: Sandbox, text: str) -> None:
+    """An amount with a point, a comma or a sign; a name with and without accents and strokes."""
+    customer = {"first_name": "Łukasz", "last_name": "Søren", "email_address": "l@example.com"}
+    wanted = sandbox.place(card(), amount=105, customer=customer)
+    other = sandbox.place(card(), amount=2300)
+    page = Dashboard(sandbox).open(f"orders/?text={text}")
+    assert f"order-{wanted['id']}" in page.ids
+    assert f"order-{other['id']}" not in page.ids
+
+
+def test_a_large_amount_is_found(sandbox: Sandbox) -> None:
+    """With and without a comma between the thousands."""
+    wanted = sandbox.place(card(), amount=123_450)
+    for text in ("€1,234.50", "1234.50", "1234,50"):
+        assert f"order-{wanted['id']}" in Dashboard(sandbox).open(f"orders/?text={text}").ids
+
+
+def test_lists_name_the_order_by_the_shops_number(watched: Sandbox) -> None:
+    """Webhooks, journal, agenda and review; an order without a number has the beginning of its id."""
+    order = watched.pay(watched.place(card(), merchant_order_id="S-77"))
+    nameless = watched.pay(watched.place(card()))
+    watched.settle()
+    watched.place(card(), merchant_order_id="S-78")
+    browser = Dashboard(watched)
+    webhooks = browser.open("webhooks/")
+    assert "S-77" in webhooks.ids["webhooks"]
+    assert nameless["id"][:8] in webhooks.ids["webhooks"]
+    assert "S-77" in browser.open("review/").text
+    watched.read(order)
+    assert "S-77" in browser.open("journal/").ids["journal"]
+    assert "S-78" in browser.open().ids["agenda"]
+
+
+def test_the_journal_says_why_a_call_was_refused(sandbox: Sandbox) -> None:
+    """In a sentence, and a fault by its name."""
+    order = sandbox.authorized(merchant_order_id="S-77")
+    sandbox.take(order, "captures/amount", {"amount": 99_900})
+    browser = Dashboard(sandbox)
+    assert "€999.00 is too much: €20.00 are left to capture" in browser.open("journal/").ids["journal"]
+    sandbox.put("/control/faults/", {"faults": [{"then": {"status": 503, "phase": "after"}}]})
+    sandbox.call("GET", f"/v1/orders/{order['id']}/")
+    page = browser.open("journal/")
+    assert "answer lost (503 instead)" in page.ids["journal"]
+    request = next(link for link in page.links if "/requests/" in link)
+    assert "by a fault: answer lost (503 instead)" in browser.open(f"{sandbox.url}{request}").text
+
+
+def test_rules_are_sentences(sandbox: Sandbox) -> None:
+    """Those for attempts, for webhooks and for requests."""
+    sandbox.scenario(
+        {"when": {"amount": 500}, "then": {"customer": "pays", "after": "PT10S"}},
+        webhooks=[{"then": {"duplicate": 2}}],
+        faults=[{"when": {"nth": 3}, "then": {"status": 503}}],
+    )
+    page = Dashboard(sandbox).open("scenario/")
+    assert "€5.00" in page.ids["rules"]
+    assert "The customer pays after 10 seconds" in page.ids["rules"]
+    assert "The webhook comes 2 times" in page.text
+    assert "Refused with 503, for call number 3" in page.text
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("idempotency", "The service has no idempotency keys"),
+        ("Idempotent key", "The service has no idempotency keys"),
+        ("chargeback", "no chargebacks and no disputes"),
+        ("disputes", "no chargebacks and no disputes"),
+        ("webhook signature", "Webhooks have no signature"),
+        ("iDEAL", "There is no method named iDEAL"),
+        ("klarna", "There is no method named Klarna"),
+    ],
+)
+def test_the_documentation_says_what_there_is_not(sandbox: Sandbox, words: str, answer: str) -> None:
+    """With a link to what there is instead, which leads somewhere."""
+    browser = Dashboard(sandbox)
+    page = browser.http.get(f"{sandbox.url}/docs/search/", params={"q": words}, timeout=10).text
+    assert answer in page
+    link = page.partition(answer)[2].partition('href="')[2].partition('"')[0]
+    place, _, anchor = link.partition("#")
+    shown = browser.http.get(f"{sandbox.url}{place}", timeout=10)
+    assert shown.status_code == 200
+    assert not anchor or f'id="{anchor}"' in shown.text
+
+
+def test_the_documentation_answers_nothing_unasked(sandbox: Sandbox) -> None:
+    """Words that only look alike get no such answer."""
+    page = Dashboard(sandbox).http.get(f"{sandbox.url}/docs/search/?q=refund", timeout=10).text
+    assert "There is no method" not in page
+    assert "The service has no" not in page

@@ -1,0 +1,123 @@
+"""What the dashboard says when something does not go as wanted: what happened, and what to do next."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from payment_sandbox.operations.advance import AdvanceResult
+from payment_sandbox.projects.project import Project
+from payment_sandbox.web.dashboard.notices import moved
+from tests.support.dashboard import Dashboard
+from tests.support.driver import NOBODY, Sandbox, card
+from tests.support.servers import make_server
+
+
+def project_of(sandbox: Sandbox) -> Project:
+    """The project behind a sandbox."""
+    project = sandbox.server.registry.find(sandbox.key)
+    assert project is not None
+    return project
+
+
+def test_a_move_that_stops_early_says_why(watched: Sandbox) -> None:
+    """What the shop takes, and that one can go on; neither ids nor a green notice."""
+    project = project_of(watched)
+    now = project.now()
+    done = AdvanceResult(now, now, [{"kind": "webhook", "order_id": "x"}], True, [{}, {}])
+    notice = moved(project, done, {"by": "P1D"})
+    assert notice.is_refusal
+    assert notice.orders == ()
+    assert notice.text == "Stopped at 12:00:00: your shop has not answered 2 webhooks yet: go on, or undo."
+    assert notice.aim == {"to": (now + timedelta(days=1)).isoformat()}
+    assert moved(project, done, {"until": "idle"}).aim == {"until": "idle"}
+
+
+def test_a_slow_shop_is_named(watched: Sandbox) -> None:
+    """With the time that each webhook takes."""
+    project = project_of(watched)
+    now = project.now()
+    watched.pay(watched.place(card()))
+    watched.settle()
+    notice = moved(project, AdvanceResult(now, now, [], True, [{}]), {"by": "P1D"})
+    assert notice.text.startswith("Stopped at 12:00:00: your shop takes 0.0")
+    assert notice.text.endswith(" s for each of 3 webhooks: go on, or undo.")
+
+
+def test_a_form_of_a_server_that_was_restarted() -> None:
+    """It is said so, for every button; the way back loads the page."""
+    with make_server(seed=1) as server:
+        sandbox = Sandbox(server)
+        order = sandbox.authorized()
+        browser = Dashboard(sandbox)
+        page = browser.open(f"orders/{order['id']}/")
+        forms = [form for form in page.forms if "token" in form.fields]
+        assert len(forms) > 10
+        for form in forms:
+            form.fields["token"] = "of another server"
+            refused = browser.send(form, {}, page, 403)
+            assert refused.ids["refused"] == "Load the page again"
+            assert "The server was restarted. Load the page and click again." in refused.text
+            assert "Not allowed" not in refused.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f"orders/?before={NOBODY}", "orders/?before=nothing", "webhooks/?before=x", "journal/?before=x"],
+)
+def test_a_wrong_place_in_a_list_shows_its_beginning(watched: Sandbox, path: str) -> None:
+    """With a remark, and without one on the right way."""
+    order = watched.pay(watched.place(card(), merchant_order_id="shop-77"))
+    watched.settle()
+    watched.read(order)
+    browser = Dashboard(watched)
+    page = browser.open(path)
+    assert "not known any more" in page.ids["remark"]
+    assert "shop-77" in page.text
+    assert "remark" not in browser.open(path.partition("?")[0]).ids
+
+
+def test_a_refusal_is_said_once(sandbox: Sandbox) -> None:
+    """Beside its field if there is one, else above the page."""
+    order = sandbox.authorized()
+    browser = Dashboard(sandbox)
+    page = browser.open(f"orders/{order['id']}/")
+    refused = browser.press(page, "merchant capture", amount="99.00")
+    assert "is too much" in refused.ids["why-refused"]
+    assert "notice" not in refused.ids
+    browser.press(page, "merchant void", amount="20.00")
+    late = browser.press(page, "merchant capture", amount="1.00")
+    assert "why-refused" not in late.ids
+    assert "notice" in late.ids
+
+
+def test_settings_have_examples_that_fit(sandbox: Sandbox) -> None:
+    """Each field that takes text has one, and each is taken."""
+    browser = Dashboard(sandbox)
+    page = browser.open("settings/")
+    examples = {
+        name.removeprefix("example-"): text for name, text in page.ids.items() if name.startswith("example-")
+    }
+    fields = {name.removeprefix("setting-") for name in page.ids if name.startswith("setting-")}
+    assert examples.keys() == {*fields, *examples}
+    assert "Delete the project when unused for (empty: never)" in page.text
+    form = next(form for form in page.forms if "name-sent" in form.fields)
+    assert browser.send(form, examples, page).ids["notice"] == "Saved."
+    settings: dict[str, Any] = sandbox.get("/control/project/").json()["settings"]
+    assert settings["aliases"] == {"my-bank-button": "bank-redirect-nl"}
+    assert settings["expires_after"] == "P7D"
+
+
+def test_the_next_event_names_its_day(sandbox: Sandbox) -> None:
+    """If that is not today."""
+    sandbox.authorized(expiration_period="P3D")
+    assert Dashboard(sandbox).open().ids["clock-next"] == "▶ Next: authorization expiry 4 Mar 12:00"
+
+
+def test_whoever_stops_a_move_is_told_what_it_did(watched: Sandbox) -> None:
+    """And not that anything went wrong."""
+    project = project_of(watched)
+    now = project.now()
+    notice = moved(project, AdvanceResult(now, now, [], True, [], True), {"by": "P1D"})
+    assert notice.text == "Stopped at 12:00:00 as you asked: nothing was due so far."
+    assert not notice.is_refusal
