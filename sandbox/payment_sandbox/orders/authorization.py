@@ -1,4 +1,4 @@
-"""Authorizations: what is captured, voided and left."""
+"""Authorizations: captured, voided and remaining amounts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ from payment_sandbox.orders.refusals import (
 
 
 class Taken(StrEnum):
-    """Where an entry's money went."""
+    """How an entry took its money: by a capture or a void."""
 
     CAPTURED = "captured"
     VOIDED = "voided"
@@ -90,14 +90,14 @@ class Authorization(NamedTuple):
 
     def remaining_quantities(self) -> dict[int, int]:
         """The remaining quantities by line index."""
-        gone = merged(entry.quantities for entry in self.entries)
-        return {index: line.quantity - gone.get(index, 0) for index, line in enumerate(self.lines)}
+        taken = merged(entry.quantities for entry in self.entries)
+        return {index: line.quantity - taken.get(index, 0) for index, line in enumerate(self.lines)}
 
     def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
         """The captured and the voided quantities by line index, once nothing remains (A41).
 
-        Items that no request addressed by line were taken by amount. Voids by amount are assigned to whole
-        items, last lines first; the other items count as captured. Without any capture, all are voided.
+        Items that no request addressed by line were captured or voided by amount. Voids by amount are assigned
+        to whole items, last lines first; the other items count as captured. Without any capture, all are voided.
         """
         addressed = merged(
             entry.quantities
@@ -105,42 +105,44 @@ class Authorization(NamedTuple):
             if entry.style is Style.LINES and entry.taken is Taken.CAPTURED
         )
         voided = self.quantities(Taken.VOIDED)
-        left_cents = sum(
+        unassigned_cents = sum(
             entry.amount_cents
             for entry in self.entries
             if entry.style is Style.AMOUNT and entry.taken is Taken.VOIDED
         )
         captured: dict[int, int] = {}
         for index, line in reversed(list(enumerate(self.lines))):
-            gone = voided.get(index, 0)
-            free = line.quantity - addressed.get(index, 0) - gone
+            voided_by_line = voided.get(index, 0)
+            unaddressed = line.quantity - addressed.get(index, 0) - voided_by_line
             if not self.captured_cents:
-                fitting = free
+                fitting = unaddressed
             else:
-                fitting = min(free, left_cents // line.amount_cents) if line.amount_cents > 0 else 0
-            left_cents -= fitting * line.amount_cents
-            voided[index], captured[index] = gone + fitting, line.quantity - gone - fitting
+                affordable = unassigned_cents // line.amount_cents if line.amount_cents > 0 else 0
+                fitting = min(unaddressed, affordable)
+            unassigned_cents -= fitting * line.amount_cents
+            voided[index] = voided_by_line + fitting
+            captured[index] = line.quantity - voided[index]
         return dict(sorted(captured.items())), dict(sorted(voided.items()))
 
     @property
     def capture_style(self) -> "Style | None":
-        """The style of earlier captures, which later ones must use; None if any (CAP-08, CAP-09)."""
+        """The style of earlier captures, which later ones must use; None if any will do (CAP-08, CAP-09)."""
         binding = [e.style for e in self.entries if e.taken is Taken.CAPTURED and e.style is not Style.FULL]
         return binding[0] if binding else None
 
     def capture_rest(self, *, now: datetime) -> "Authorization":
-        """Capture all that is left (END-11).
+        """Capture the remainder (END-11).
 
         Raises:
             AuthorizationExpired: ``now`` is at or past ``expires_at``.
-            AuthorizationDelayed: it is captured automatically.
+            AuthorizationDelayed: it will be captured automatically.
             CaptureExceedsRemainder: nothing is left.
         """
         self._refuse_capture(now)
         return self._take_rest(Taken.CAPTURED, now)
 
     def capture_delayed(self, *, now: datetime) -> "Authorization":
-        """Capture all that is left once a delayed authorization's period is over (CAP-05, CAP-07)."""
+        """Capture the remainder at the end of a delayed authorization's period (CAP-05, CAP-07)."""
         return self._take_rest(Taken.CAPTURED, now)
 
     def capture_amount(
@@ -172,7 +174,7 @@ class Authorization(NamedTuple):
         return self._take_lines(Taken.CAPTURED, asked, description, now)
 
     def void_amount(self, amount_cents: Cents, description: str | None, *, now: datetime) -> "Authorization":
-        """Void part of what is left (VOID-01)."""
+        """Void part of the remainder (VOID-01)."""
         self._refuse_over(now)
         return self._take(Taken.VOIDED, Style.AMOUNT, amount_cents, (), description, now)
 
@@ -185,11 +187,11 @@ class Authorization(NamedTuple):
         return self._take_lines(Taken.VOIDED, asked, description, now)
 
     def void_rest(self, *, now: datetime) -> "Authorization":
-        """Void all that is left (VOID-02)."""
+        """Void the remainder (VOID-02)."""
         return self._take_rest(Taken.VOIDED, now)
 
     def ended(self) -> "Authorization":
-        """The same ledger, closed to captures and voids."""
+        """Return the same ledger, closed to captures and voids."""
         return self._replace(is_over=True)
 
     def _sum(self, taken: Taken) -> Cents:

@@ -91,14 +91,14 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
 def allocate(
     lines: Sequence[OrderLine], remaining: dict[int, int], asked: Sequence[LineQuantity]
 ) -> tuple[Quantities, list[str]]:
-    """Take the requested quantities from what is left of each line.
+    """Take the requested quantities from the remainder of each line.
 
     Lines with the same id are used in their order (A19).
 
     Returns:
-        The quantities by line index, and a message for each line with too little left.
+        The quantities by line index, and a message for each line whose remainder is too small.
     """
-    with_id = _with_something_left(lines, remaining)
+    with_id = _remaining_by_id(lines, remaining)
     available = dict(remaining)
     taken: dict[int, int] = {}
     short: list[str] = []
@@ -112,10 +112,8 @@ def allocate(
     return tuple((index, quantity) for index, quantity in taken.items() if quantity), short
 
 
-def _with_something_left(
-    lines: Sequence[OrderLine], remaining: dict[int, int]
-) -> dict[str | None, deque[int]]:
-    """The indexes of the lines with something left, first to last, by the lines' ids."""
+def _remaining_by_id(lines: Sequence[OrderLine], remaining: dict[int, int]) -> dict[str | None, deque[int]]:
+    """The indexes of the lines with a remaining quantity, in order, by line id."""
     with_id: dict[str | None, deque[int]] = {}
     for index, line in enumerate(lines):
         if remaining.get(index, 0) > 0:
@@ -124,7 +122,7 @@ def _with_something_left(
 
 
 def _take(wanted: int, indexes: deque[int], available: dict[int, int], taken: dict[int, int]) -> int:
-    """Take a quantity from these lines, in their order; returns how much is missing."""
+    """Take a quantity from these lines, in order; return the shortfall."""
     while wanted and indexes:
         index = indexes[0]
         part = min(wanted, available[index])
