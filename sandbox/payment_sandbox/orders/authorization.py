@@ -96,8 +96,9 @@ class Authorization(NamedTuple):
     def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
         """The captured and the voided quantities by line index, once nothing remains (A41).
 
-        Items that no request addressed by line were captured or voided by amount. Voids by amount are assigned
-        to whole items, last lines first; the other items count as captured. Without any capture, all are voided.
+        Items that no request addressed by line were captured or voided by amount. Voids by amount are
+        assigned to whole items, last lines first; the other items count as captured. Without any capture,
+        all are voided.
         """
         addressed = merged(
             entry.quantities
