@@ -14,7 +14,7 @@ from payment_sandbox.scenarios.forms import ScenarioForm
 from payment_sandbox.scenarios.model import AmountRange, FaultRule, Scenario, ScenarioRule, WebhookRule, When
 
 FORM: Final = ScenarioForm()
-VIOLATIONS_MAX: Final = 1_000  # of a kind; people read a file once, so more than of a request
+VIOLATIONS_MAX: Final = 1_000  # per kind; more than for a request, because people fix a whole file at once
 
 CheckSettings = Callable[[Mapping[str, Any]], object]
 """Refuses unknown settings; passed in, because this package must not import ``projects``."""
@@ -65,14 +65,14 @@ def _wrong_settings(settings: Any, check_settings: CheckSettings | None) -> list
 
 
 def webhook_rules(data: Mapping[str, Any]) -> tuple[WebhookRule, ...]:
-    """The webhook rules of checked data."""
+    """Create the webhook rules from validated data."""
     return tuple(
         WebhookRule(read_webhook_effect(rule["then"]), **rule["when"]) for rule in data.get("webhooks", ())
     )
 
 
 def fault_rules(data: Mapping[str, Any]) -> tuple[FaultRule, ...]:
-    """The faults of checked data."""
+    """Create the fault rules from validated data."""
     return tuple(
         FaultRule(
             Fault.read(rule["then"]),
@@ -115,7 +115,7 @@ def _rule(data: Mapping[str, Any]) -> ScenarioRule:
 
 def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
     nearest = nearest_word(name, methods)
-    message = f"{name!r} is not a payment method here{did_you_mean(nearest)}"
+    message = f"{name!r} is not a known payment method{did_you_mean(nearest)}"
     return Violation(path, message, methods, nearest)
 
 
