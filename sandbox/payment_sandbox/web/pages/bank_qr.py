@@ -1,4 +1,4 @@
-"""The page behind a bank QR code, for scanners other than banking apps."""
+"""The page of a bank QR code, for scanners other than banking apps."""
 
 import hmac
 import struct
@@ -42,7 +42,7 @@ BLACK_AND_WHITE: Final = (1, 0, 0, 0, 0)  # one bit per pixel, greyscale, defaul
 
 @lru_cache(maxsize=64)
 def qr_png(content: str, size_pixels: int) -> bytes:
-    """A square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
+    """Render a square PNG, ``size_pixels`` wide, that decodes to ``content`` (QR-19, QR-26)."""
     with LOADING:
         import segno  # imported late: faster startup
 
@@ -52,7 +52,7 @@ def qr_png(content: str, size_pixels: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def qr_svg(content: str) -> str:
-    """A square picture that stays sharp at any size."""
+    """Render a square SVG, sharp at any size."""
     with LOADING:
         import segno  # imported late: faster startup
 
@@ -76,7 +76,7 @@ def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
 
 
 def _png(rows: Sequence[str], size_pixels: int) -> bytes:
-    """The PNG of these rows; segno writes only PNGs whose size is a multiple of the code's."""
+    """Encode these rows as PNG; segno only writes sizes that are a multiple of the code's."""
     row_bytes = (size_pixels + 7) // 8
     packed = {row: int(row.ljust(row_bytes * 8, "1"), 2).to_bytes(row_bytes) for row in set(rows)}
     data = b"".join(b"\0" + packed[row] for row in rows)
@@ -121,7 +121,7 @@ def post_qr_page(call: Call, project_id: str, qr_id: str) -> Response:
 
 
 def _scanned(call: Call, project: Project, asked: QrRequest, form_id: str) -> Response:
-    """The order that the payer has made, or the page with what is wrong."""
+    """Create the order and redirect the payer, or show the page with the error."""
     try:
         amount_cents = _typed_cents(call, asked)
         call.hold_webhooks()
@@ -130,7 +130,7 @@ def _scanned(call: Call, project: Project, asked: QrRequest, form_id: str) -> Re
         return _shown(call, project, asked, "amount")
     except Invalid as invalid:
         if invalid.violations[0].path != "issuer_id":
-            raise  # the merchant no longer accepts this method
+            raise  # the merchant no longer accepts the method
         return _shown(call, project, asked, "bank")
     except (QrExpired, QrUsed):
         return _shown(call, project, project.epoch.find_qr_request(asked.id))
@@ -142,25 +142,24 @@ def _sign(call: Call, asked: QrRequest, form_id: str) -> str:
 
 
 def _typed_cents(call: Call, asked: QrRequest) -> Cents | None:
-    """The amount that the payer typed, in euros with a decimal point or comma; None if they cannot.
+    """Parse the amount that the payer typed in euros; None if the amount is fixed or missing.
 
     Raises:
-        ValueError: empty, or not an amount; thousands separators are not accepted.
+        ValueError: empty, or not an amount.
     """
-    typed = call.request.form.get("amount", "").strip()
     if not asked.amount_changeable or "amount" not in call.request.form:
         return None
-    return typed_euros(typed)
+    return typed_euros(call.request.form["amount"].strip())
 
 
-def _over(project: Project, asked: QrRequest) -> str | None:
+def _why_closed(project: Project, asked: QrRequest) -> str | None:
     if project.now() >= asked.expires_at:
         return "expired"
     return "used" if asked.one_off and asked.scans else None
 
 
 def _under_way(call: Call, project: Project, asked: QrRequest, speaks: Language) -> str | None:
-    """The page of the open payment that a one-off code has led to."""
+    """The URL of the open payment that the scan of a one-off code created."""
     for order in project.epoch.store.orders_newest_first():
         if order.bankqr_id == asked.id:
             page = PayerPage(call, project, order, order.transactions[0], speaks)
@@ -178,7 +177,7 @@ def _bounds(asked: QrRequest, speaks: Language) -> str:
 def _shown(call: Call, project: Project, asked: QrRequest, error: str | None = None) -> Response:
     speaks = chosen_language(call, None)
     form_id = token_urlsafe(16)
-    over = _over(project, asked)
+    over = _why_closed(project, asked)
     body = call.site.render(
         "qr.html",
         page=None,
@@ -207,7 +206,7 @@ def _shown(call: Call, project: Project, asked: QrRequest, error: str | None = N
 
 
 def _plain(amount_cents: Cents | None, speaks: Language) -> str:
-    """An amount as the language writes it, for an input field."""
+    """Format an amount for an input field, with the language's decimal separator."""
     if amount_cents is None:
         return ""
     euros = f"{Decimal(amount_cents) / 100:.2f}"

@@ -26,6 +26,7 @@ from payment_sandbox.web.pages import payment
 from payment_sandbox.web.pages.bank_qr import qr_svg
 from payment_sandbox.web.pages.blueprint import PAGE, POSTED, pages
 from payment_sandbox.web.pages.payer_page import (
+    INVOICE,
     PayerPage,
     arrive,
     go_on,
@@ -40,8 +41,8 @@ from payment_sandbox.web.pages.payment import (
     REASONS,
     expiry,
     panel,
-    secured,
-    to_be_secured,
+    secure_action,
+    secure_subject,
 )
 from payment_sandbox.web.routes import route
 
@@ -57,20 +58,19 @@ class MethodChoice(NamedTuple):
 
 
 def choices(page: PayerPage) -> list[MethodChoice]:
-    """The methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
+    """Return the methods that are enabled, listed, usable for this order and testable (GEN-03, GEN-04)."""
     settings = page.project.settings
     choices = []
     for name in offered(settings, page.order):
-        able = BY_NAME[settings.method(name) or ""].capabilities
-        speaks = page.language
-        hint = speaks.of(able.hint) if able.hint is not None else ""
-        issuers = ISSUERS if able.has_issuers else ()
-        choices.append(MethodChoice(name, speaks.of(able.labels), hint, able.icon, issuers))
+        method = BY_NAME[settings.method(name) or ""].capabilities
+        hint = page.language.of(method.hint) if method.hint is not None else ""
+        issuers = ISSUERS if method.has_issuers else ()
+        choices.append(MethodChoice(name, page.language.of(method.labels), hint, method.icon, issuers))
     return choices
 
 
 def bank_choice(page: PayerPage, name: str) -> MethodChoice | None:
-    """The method whose bank has to be chosen next; None if it has no banks, or is not offered."""
+    """Return the method whose bank the payer chooses next; None if it has no banks, or is not offered."""
     return next((choice for choice in choices(page) if choice.name == name and choice.issuers), None)
 
 
@@ -90,11 +90,10 @@ ENDINGS: Final = {
     OrderStatus.ERROR: "failed",
 }
 ICONS: Final = {"paid": "paid", "authorized": "paid", "invoice": "paid", "refunded": "paid", "open": "open"}
-INVOICE: Final = "invoice"  # the kind of page
 
 
 def ending(page: PayerPage) -> str:
-    """The prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
+    """Return the prefix of the phrases for an outcome; ``open`` for an order that has not ended."""
     order = page.order
     ending = ENDINGS.get(OrderStatus(order.status), "open")
     if ending not in ("paid", "authorized"):
@@ -108,12 +107,12 @@ def ending(page: PayerPage) -> str:
 
 
 def icon(how: str) -> str:
-    """The icon of an outcome."""
+    """Return the icon of an outcome."""
     return ICONS.get(how, "failed")
 
 
 def reason(page: PayerPage) -> str | None:
-    """Why the order was not paid, as far as anybody said."""
+    """Return the reason why the order was not paid, if known."""
     newest = page.order.last_transaction
     if newest is not None and newest.reason is not None:
         return newest.reason
@@ -128,7 +127,7 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Show the payment methods for an order, or how it ended (GEN-03)."""
     page = arrive(call, project_id, order_id)
     if not page.can_choose_again:
-        return _led_on(page)
+        return _without_choice(page)
     if call.request.method == "GET":
         _entered(page)
     page = page.now()
@@ -144,8 +143,8 @@ def _entered(page: PayerPage) -> None:
         record_visit(page)
 
 
-def _led_on(page: PayerPage) -> Response:
-    """The page of the newest attempt if there is nothing to choose, else the result page."""
+def _without_choice(page: PayerPage) -> Response:
+    """Lead the payer on when there is nothing to choose: to the newest attempt, the shop, or the result."""
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
         return go_on(newest)
@@ -158,7 +157,7 @@ def _result(page: PayerPage) -> Response:
 
 
 class Notified(NamedTuple):
-    """How many webhooks of an order there are, how many were delivered, and what the last failed one got."""
+    """The numbers of created and delivered webhooks of an order, and the last failed one's problem."""
 
     webhooks: int
     delivered: int
@@ -166,7 +165,7 @@ class Notified(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether the shop has got every one."""
+        """Whether the shop has received every webhook."""
         return 0 < self.webhooks == self.delivered
 
 
@@ -193,7 +192,7 @@ def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
 
 
 def _ended(page: PayerPage, how: str) -> Response:
-    """Let the order end as the tester says: expired, which moves the clock, or cancelled by the shop."""
+    """End the order for the tester: let it expire, which moves the clock, or cancel it for the shop."""
     if how == "cancel":
         page.call.hold_webhooks()
         with suppress(OrderNotCancellable):
@@ -259,7 +258,7 @@ def _stale(page: PayerPage) -> Response:
 def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show the 3-D Secure step (GPAY-03, CARD-07)."""
     page = arrive(call, project_id, order_id, transaction_id)
-    about = to_be_secured(page, call.request.args)
+    about = secure_subject(page, call.request.args)
     if page.is_over or about is None:
         return _stale(page)
     card, authorization = about
@@ -270,8 +269,8 @@ def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) 
 def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Complete the 3-D Secure step."""
     page = arrive(call, project_id, order_id, transaction_id)
-    about = to_be_secured(page, call.request.form)
-    action = secured(call.request.form.get("action"), *about) if about is not None else None
+    about = secure_subject(page, call.request.form)
+    action = secure_action(call.request.form.get("action"), *about) if about is not None else None
     if action is None or not page.is_own_post() or action.name not in page.actions:
         return _stale(page)
     return _acted(page, action)
@@ -307,10 +306,10 @@ def get_state(call: Call, project_id: str, order_id: str, transaction_id: str) -
 
 
 @route(pages, "GET", f"{ATTEMPT}/left/", **PAGE)
-def get_left(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
+def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: str) -> Response:
     """Show payers who leave that the payment is still open."""
     page = arrive(call, project_id, order_id, transaction_id)
-    return go_on(page) if page.is_over else show(page, "left")
+    return go_on(page) if page.is_over else show(page, "still_open")
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/result/", **PAGE)
@@ -322,7 +321,7 @@ def get_result(call: Call, project_id: str, order_id: str) -> Response:
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE)
 def get_back(call: Call, project_id: str, order_id: str) -> Response:
-    """Lead the customer back to the shop, and record it (FLOW-14)."""
+    """Redirect the customer to the shop, and record the return (FLOW-14)."""
     page = arrive(call, project_id, order_id)
-    is_asked_only = call.request.method == "HEAD" and page.shop_url is not None
-    return go(str(page.shop_url)) if is_asked_only else return_to_shop(page)
+    is_head_request = call.request.method == "HEAD" and page.shop_url is not None
+    return go(str(page.shop_url)) if is_head_request else return_to_shop(page)
