@@ -148,7 +148,7 @@ class CreditCard(PageMethod):
         )
         return refused + [
             Violation(
-                f"{path}.{key}", f"this merchant is not approved for it: {feature} is off", rule=APPROVED[key]
+                f"{path}.{key}", f"is not enabled for this merchant: {feature} is off", rule=APPROVED[key]
             )
             for key, features in needed.items()
             if key in details

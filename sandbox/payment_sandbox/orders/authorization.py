@@ -160,7 +160,7 @@ class Authorization(NamedTuple):
         return self._take(Taken.CAPTURED, Style.AMOUNT, amount_cents, (), description, now)
 
     def capture_lines(
-        self, asked: Sequence[LineQuantity], description: str | None, *, now: datetime
+        self, requested: Sequence[LineQuantity], description: str | None, *, now: datetime
     ) -> "Authorization":
         """Capture quantities of lines (CAP-04, CAP-06, CAP-08).
 
@@ -169,10 +169,10 @@ class Authorization(NamedTuple):
             CaptureStyleMixed: earlier captures were by amount.
             CaptureExceedsRemainder: less is left of a line, or of the amount.
         """
-        require_known(self.lines, asked)
+        require_known(self.lines, requested)
         self._refuse_capture(now)
         self._refuse_style(Style.LINES)
-        return self._take_lines(Taken.CAPTURED, asked, description, now)
+        return self._take_lines(Taken.CAPTURED, requested, description, now)
 
     def void_amount(self, amount_cents: Cents, description: str | None, *, now: datetime) -> "Authorization":
         """Void part of the remainder (VOID-01)."""
@@ -180,12 +180,12 @@ class Authorization(NamedTuple):
         return self._take(Taken.VOIDED, Style.AMOUNT, amount_cents, (), description, now)
 
     def void_lines(
-        self, asked: Sequence[LineQuantity], description: str | None, *, now: datetime
+        self, requested: Sequence[LineQuantity], description: str | None, *, now: datetime
     ) -> "Authorization":
         """Void quantities of lines (STA-20)."""
-        require_known(self.lines, asked)
+        require_known(self.lines, requested)
         self._refuse_over(now)
-        return self._take_lines(Taken.VOIDED, asked, description, now)
+        return self._take_lines(Taken.VOIDED, requested, description, now)
 
     def void_rest(self, *, now: datetime) -> "Authorization":
         """Void the remainder (VOID-02)."""
@@ -233,9 +233,9 @@ class Authorization(NamedTuple):
         return self._take(taken, Style.FULL, self.remaining_cents, quantities, None, now)
 
     def _take_lines(
-        self, taken: Taken, asked: Sequence[LineQuantity], description: str | None, now: datetime
+        self, taken: Taken, requested: Sequence[LineQuantity], description: str | None, now: datetime
     ) -> "Authorization":
-        quantities, short = allocate(self.lines, self.remaining_quantities(), asked)
+        quantities, short = allocate(self.lines, self.remaining_quantities(), requested)
         if short:
             raise _exceeds(taken)("; ".join(short))
         amount_cents = quantities_total_cents(self.lines, quantities)

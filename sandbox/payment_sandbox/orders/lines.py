@@ -63,7 +63,7 @@ def merged(parts: Iterable[Quantities]) -> dict[int, int]:
     return sums
 
 
-def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> None:
+def require_known(lines: Sequence[OrderLine], requested: Sequence[LineQuantity]) -> None:
     """Refuse line ids that the order does not have.
 
     Raises:
@@ -72,7 +72,7 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
     known = {line.merchant_order_line_id for line in lines if line.merchant_order_line_id is not None}
     unknown = (
         (position, item.merchant_order_line_id)
-        for position, item in enumerate(asked)
+        for position, item in enumerate(requested)
         if item.merchant_order_line_id not in known
     )
     shown = sorted(known)[:ALLOWED_MAX]
@@ -89,7 +89,7 @@ def require_known(lines: Sequence[OrderLine], asked: Sequence[LineQuantity]) -> 
 
 
 def allocate(
-    lines: Sequence[OrderLine], remaining: dict[int, int], asked: Sequence[LineQuantity]
+    lines: Sequence[OrderLine], remaining: dict[int, int], requested: Sequence[LineQuantity]
 ) -> tuple[Quantities, list[str]]:
     """Take the requested quantities from the remainder of each line.
 
@@ -102,7 +102,7 @@ def allocate(
     available = dict(remaining)
     taken: dict[int, int] = {}
     short: list[str] = []
-    for item in asked:
+    for item in requested:
         missing = _take(item.quantity, with_id.get(item.merchant_order_line_id, deque()), available, taken)
         if missing and len(short) < VIOLATIONS_MAX:
             short.append(

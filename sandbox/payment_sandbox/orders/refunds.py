@@ -52,7 +52,7 @@ class PlannedRefund(NamedTuple):
 def plan_refund(
     order: Order,
     amount_cents: Cents | None,
-    asked: Sequence[LineQuantity] | None,
+    requested: Sequence[LineQuantity] | None,
     *,
     goes_by_lines: bool,
 ) -> PlannedRefund:
@@ -65,38 +65,38 @@ def plan_refund(
         NothingToRefund: nothing was captured, or everything is already refunded.
         RefundExceedsCaptured: less is left to refund.
     """
-    if asked is not None:
-        require_known(order.order_lines, asked)
+    if requested is not None:
+        require_known(order.order_lines, requested)
     remaining_cents = refundable_cents(order)
     if remaining_cents <= 0:
         raise NothingToRefund(
             f"order {order.id} is {order.status} with {order.received_cents} cents captured "
             f"and {order.received_cents - remaining_cents} refunded: nothing is left to refund"
         )
-    if asked is None:
+    if requested is None:
         requested_cents = remaining_cents if amount_cents is None else amount_cents
         return PlannedRefund(_bounded(requested_cents, remaining_cents), ())
-    asked_cents = _total_cents(order, asked)
-    if amount_cents is not None and amount_cents != asked_cents and not goes_by_lines:
-        differs = f"order_lines add up to {asked_cents} cents; amount takes precedence: {amount_cents} cents"
+    lines_cents = _total_cents(order, requested)
+    if amount_cents is not None and amount_cents != lines_cents and not goes_by_lines:
+        differs = f"order_lines add up to {lines_cents} cents; amount takes precedence: {amount_cents} cents"
         return PlannedRefund(_bounded(amount_cents, remaining_cents), (), differs)
-    quantities, total_cents = _by_lines(order, asked)
+    quantities, total_cents = _by_lines(order, requested)
     warning: str | None = None
     if amount_cents not in (None, total_cents):
         warning = f"amount is {amount_cents} cents; order_lines take precedence: {total_cents} cents"
     return PlannedRefund(_bounded(total_cents, remaining_cents), quantities, warning)
 
 
-def _total_cents(order: Order, asked: Sequence[LineQuantity]) -> Cents:
+def _total_cents(order: Order, requested: Sequence[LineQuantity]) -> Cents:
     """The total of the requested lines, regardless of what remains of them."""
-    asked_in_all = sum(item.quantity for item in asked)
-    everything = dict.fromkeys(range(len(order.order_lines)), asked_in_all)
-    quantities, _ = allocate(order.order_lines, everything, asked)
+    total_quantity = sum(item.quantity for item in requested)
+    everything = dict.fromkeys(range(len(order.order_lines)), total_quantity)
+    quantities, _ = allocate(order.order_lines, everything, requested)
     return quantities_total_cents(order.order_lines, quantities)
 
 
-def _by_lines(order: Order, asked: Sequence[LineQuantity]) -> tuple[Quantities, Cents]:
-    quantities, short = allocate(order.order_lines, refundable_quantities(order), asked)
+def _by_lines(order: Order, requested: Sequence[LineQuantity]) -> tuple[Quantities, Cents]:
+    quantities, short = allocate(order.order_lines, refundable_quantities(order), requested)
     if short:
         raise RefundExceedsCaptured("; ".join(short))
     total_cents = quantities_total_cents(order.order_lines, quantities)

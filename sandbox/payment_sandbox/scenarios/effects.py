@@ -57,7 +57,7 @@ class RequestEffect(Effect):
 
     example: ClassVar[str] = ""
     client_sees: ClassVar[str] = ""
-    has_phase: ClassVar[bool] = False  # whether it can strike before or after the request is processed
+    has_phase: ClassVar[bool] = False  # whether it can apply before or after processing
     loses_response: ClassVar[bool] = False
 
     @property

@@ -78,8 +78,8 @@ class PayerPage(NamedTuple):
     @property
     def token(self) -> str:
         """The anti-forgery token of this page's forms."""
-        of = f"{self.project.project_id}/{self.order.id}/{self.attempt.id if self.attempt else ''}"
-        return hmac.new(self.call.site.forgery_secret, of.encode(), "sha256").hexdigest()
+        scope = f"{self.project.project_id}/{self.order.id}/{self.attempt.id if self.attempt else ''}"
+        return hmac.new(self.call.site.forgery_secret, scope.encode(), "sha256").hexdigest()
 
     def is_own_post(self) -> bool:
         """Whether the post has this page's token."""
@@ -125,8 +125,7 @@ class PayerPage(NamedTuple):
         if not self.is_over:
             return self.url("get_payment")
         if self.can_choose_again:
-            of = {"of": self.attempt.id}
-            return self.url("get_order_page", notice=self._notice(self.attempt), **of)
+            return self.url("get_order_page", notice=self._notice(self.attempt), of=self.attempt.id)
         return self.end_url
 
     def _notice(self, attempt: Transaction) -> str:

@@ -225,10 +225,10 @@ def perform(page: PayerPage, action: Action) -> PayerPage:
     return page.now()
 
 
-def shown(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
+def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Response:
     """Show the page of an attempt that is still open."""
     kind = kind_of(page)
-    more = SHOWN.get(kind)
+    more = VALUES.get(kind)
     return show(
         page,
         kind,
@@ -245,13 +245,13 @@ def _echoed(page: PayerPage) -> Mapping[str, str]:
     return {name: text for name, text in page.call.request.form.items() if not any(map(str.isdecimal, text))}
 
 
-def paid(page: PayerPage) -> Response | Action:
+def press_pay(page: PayerPage) -> Response | Action:
     """Handle the pay button: return its action, or a redirect or page that comes first."""
-    pay = PAYING.get(kind_of(page))
+    pay = PAY_HANDLERS.get(kind_of(page))
     return pay(page) if pay is not None else BUTTONS[PAY_BUTTON]
 
 
-def _card_shown(page: PayerPage) -> dict[str, Any]:
+def _card_values(page: PayerPage) -> dict[str, Any]:
     return {
         "cards": OFFERED,
         "picked": CARDS.get(page.call.request.form.get("card", ""), CARDS[FRICTIONLESS]),
@@ -264,13 +264,13 @@ def _pay_by_card(page: PayerPage) -> Response | Action:
         page.call.request.form, page.project.now(), is_typed="typed" in page.call.request.args
     )
     if card is None:
-        return shown(page, errors)
+        return show_attempt(page, errors)
     if card.asks:
         return go(page.url("get_secure", card=card.name))
     return BUTTONS[PAY_BUTTON]._replace(card=card.name)
 
 
-def _login_shown(page: PayerPage) -> dict[str, Any]:
+def _login_values(page: PayerPage) -> dict[str, Any]:
     attempt = attempt_of(page)
     names = {issuer.id: issuer.name for issuer in ISSUERS}
     bank = names.get(attempt.details.get("issuer_id", ""))
@@ -283,7 +283,7 @@ def _login_shown(page: PayerPage) -> dict[str, Any]:
     return {"title": say("bank_title", bank=bank), "brand": bank}
 
 
-def _sheet_shown(page: PayerPage) -> dict[str, Any]:
+def _sheet_values(page: PayerPage) -> dict[str, Any]:
     has_authorization = "authorization" in BY_NAME[attempt_of(page).method].capabilities.outcomes[0]
     return {
         "card": CARDS[FRICTIONLESS],
@@ -298,7 +298,7 @@ def _pay_by_sheet(page: PayerPage) -> Response | Action:
     return BUTTONS[PAY_BUTTON]
 
 
-def _transfer_shown(page: PayerPage) -> dict[str, Any]:
+def _transfer_values(page: PayerPage) -> dict[str, Any]:
     attempt = attempt_of(page)
     outstanding_cents = attempt.amount_cents - attempt.credited_cents
     details = attempt.details
@@ -309,13 +309,13 @@ def _transfer_shown(page: PayerPage) -> dict[str, Any]:
     }
 
 
-SHOWN: Final[Mapping[str, Callable[[PayerPage], dict[str, Any]]]] = {
-    "card": _card_shown,
-    "login": _login_shown,
-    "sheet": _sheet_shown,
-    "transfer": _transfer_shown,
+VALUES: Final[Mapping[str, Callable[[PayerPage], dict[str, Any]]]] = {
+    "card": _card_values,
+    "login": _login_values,
+    "sheet": _sheet_values,
+    "transfer": _transfer_values,
 }
-PAYING: Final[Mapping[str, Callable[[PayerPage], Response | Action]]] = {
+PAY_HANDLERS: Final[Mapping[str, Callable[[PayerPage], Response | Action]]] = {
     "card": _pay_by_card,
     "sheet": _pay_by_sheet,
 }

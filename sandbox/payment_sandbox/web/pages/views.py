@@ -127,15 +127,15 @@ def get_order_page(call: Call, project_id: str, order_id: str) -> Response:
     """Show the payment methods for an order, or how it ended (GEN-03)."""
     page = arrive(call, project_id, order_id)
     if not page.can_choose_again:
-        return _without_choice(page)
+        return _go_on_without_choice(page)
     if call.request.method == "GET":
-        _entered(page)
+        _enter_order(page)
     page = page.now()
     bank = bank_choice(page, call.request.args.get("bank", ""))
     return show(page, "choose", choices=choices(page), bank=bank, panel=panel(page))
 
 
-def _entered(page: PayerPage) -> None:
+def _enter_order(page: PayerPage) -> None:
     if page.order.last_transaction is None:
         page.call.hold_webhooks()
         act_on_order(page.project, page.order.id, Action(CUSTOMER, "visit"), VIA_PAGE)
@@ -143,38 +143,40 @@ def _entered(page: PayerPage) -> None:
         record_visit(page)
 
 
-def _without_choice(page: PayerPage) -> Response:
+def _go_on_without_choice(page: PayerPage) -> Response:
     """Lead the payer on when there is nothing to choose: to the newest attempt, the shop, or the result."""
     newest = page._replace(attempt=page.order.last_transaction)
     if not page.order.is_hosted and newest.attempt is not None and not newest.is_over:
         return go_on(newest)
-    return return_to_shop(page) if page.shop_url is not None else _result(page)
+    return return_to_shop(page) if page.shop_url is not None else _show_result(page)
 
 
-def _result(page: PayerPage) -> Response:
+def _show_result(page: PayerPage) -> Response:
     how = ending(page)
-    return show(page, "result", ending=how, icon=icon(how), reason=reason(page), notified=_notified(page))
+    return show(
+        page, "result", ending=how, icon=icon(how), reason=reason(page), webhooks=_delivery_counts(page)
+    )
 
 
-class Notified(NamedTuple):
+class DeliveryCounts(NamedTuple):
     """The numbers of created and delivered webhooks of an order, and the last failed one's problem."""
 
-    webhooks: int
+    created: int
     delivered: int
     problem: str | None
 
     @property
     def is_complete(self) -> bool:
         """Whether the shop has received every webhook."""
-        return 0 < self.webhooks == self.delivered
+        return 0 < self.created == self.delivered
 
 
-def _notified(page: PayerPage) -> Notified:
+def _delivery_counts(page: PayerPage) -> DeliveryCounts:
     webhooks = list(page.project.epoch.store.deliveries_of(page.order.id))
     delivered = [webhook for webhook in webhooks if webhook.state is DeliveryState.DELIVERED]
     failed = [webhook.tries[-1].reply for webhook in webhooks if webhook not in delivered and webhook.tries]
     problem = (failed[-1].error or f"HTTP {failed[-1].status}") if failed else None
-    return Notified(len(webhooks), len(delivered), problem)
+    return DeliveryCounts(len(webhooks), len(delivered), problem)
 
 
 @route(pages, "POST", "/pay/<project_id>/<order_id>/", slow=True, **POSTED)
@@ -187,11 +189,11 @@ def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     if is_repeated(page, chosen):
         return go_on(page._replace(attempt=page.order.last_transaction))
     if call.request.form.get("action") in (EXPIRE, "cancel"):
-        return _ended(page, call.request.form["action"])
-    return _chosen(page, chosen)
+        return _end_order(page, call.request.form["action"])
+    return _choose_method(page, chosen)
 
 
-def _ended(page: PayerPage, how: str) -> Response:
+def _end_order(page: PayerPage, how: str) -> Response:
     """End the order for the tester: let it expire, which moves the clock, or cancel it for the shop."""
     if how == "cancel":
         page.call.hold_webhooks()
@@ -205,7 +207,7 @@ def _ended(page: PayerPage, how: str) -> Response:
     return go_on(page.now())
 
 
-def _chosen(page: PayerPage, chosen: str) -> Response:
+def _choose_method(page: PayerPage, chosen: str) -> Response:
     issuer_id = page.call.request.form.get("issuer_id")
     if issuer_id is None and bank_choice(page, chosen) is not None:
         return go(page.url("get_order_page", bank=chosen))
@@ -224,7 +226,7 @@ def get_payment(call: Call, project_id: str, order_id: str, transaction_id: str)
     page = arrive(call, project_id, order_id, transaction_id)
     if call.request.method == "GET":
         page = payment.enter(page)
-    return go_on(page) if page.is_over else payment.shown(page)
+    return go_on(page) if page.is_over else payment.show_attempt(page)
 
 
 @route(pages, "POST", f"{ATTEMPT}/", slow=True, **POSTED)
@@ -233,11 +235,11 @@ def post_payment(call: Call, project_id: str, order_id: str, transaction_id: str
     page = arrive(call, project_id, order_id, transaction_id)
     name = call.request.form.get("action", "")
     if page.is_own_post() and name == EXPIRE:
-        return _ended(page, name)
+        return _end_order(page, name)
     if not page.is_own_post() or name not in BUTTONS or BUTTONS[name].name not in page.actions:
-        return _stale(page)
-    done = payment.paid(page) if name == PAY_BUTTON else _with_reason(call, BUTTONS[name])
-    return done if isinstance(done, Response) else _acted(page, done)
+        return _show_current(page)
+    pressed = payment.press_pay(page) if name == PAY_BUTTON else _with_reason(call, BUTTONS[name])
+    return pressed if isinstance(pressed, Response) else _act(page, pressed)
 
 
 def _with_reason(call: Call, action: Action) -> Action:
@@ -245,12 +247,12 @@ def _with_reason(call: Call, action: Action) -> Action:
     return action._replace(reason=reason) if action.action == "fail" and reason in REASONS else action
 
 
-def _acted(page: PayerPage, action: Action) -> Response:
+def _act(page: PayerPage, action: Action) -> Response:
     page.call.hold_webhooks()
     return go_on(payment.perform(page, action))
 
 
-def _stale(page: PayerPage) -> Response:
+def _show_current(page: PayerPage) -> Response:
     return go_on(page) if page.is_over else go(page.url("get_payment", notice="stale"))
 
 
@@ -260,7 +262,7 @@ def get_secure(call: Call, project_id: str, order_id: str, transaction_id: str) 
     page = arrive(call, project_id, order_id, transaction_id)
     about = secure_subject(page, call.request.args)
     if page.is_over or about is None:
-        return _stale(page)
+        return _show_current(page)
     card, authorization = about
     return show(page, "secure", card=card, authorization=authorization, panel=panel(page), look="secure")
 
@@ -272,8 +274,8 @@ def post_secure(call: Call, project_id: str, order_id: str, transaction_id: str)
     about = secure_subject(page, call.request.form)
     action = secure_action(call.request.form.get("action"), *about) if about is not None else None
     if action is None or not page.is_own_post() or action.name not in page.actions:
-        return _stale(page)
-    return _acted(page, action)
+        return _show_current(page)
+    return _act(page, action)
 
 
 @route(pages, "GET", f"{ATTEMPT}/scan/", **PAGE)
@@ -316,7 +318,7 @@ def get_still_open(call: Call, project_id: str, order_id: str, transaction_id: s
 def get_result(call: Call, project_id: str, order_id: str) -> Response:
     """Show the result of a payment when there is no return_url (FLOW-16)."""
     page = arrive(call, project_id, order_id)
-    return _result(page)
+    return _show_result(page)
 
 
 @route(pages, "GET", "/pay/<project_id>/<order_id>/back/", **PAGE)
