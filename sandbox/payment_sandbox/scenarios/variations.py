@@ -254,7 +254,10 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
     _customer("cancels", "the customer cancelled", Action(CUSTOMER, "cancel"), UNPAID),
     _customer(
-        "fails-then-pays", "{step} failed, and succeeded at the second attempt", FAILS_THEN_PAYS, MISSED
+        "fails-then-pays",
+        "{step} failed at first, and succeeded at the second attempt",
+        FAILS_THEN_PAYS,
+        MISSED,
     ),
     _customer("cancels-then-pays", "the customer cancelled, came back and paid", CANCELS_THEN_PAYS, MISSED),
     _customer("walks-away", "the customer walked away", WALKS_AWAY, UNPAID).offering(
@@ -262,7 +265,7 @@ VARIATIONS: tuple[Variation, ...] = (
             "expires", "Nobody pays in time; this moves the clock by a minute", AGAIN, shows=("HOOK-12",)
         )
     ),
-    _customer("pays-too-late", "{step} arrived after the expiry", ACTS_TOO_LATE, MISSED),
+    _customer("pays-too-late", "{step} came after the expiry", ACTS_TOO_LATE, MISSED),
     _customer(
         "twice", "the customer pressed the button twice for {step}", ACTS_TWICE, TWICE, AT_ONCE | SUSPECT
     ),
@@ -274,7 +277,7 @@ VARIATIONS: tuple[Variation, ...] = (
     _bank("never", "{step} never arrived", WALKS_AWAY, UNPAID),
     _customer(
         "pays-both",
-        "the customer also paid an earlier attempt after {step}",
+        "the customer also paid on the page of an earlier attempt after {step}",
         PAYS_BOTH,
         PAID_TWICE,
     ),

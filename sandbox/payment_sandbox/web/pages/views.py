@@ -106,9 +106,9 @@ def ending(page: PayerPage) -> str:
     return "authorized" if newest is not None and newest.is_capturable else ending
 
 
-def icon(how: str) -> str:
+def icon(outcome: str) -> str:
     """Return the icon of an outcome."""
-    return ICONS.get(how, "failed")
+    return ICONS.get(outcome, "failed")
 
 
 def reason(page: PayerPage) -> str | None:
@@ -152,14 +152,12 @@ def _go_on_without_choice(page: PayerPage) -> Response:
 
 
 def _show_result(page: PayerPage) -> Response:
-    how = ending(page)
-    return show(
-        page, "result", ending=how, icon=icon(how), reason=reason(page), webhooks=_delivery_counts(page)
-    )
+    outcome, webhooks = ending(page), _delivery_counts(page)
+    return show(page, "result", ending=outcome, icon=icon(outcome), reason=reason(page), webhooks=webhooks)
 
 
 class DeliveryCounts(NamedTuple):
-    """The numbers of created and delivered webhooks of an order, and the last failed one's problem."""
+    """The number of an order's webhooks, how many were delivered, and the problem of the last failed one."""
 
     created: int
     delivered: int
@@ -193,12 +191,12 @@ def post_order_page(call: Call, project_id: str, order_id: str) -> Response:
     return _choose_method(page, chosen)
 
 
-def _end_order(page: PayerPage, how: str) -> Response:
+def _end_order(page: PayerPage, button: str) -> Response:
     """End the order for the tester: let it expire, which moves the clock, or cancel it for the shop."""
-    if how == "cancel":
+    if button == "cancel":
         page.call.hold_webhooks()
         with suppress(OrderNotCancellable):
-            act_as_merchant(page.project, page.order.id, how, None, VIA_PAGE)
+            act_as_merchant(page.project, page.order.id, "cancel", None, VIA_PAGE)
         return go(page.url("get_order_page"))
     expires_at = expiry(page)
     if expires_at is not None:
