@@ -195,9 +195,8 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
         errors: dict[Any, Any] = {}
         items: list[Any] = []
         if len(value) < self.least or (self.most is not None and len(value) > self.most):
-            errors["_schema"] = [
-                f"must have {self._bounds()} item(s), but has {len(value)}"
-            ]  # reported first
+            # "_schema" comes first, so it is reported first
+            errors["_schema"] = [f"must have {self._bounds()} item(s), but has {len(value)}"]
         for index, item in enumerate(self._parsed_items(value)):
             try:
                 items.append(self.inner.deserialize(item, **options))

@@ -77,7 +77,7 @@ class SentField(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a text that is not a URL."""
+        """Whether it is free text: a text other than a URL, without a meaning in the sandbox."""
         return isinstance(self.reads, Text) and not isinstance(self.reads, WebUrl)
 
 
