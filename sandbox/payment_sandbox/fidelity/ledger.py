@@ -43,7 +43,7 @@ def _rows(name: str) -> Iterator[list[Any]]:
 
 @cache
 def _proofs() -> dict[str, list[str]]:
-    """The tests of each rule and assumption, from the wheel's table or, in a checkout, from the tests."""
+    """Return the tests of each rule and assumption, from the wheel's table or the checkout's tests."""
     if files("payment_sandbox.fidelity").joinpath(PROOFS).is_file():
         pairs: Iterable[Sequence[str]] = _rows(PROOFS)
     else:

@@ -210,7 +210,7 @@ class Items(Described, fields.List):  # type: ignore[type-arg] # List is not gen
         return items
 
     def _parsed_items(self, value: list[Any]) -> list[Any]:
-        """The items to parse; only the first ones of a list that is too long anyway."""
+        """Return the items to parse; only the first ones of a list that is too long anyway."""
         return value if self.most is None else value[: self.most + self.wrong_max]
 
     def _bounds(self) -> str:

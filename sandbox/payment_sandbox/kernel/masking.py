@@ -225,7 +225,7 @@ def _mask_nested_codes(text: str) -> str:
 
 
 def _end_of_value(text: str, begin: int) -> int:
-    """The end of the object or list that begins at ``begin``; the end of the text if it is unclosed."""
+    """Find the end of the object or list at ``begin``; the end of the text if it is unclosed."""
     depth = 0
     for bracket in _BRACKET.compiled.finditer(text, begin):
         depth += 1 if bracket.group() in "[{" else -1

@@ -85,16 +85,16 @@ class Authorization(NamedTuple):
         return not self.is_over and self.remaining_cents > 0
 
     def quantities(self, taken: Taken) -> dict[int, int]:
-        """Captured or voided quantities by line index."""
+        """Return the captured or the voided quantities by line index."""
         return merged(entry.quantities for entry in self.entries if entry.taken is taken)
 
     def remaining_quantities(self) -> dict[int, int]:
-        """The remaining quantities by line index."""
+        """Return the remaining quantities by line index."""
         taken = merged(entry.quantities for entry in self.entries)
         return {index: line.quantity - taken.get(index, 0) for index, line in enumerate(self.lines)}
 
     def settled_quantities(self) -> tuple[dict[int, int], dict[int, int]]:
-        """The captured and the voided quantities by line index, once nothing remains (A41).
+        """Return the captured and the voided quantities by line index, once nothing remains (A41).
 
         Items that no request addressed by line were captured or voided by amount. Voids by amount are
         assigned to whole items, last lines first; the other items count as captured. Without any capture,

@@ -45,12 +45,12 @@ class LineQuantity(NamedTuple):
 
 
 def total_cents(lines: Iterable[OrderLine]) -> Cents:
-    """The total of the lines."""
+    """Add up the lines."""
     return sum(line.amount_cents * line.quantity for line in lines)
 
 
 def quantities_total_cents(lines: Sequence[OrderLine], quantities: Quantities) -> Cents:
-    """The total of these quantities."""
+    """Add up these quantities of the lines."""
     return sum(lines[index].amount_cents * quantity for index, quantity in quantities)
 
 
@@ -113,7 +113,7 @@ def allocate(
 
 
 def _remaining_by_id(lines: Sequence[OrderLine], remaining: dict[int, int]) -> dict[str | None, deque[int]]:
-    """The indexes of the lines with a remaining quantity, in order, by line id."""
+    """Return the indexes of the lines with a remaining quantity, in order, by line id."""
     with_id: dict[str | None, deque[int]] = {}
     for index, line in enumerate(lines):
         if remaining.get(index, 0) > 0:

@@ -31,7 +31,7 @@ def refundable_quantities(order: Order) -> dict[int, int]:
 
 
 def _captured_quantities(order: Order) -> dict[int, int]:
-    """The captured quantities; all of them if no capture was by lines, so only the amount is a limit."""
+    """Return the captured quantities; all if no capture was by lines, so only the amount is a limit."""
     paid = order.paying_transaction
     authorization = paid.authorization if paid is not None else None
     if authorization is not None:
@@ -88,7 +88,7 @@ def plan_refund(
 
 
 def _total_cents(order: Order, requested: Sequence[LineQuantity]) -> Cents:
-    """The total of the requested lines, regardless of what remains of them."""
+    """Add up the requested lines, regardless of what remains of them."""
     total_quantity = sum(item.quantity for item in requested)
     everything = dict.fromkeys(range(len(order.order_lines)), total_quantity)
     quantities, _ = allocate(order.order_lines, everything, requested)

@@ -51,7 +51,7 @@ class Document:
         return place
 
     def _children_of(self, node: Any) -> dict[str, tuple[Position, Any]]:
-        """The children of a node by path segment, such as a key or ``[0]``, with position and node."""
+        """Return the children of a node by path segment, such as a key or ``[0]``, with their positions."""
         children = self._children.get(id(node))
         if children is None:
             if node.id == "mapping":
@@ -183,7 +183,7 @@ class _Reader:
         return own | {name: value for name, value in merged.items() if name not in own}
 
     def _merged(self, node: Any) -> dict[str, Any]:
-        """The data to merge in; of several mappings, the first takes precedence."""
+        """Return the data to merge in; of several mappings, the first takes precedence."""
         merged: dict[str, Any] = {}
         for source in node.value if node.id == "sequence" else [node]:
             if source.id != "mapping":
@@ -226,7 +226,7 @@ def _place(mark: Any) -> Position:
 
 
 def _ends(path: str) -> Iterator[int]:
-    """The possible ends of a path's first segment, longest first: keys may contain dots and brackets."""
+    """Yield the possible ends of a path's first segment, longest first: keys may have dots and brackets."""
     for end in range(min(len(path), KEY_LENGTH_MAX), 0, -1):
         if end == len(path) or path[end] in ".[":
             yield end

@@ -120,7 +120,7 @@ def _unknown_method(path: str, name: str, methods: Sequence[str]) -> Violation:
 
 
 def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterator[Violation]:
-    """Violations for unknown method names, even if the document is otherwise invalid."""
+    """Yield violations for unknown method names, even if the document is otherwise invalid."""
     settings = document.get("settings")
     own = settings.get("aliases") if isinstance(settings, dict) else None
     known = [*methods, *own] if isinstance(own, dict) else methods
@@ -132,7 +132,7 @@ def _wrong_words(document: Mapping[str, Any], methods: Sequence[str]) -> Iterato
 
 
 def _named_methods(rule: Any) -> list[str]:
-    """The methods that a rule names, if it is well-formed."""
+    """Return the methods that a rule names, if it is well-formed."""
     when = rule.get("when") if isinstance(rule, dict) else None
     named = when.get("payment_method") if isinstance(when, dict) else None
     return [name for name in (named if isinstance(named, list) else [named]) if isinstance(name, str)]

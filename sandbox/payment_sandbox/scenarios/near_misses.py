@@ -15,7 +15,7 @@ def explain(decision: ScenarioDecision) -> dict[str, Any]:
 
 
 def _nearest(decision: ScenarioDecision) -> dict[str, Any] | None:
-    """The rule with the fewest differences; on a tie, the one with most conditions, then the first."""
+    """Find the rule with the fewest differences; on a tie, the one with most conditions, then the first."""
     nearest: tuple[tuple[int, int], dict[str, Any]] | None = None
     for index, rule in enumerate(decision.scenario.rules):
         differs = list(differences(rule, index, decision))
@@ -38,7 +38,7 @@ def differences(rule: ScenarioRule, index: int, decision: ScenarioDecision) -> I
 
 
 def _conditions(rule: ScenarioRule) -> int:
-    """The number of conditions of a rule."""
+    """Count the conditions of a rule."""
     when = rule.when
     named = (when.payment_methods, when.amount, when.merchant_order_id, when.attempt, when.refund or None)
     return sum(condition is not None for condition in named) + len(when.customer)

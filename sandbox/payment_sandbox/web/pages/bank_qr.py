@@ -62,7 +62,7 @@ def qr_svg(content: str) -> str:
 
 
 def _pixel_rows(matrix: Sequence[bytearray], size_pixels: int) -> Iterator[str]:
-    """The image row by row, one character per pixel: 1 is white. The code is centred."""
+    """Yield the image row by row, one character per pixel: 1 is white. The code is centred."""
     modules = len(matrix)
     scale = max(1, size_pixels // (modules + 2 * QUIET_ZONE_MODULES))
     before = (size_pixels - modules * scale) // 2
@@ -160,7 +160,7 @@ def _why_closed(project: Project, qr_request: QrRequest) -> str | None:
 
 
 def _under_way(call: Call, project: Project, qr_request: QrRequest, language: Language) -> str | None:
-    """The URL of the open payment that the scan of a one-off code created."""
+    """Return the URL of the open payment that the scan of a one-off code created."""
     for order in project.epoch.store.orders_newest_first():
         if order.bankqr_id == qr_request.id:
             page = PayerPage(call, project, order, order.transactions[0], language)

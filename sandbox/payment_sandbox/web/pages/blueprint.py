@@ -58,7 +58,7 @@ def chosen_languages(call: Call, go_on: GoOn) -> Response:
 
 
 def _cookie_path(call: Call) -> str:
-    """The path of the order or QR code, because each has its own language."""
+    """Return the path of the order or QR code, because each has its own language."""
     return f"{call.site.base_path}{'/'.join(call.request.path.split('/')[:4])}"
 
 

@@ -129,7 +129,7 @@ class PayerPage(NamedTuple):
         return self.end_url
 
     def _notice(self, attempt: Transaction) -> str:
-        """The notice that explains why the customer has to choose again."""
+        """Return the notice that explains why the customer has to choose again."""
         if attempt.status != TransactionStatus.CANCELLED:
             return attempt.status
         if not attempt.has_page:

@@ -63,7 +63,7 @@ def read_card(form: Mapping[str, str], now: datetime, *, is_typed: bool = False)
 
 
 def _typed(form: Mapping[str, str], field: str) -> str:
-    """The text of a field, with single spaces, as its pattern expects."""
+    """Return the text of a field with single spaces, as its pattern expects."""
     return " ".join(form.get(field, "").split())
 
 
@@ -162,7 +162,7 @@ def expiry(page: PayerPage) -> datetime | None:
 
 
 def _labels(page: PayerPage) -> list[tuple[str, str]]:
-    """The buttons, in order, with the keys of their labels."""
+    """Return the buttons, in order, with the keys of their labels."""
     if page.attempt is None:
         return []
     authorizes = page.attempt.capture_mode is not None
@@ -241,7 +241,7 @@ def show_attempt(page: PayerPage, errors: Mapping[str, str] | None = None) -> Re
 
 
 def _echoed(page: PayerPage) -> Mapping[str, str]:
-    """The form values to show again, without those with digits, which could be card data."""
+    """Return the form values to show again, without those with digits, which could be card data."""
     return {name: text for name, text in page.call.request.form.items() if not any(map(str.isdecimal, text))}
 
 
